@@ -1,0 +1,200 @@
+"""Finds the aggregates over a window in the text of a SELECT, and what else the text reads.
+
+``AVG(w.val)`` after WINDOW BY w is computed for every window, inside the operator; it is taken out of
+the text and a column stands in its place. A call around such an aggregate (``MAX(AVG(w.val))``) is
+Spark's own, over all windows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from windrow.algebra.nodes import AggregateCall, Fragment, Uses
+from windrow.syntax.expressions import parse_expression
+from windrow.syntax.nodes import Range
+from windrow.syntax.sqltext import Piece, SqlText
+from windrow.syntax.tokens import Kind, TokenList
+
+__all__ = ["AGGREGATES", "Aggregates", "find_aggregates", "find_uses"]
+
+# Spark's names of aggregates that the kernel computes, with the kernel's names
+_KERNEL = {
+    "count": "count",
+    "count_if": "count_if",
+    "sum": "sum",
+    "avg": "avg",
+    "mean": "avg",
+    "min": "min",
+    "max": "max",
+    "std": "stddev_samp",
+    "stddev": "stddev_samp",
+    "stddev_samp": "stddev_samp",
+    "stddev_pop": "stddev_pop",
+    "variance": "var_samp",
+    "var_samp": "var_samp",
+    "var_pop": "var_pop",
+    "first": "first",
+    "first_value": "first",
+    "last": "last",
+    "last_value": "last",
+    "any_value": "any_value",
+    "bool_and": "bool_and",
+    "every": "bool_and",
+    "bool_or": "bool_or",
+    "any": "bool_or",
+    "some": "bool_or",
+    "median": "median",
+    "percentile": "percentile",
+    "mode": "mode",
+    "collect_list": "collect_list",
+    "array_agg": "collect_list",
+}
+_OTHER = {
+    "approx_count_distinct", "approx_percentile", "approx_top_k", "bit_and", "bit_or", "bit_xor",
+    "bitmap_construct_agg", "bitmap_or_agg", "collect_set", "corr", "count_min_sketch", "covar_pop",
+    "covar_samp", "histogram_numeric", "hll_sketch_agg", "hll_union_agg", "kurtosis", "listagg", "max_by",
+    "min_by", "percentile_approx", "percentile_cont", "percentile_disc", "product", "regr_avgx",
+    "regr_avgy", "regr_count", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy",
+    "regr_syy", "schema_of_json_agg", "skewness", "string_agg", "try_avg", "try_sum",
+}  # fmt: skip
+# an aggregate of the paper's spelling, ARRAY_AVG(w.val); array_agg itself is Spark's own
+_ARRAY = {f"array_{name}": name for name in [*_KERNEL, *_OTHER] if name != "array_agg"}
+AGGREGATES = frozenset({*_KERNEL, *_OTHER, *_ARRAY})
+"""Names, in lower case, that are aggregates where they are called over a window."""
+
+_SKIP_NULLS = {"count", "sum", "avg", "min", "max", "stddev_samp", "stddev_pop", "var_samp", "var_pop", "count_if",
+               "bool_and", "bool_or", "median", "percentile", "mode", "collect_list"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Aggregates:
+    """The calls found, and which token ranges they stand at."""
+
+    calls: tuple[AggregateCall, ...]
+    at: dict[Range, AggregateCall]
+
+
+def find_aggregates(tokens: TokenList, ranges: list[Range], window: str) -> Aggregates:
+    """The aggregates over `window` in these ranges; the same text twice is one aggregate."""
+    found: dict[Range, AggregateCall] = {}
+    by_text: dict[str, AggregateCall] = {}
+    calls = [call for start, stop in ranges for call in _calls(tokens, start, stop, window)]
+    for start, stop in sorted(calls, key=lambda call: call[1] - call[0]):
+        if any(start <= inner[0] and inner[1] <= stop for inner in found):
+            continue  # an aggregate around one over the window is Spark's
+        text = " ".join(tokens[index].text.lower() for index in range(start, stop))
+        if text not in by_text:
+            call = _call(tokens, start, stop, f"__aggregate{len(by_text)}")
+            (reads,) = find_uses(tokens, [(start, stop)], [window], [])
+            by_text[text] = replace(call, reads=reads.fields)
+        found[start, stop] = by_text[text]
+    return Aggregates(tuple(by_text.values()), found)
+
+
+def find_uses(tokens: TokenList, ranges: list[Range], names: list[str], skip: list[Range]) -> tuple[Uses, ...]:
+    """Which of these variables the ranges read, and which of their fields; `skip` is left out."""
+    known = {name.lower(): name for name in names}
+    fields: dict[str, set[str] | None] = {}
+    for start, stop in ranges:
+        for index in range(start, stop):
+            token = tokens[index]
+            hidden = any(first <= index < last for first, last in skip)
+            if hidden or not token.is_name or token.name.lower() not in known or tokens.is_symbol(index - 1, "."):
+                continue
+            name = known[token.name.lower()]
+            by_field = tokens.is_symbol(index + 1, ".") and index + 2 < len(tokens) and tokens[index + 2].is_name
+            held = fields.setdefault(name, set())
+            if not by_field:
+                fields[name] = None
+            elif held is not None:
+                held.add(tokens[index + 2].name.lower())
+    return tuple(
+        Uses(name, None if fields[name] is None else frozenset(fields[name] or ())) for name in names if name in fields
+    )
+
+
+def _calls(tokens: TokenList, start: int, stop: int, window: str) -> list[Range]:
+    """Calls of aggregates that mention the window and have no OVER after them."""
+    found = []
+    for index in range(start, stop - 1):
+        name = tokens[index]
+        if name.kind is not Kind.WORD or name.text.lower() not in AGGREGATES or not tokens.is_symbol(index + 1, "("):
+            continue
+        if tokens.is_symbol(index - 1, "."):
+            continue
+        close = tokens.partner[index + 1]
+        end = close + 1
+        if tokens.word(end) in ("IGNORE", "RESPECT") and tokens.word(end + 1) == "NULLS":
+            end += 2
+        if tokens.word(end) == "WITHIN" and tokens.word(end + 1) == "GROUP" and tokens.is_symbol(end + 2, "("):
+            end = tokens.partner[end + 2] + 1
+        if tokens.word(end) == "FILTER" and tokens.is_symbol(end + 1, "("):
+            end = tokens.partner[end + 1] + 1
+        if tokens.word(end) == "OVER":
+            continue
+        mentions = any(
+            tokens[at].is_name and tokens[at].name.lower() == window.lower() and not tokens.is_symbol(at - 1, ".")
+            for at in range(index + 2, end)
+        )
+        if mentions:
+            found.append((index, end))
+    return found
+
+
+def _call(tokens: TokenList, start: int, stop: int, name: str) -> AggregateCall:
+    written = tokens[start].text.lower()
+    function = _ARRAY.get(written, written)
+    close = tokens.partner[start + 1]
+    span = tokens.span(start, stop)
+    text = SqlText.of(f"{function}", Piece(tokens.text(start + 1, stop), tokens.sql, tokens[start + 1].start))
+    unknown = AggregateCall(name, None, None, False, (), text, span)
+    arguments = tokens.split(start + 2, close)
+    distinct = tokens.word(start + 2) == "DISTINCT"
+    canonical = _KERNEL.get(function)
+    if distinct:
+        arguments = [(arguments[0][0] + 1, arguments[0][1]), *arguments[1:]]
+        canonical = "count_distinct" if function == "count" and len(arguments) == 1 else None
+        if function in ("min", "max"):
+            canonical = _KERNEL[function]
+    expected = 2 if canonical == "percentile" else 1
+    if canonical is None or len(arguments) != expected or tokens.word(arguments[0][0]) == "ALL":
+        return unknown
+    parameters: tuple[float, ...] = ()
+    if canonical == "percentile":
+        read = _fractions(tokens, arguments[1])
+        if read is None:
+            return unknown
+        parameters = read
+    ignore_nulls, rest = False, close + 1
+    if tokens.word(rest) in ("IGNORE", "RESPECT"):
+        ignore_nulls = tokens.word(rest) == "IGNORE"
+        rest += 2
+    first, last = arguments[0]
+    argument = Piece(tokens.text(first, last), tokens.sql, tokens[first].start)
+    if rest < stop:
+        if tokens.word(rest) != "FILTER" or canonical not in _SKIP_NULLS | {"count_distinct"}:
+            return unknown
+        # an aggregate that skips NULLs skips the rows that FILTER drops when they are NULL
+        condition = rest + 3
+        guard = Piece(tokens.text(condition, stop - 1), tokens.sql, tokens[condition].start)
+        return AggregateCall(
+            name, canonical, Fragment(SqlText.of("CASE WHEN ", guard, " THEN ", argument, " END"), None, span),
+            ignore_nulls, parameters, text, span,
+        )  # fmt: skip
+    fragment = Fragment(SqlText.of(argument), parse_expression(tokens, first, last), tokens.span(first, last))
+    return AggregateCall(name, canonical, fragment, ignore_nulls, parameters, text, span)
+
+
+def _fractions(tokens: TokenList, argument: Range) -> tuple[float, ...] | None:
+    """The fractions of percentile(x, 0.5) or percentile(x, array(0.1, 0.9)), if they are plain numbers."""
+    start, stop = argument
+    if stop - start == 1 and tokens[start].kind is Kind.NUMBER:
+        return _numbers([tokens[start].text])
+    return None
+
+
+def _numbers(texts: list[str]) -> tuple[float, ...] | None:
+    try:
+        return tuple(float(text.rstrip("dDfF")) for text in texts)
+    except ValueError:
+        return None

@@ -1,0 +1,326 @@
+"""From query blocks to the algebra: which SQL makes the rows, which reads the windows.
+
+Only text is moved here; names and types are looked up when Spark analyses the pieces.
+"""
+
+from __future__ import annotations
+
+from windrow.algebra.aggregates import Aggregates, find_aggregates, find_uses
+from windrow.algebra.nodes import Boundary, Fragment, Statement, Uses, Window
+from windrow.algebra.predicates import refuse_in_predicate
+from windrow.errors import NotSupportedError, ParseError
+from windrow.syntax.blocks import find_blocks
+from windrow.syntax.expressions import Call, Expression, Name, Operation, parse_expression
+from windrow.syntax.nodes import Block, BoundaryClause, Range, Role, WindowClause
+from windrow.syntax.sqltext import Piece, Relation, SqlText, quoted
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["IDENTITY", "POSITIONAL", "bind"]
+
+IDENTITY = "__row_of_"
+"""Prefix of the columns that stand for row variables where two of them are compared."""
+
+POSITIONAL = "__windrow_"
+"""Prefix of the names that positional parameters are given."""
+
+
+def bind(tokens: TokenList, statement: Range) -> Statement | None:
+    """The algebra of one statement of a script, or None if no WINDOW BY is in it."""
+    binder = _Binder(tokens)
+    blocks = [block for block in binder.blocks if statement[0] <= block.range[0] < statement[1]]
+    if not blocks:
+        return None
+    text = binder.text(*statement)
+    return Statement(tokens.sql, text, tuple(binder.windows.values()))
+
+
+class _Binder:
+    def __init__(self, tokens: TokenList) -> None:
+        self.tokens = tokens
+        self.blocks = find_blocks(tokens)
+        self.windows: dict[Range, Window] = {}
+        self.markers = [token.start for token in tokens.tokens if token.is_symbol("?")]
+
+    # -- text with windows in place of blocks ------------------------------------------------------
+
+    def text(self, start: int, stop: int) -> SqlText:
+        """A stretch of the user's text in which every block with WINDOW BY reads its windows instead."""
+        inside = [block for block in self.blocks if start <= block.range[0] and block.range[1] <= stop]
+        outermost = [
+            block
+            for block in inside
+            if not any(other is not block and _covers(other.range, block.range) for other in inside)
+        ]
+        parts: list[str | Piece | SqlText] = []
+        at = self.tokens.span(start, stop).start
+        end = self.tokens.span(start, stop).stop
+        for block in sorted(outermost, key=lambda block: block.range):
+            span = self.tokens.span(*block.range)
+            parts += [self.verbatim(at, span.start), self.window(block).outer]
+            at = span.stop
+        parts.append(self.verbatim(at, end))
+        return SqlText.of(*parts)
+
+    def verbatim(self, start: int, stop: int) -> SqlText:
+        """The user's text; `?` becomes a named parameter, as its pieces go to Spark in another order."""
+        sql = self.tokens.sql
+        parts = []
+        at = start
+        for number, place in enumerate(self.markers):
+            if at <= place < stop:
+                parts += [Piece(sql[at:place], sql, at), Piece(f":{POSITIONAL}{number}", sql, place)]
+                at = place + 1
+        return SqlText.of(*parts, Piece(sql[at:stop], sql, at))
+
+    def piece(self, tokens: Range) -> SqlText:
+        span = self.tokens.span(*tokens)
+        return self.verbatim(span.start, span.stop)
+
+    # -- one block ---------------------------------------------------------------------------------
+
+    def window(self, block: Block) -> Window:
+        if block.range not in self.windows:
+            bound = self.bind_block(block)
+            self.windows[block.range] = bound
+        return self.windows[block.range]
+
+    def bind_block(self, block: Block) -> Window:
+        clause, tokens = block.clause, self.tokens
+        prefix = self.prefix(block)
+        partition_by = tuple(self.fragment(item) for item in clause.partition_by)
+        order_by = tuple((self.fragment(item.expression), item) for item in clause.order_by)
+        rows = self.rows(block, prefix, partition_by, tuple(key for key, _ in order_by))
+        key = f"__windows{len(self.windows)}_{block.range[0]}"
+        ranges = [part for part in (block.select, block.having, block.tail) if part is not None and part[0] < part[1]]
+        aggregates = find_aggregates(tokens, ranges, clause.name)
+        names = [variable.name for variable in clause.variables()] + [clause.name]
+        stars = self.stars(block.select)
+        if stars:
+            uses = tuple(Uses(name, None) for name in names)
+        else:
+            uses = find_uses(tokens, ranges, names, list(aggregates.at))
+        uses = _with_argument_uses(tokens, aggregates, uses, names, clause.name)
+        outer = self.outer(block, key, aggregates, stars, names)
+        label, start, end = (
+            self.boundary(clause, boundary) if boundary else None for boundary in (clause.label, clause.start, clause.end)
+        )
+        assert start is not None
+        return Window(
+            key, tokens.sql, clause.name, clause.tumbling, prefix, rows, partition_by, order_by, label, start, end,
+            aggregates.calls, uses, outer, clause.span,
+        )  # fmt: skip
+
+    def boundary(self, clause: WindowClause, boundary: BoundaryClause) -> Boundary:
+        when = None
+        if boundary.when:
+            refuse_in_predicate(self.tokens, boundary.when, clause)
+            when = self.predicate(boundary.when, clause)
+        return Boundary(boundary.side, boundary.variables, when, boundary.only, boundary.unbounded, boundary.span)
+
+    def fragment(self, tokens: Range) -> Fragment:
+        return Fragment(self.text(*tokens), parse_expression(self.tokens, *tokens), self.tokens.span(*tokens))
+
+    def predicate(self, tokens: Range, clause: WindowClause) -> Fragment:
+        """A predicate; two row variables compared in it are compared by identity."""
+        expression = parse_expression(self.tokens, *tokens)
+        rows = {variable.name.lower(): variable.name for variable in clause.variables() if variable.role is not Role.POSITION}
+        replaced: dict[Range, str] = {}
+        for name in _compared_rows(expression, set(rows)):
+            replaced[name.range] = quoted(IDENTITY + rows[name.parts[0].lower()])
+
+        def part(of: Range) -> SqlText:
+            return self.replace(of, replaced)
+
+        return Fragment(part(tokens), expression, self.tokens.span(*tokens), part)
+
+    def prefix(self, block: Block) -> SqlText:
+        """WITH and the named queries that the block sees; the innermost of one name counts."""
+        seen = {cte.name.lower(): cte for cte in block.ctes}
+        if not seen:
+            return SqlText()
+        for cte in seen.values():
+            inside = [other for other in self.blocks if _covers(cte.body, other.range)]
+            if cte.recursive and inside and _mentions(self.tokens, cte.body, cte.name):
+                raise NotSupportedError(
+                    "WINDOW BY in a recursive query is not supported",
+                    condition="UNSUPPORTED_CLAUSE",
+                    sql=self.tokens.sql,
+                    span=self.tokens.span(*inside[0].range),
+                    hint="compute the windows in a query of their own",
+                )
+        word = "WITH RECURSIVE " if any(cte.recursive for cte in seen.values()) else "WITH "
+        items = SqlText.join(", ", (self.text(*cte.item) for cte in seen.values()))
+        return SqlText.of(word, items, " ")
+
+    def rows(
+        self, block: Block, prefix: SqlText, partition_by: tuple[Fragment, ...], order_by: tuple[Fragment, ...]
+    ) -> SqlText:
+        keys: list[SqlText] = []
+        for letter, fragments in (("p", partition_by), ("o", order_by)):
+            keys += [SqlText.of("(", item.text, f") AS {letter}{number}") for number, item in enumerate(fragments)]
+        columns = SqlText.join(", ", [SqlText.of("struct(*) AS r"), *keys])
+        if block.group_by is None:
+            return SqlText.of(prefix, "SELECT ", columns, " ", self.text(*block.source))
+        return SqlText.of(prefix, "SELECT ", columns, " FROM (", self.groups(block), ")")
+
+    def groups(self, block: Block) -> SqlText:
+        """The grouped rows: the keys and the LET names."""
+        assert block.group_by is not None
+        tokens = self.tokens
+        if tokens.word(block.group_by[0]) in ("ALL", "ROLLUP", "CUBE", "GROUPING") or "WITH" in [
+            tokens.word(index) for index in tokens.level(*block.group_by)
+        ]:
+            raise NotSupportedError(
+                "this form of GROUP BY before WINDOW BY is not supported",
+                condition="UNSUPPORTED_CLAUSE",
+                sql=tokens.sql,
+                span=tokens.span(*block.group_by),
+                hint="list the keys, or put the grouping in a subquery in FROM",
+            )
+        columns: list[SqlText] = []
+        keys: list[SqlText] = []
+        for start, stop in tokens.split(*block.group_by):
+            named = stop - start > 2 and tokens.word(stop - 2) == "AS" and tokens[stop - 1].is_name
+            key = self.text(start, stop - 2 if named else stop)
+            keys.append(key)
+            columns.append(SqlText.of(key, " AS ", self.piece((stop - 1, stop))) if named else key)
+        for start, stop in tokens.split(*block.let) if block.let else []:
+            if stop - start < 3 or not tokens[start].is_name or not tokens.is_symbol(start + 1, "="):
+                raise ParseError(
+                    "expected name = aggregate after LET",
+                    condition="PARSE_SYNTAX_ERROR",
+                    sql=tokens.sql,
+                    span=tokens.span(start, stop),
+                    hint="write LET n = COUNT(*), m = AVG(x)",
+                )
+            columns.append(SqlText.of(self.text(start + 2, stop), " AS ", self.piece((start, start + 1))))
+        parts = ["SELECT ", SqlText.join(", ", columns), " ", self.text(*block.source), " GROUP BY "]
+        having = [" HAVING ", self.text(*block.group_having)] if block.group_having else []
+        return SqlText.of(*parts, SqlText.join(", ", keys), *having)
+
+    # -- the SELECT over the windows ---------------------------------------------------------------
+
+    def stars(self, select: Range) -> list[int]:
+        """Where a bare * stands as an item of the SELECT list."""
+        tokens = self.tokens
+        return [
+            start
+            for start, stop in tokens.split(*_without_distinct(tokens, select))
+            if tokens.is_symbol(start, "*") and (stop == start + 1 or tokens.word(start + 1) == "EXCEPT")
+        ]
+
+    def outer(self, block: Block, key: str, aggregates: Aggregates, stars: list[int], names: list[str]) -> SqlText:
+        tokens = self.tokens
+        clause_aliases = _aliases(tokens, block.select)
+        replaced: dict[Range, str] = {at: quoted(call.name) for at, call in aggregates.at.items()}
+        hidden = [call.name for call in aggregates.calls]
+        for star in stars:
+            if tokens.word(star + 1) == "EXCEPT":
+                replaced[star + 2, star + 3] = "(" + "".join(f"{quoted(name)}, " for name in hidden)
+            else:
+                replaced[star, star + 1] = ", ".join(quoted(name) for name in names)
+        items = []
+        select = _without_distinct(tokens, block.select)
+        for start, stop in tokens.split(*select):
+            item = self.replace((start, stop), replaced)
+            touched = any(start <= at[0] and at[1] <= stop for at in aggregates.at)
+            if touched and (start, stop) not in clause_aliases:
+                item = SqlText.of(item, " AS ", quoted(tokens.text(start, stop)))
+            items.append(item)
+        head = SqlText.of("SELECT ", self.piece((block.select[0], select[0])) if select[0] > block.select[0] else "", " ")
+        parts: list[str | SqlText | Relation] = [head, SqlText.join(", ", items), " FROM ", Relation(key)]
+        if block.having:
+            for index in range(*block.having):
+                self.substitute_alias(index, clause_aliases, names, replaced)
+            parts += [" WHERE ", self.replace(block.having, replaced)]
+        if block.tail[0] < block.tail[1]:
+            parts += [" ", self.replace(block.tail, replaced)]
+        return SqlText.of(*parts)
+
+    def substitute_alias(
+        self, index: int, aliases: dict[Range, tuple[str, Range]], names: list[str], replaced: dict[Range, str]
+    ) -> None:
+        """HAVING may use the names that SELECT gives, as in Spark; there is no group to resolve them for us."""
+        token = self.tokens[index]
+        taken = {name.lower() for name in names}
+        if not token.is_name or self.tokens.is_symbol(index - 1, ".") or self.tokens.is_symbol(index + 1, "("):
+            return
+        if token.name.lower() in taken or any(start <= index < stop for start, stop in replaced):
+            return
+        for alias, expression in aliases.values():
+            if alias.lower() == token.name.lower():
+                replaced[index, index + 1] = "(" + self.replace(expression, replaced).render() + ")"
+
+    def replace(self, tokens: Range, replaced: dict[Range, str]) -> SqlText:
+        """A stretch with some token ranges replaced by words of ours."""
+        start, stop = tokens
+        inside = sorted(at for at in replaced if start <= at[0] and at[1] <= stop)
+        parts: list[str | Piece | SqlText] = []
+        at = start
+        for first, last in inside:
+            if at < first:
+                parts += [self.spaced(at, first)]
+            parts.append(Piece(replaced[first, last], self.tokens.sql, self.tokens[first].start))
+            at = last
+            if at < stop:
+                gap = self.tokens.sql[self.tokens[last - 1].stop : self.tokens[last].start]
+                parts.append(" " if gap else "")
+        if at < stop:
+            parts.append(self.text(at, stop))
+        return SqlText.of(*parts)
+
+    def spaced(self, start: int, stop: int) -> SqlText:
+        gap = self.tokens.sql[self.tokens[stop - 1].stop : self.tokens[stop].start]
+        return SqlText.of(self.text(start, stop), " " if gap else "")
+
+
+def _compared_rows(expression: Expression, rows: set[str]) -> list[Name]:
+    """The names of row variables that stand on both sides of an (in)equality."""
+    if isinstance(expression, Operation):
+        names = [part for part in expression.operands if isinstance(part, Name) and len(part.parts) == 1]
+        if expression.operator in ("=", "<>", "<=>") and len(names) == 2 and all(n.parts[0].lower() in rows for n in names):
+            return names
+    if isinstance(expression, Operation | Call):
+        parts = expression.operands if isinstance(expression, Operation) else expression.arguments
+        return [name for part in parts for name in _compared_rows(part, rows)]
+    return []
+
+
+def _covers(outer: Range, inner: Range) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+def _mentions(tokens: TokenList, where: Range, name: str) -> bool:
+    return any(tokens[index].is_name and tokens[index].name.lower() == name.lower() for index in range(*where))
+
+
+def _without_distinct(tokens: TokenList, select: Range) -> Range:
+    start, stop = select
+    return (start + 1 if tokens.word(start) in ("DISTINCT", "ALL") else start), stop
+
+
+def _aliases(tokens: TokenList, select: Range) -> dict[Range, tuple[str, Range]]:
+    """The items of a SELECT list that have a name of their own: item → (name, range of the expression)."""
+    found = {}
+    for start, stop in tokens.split(*_without_distinct(tokens, select)):
+        if stop - start < 2 or not tokens[stop - 1].is_name or tokens.is_symbol(stop - 2, "."):
+            continue
+        before = tokens[stop - 2]
+        if before.word == "AS":
+            found[start, stop] = (tokens[stop - 1].name, (start, stop - 2))
+        elif before.is_name or before.text in (")", "]") or before.kind.value in ("string", "number"):
+            if tokens.word(stop - 1) != "END" and before.word not in ("AND", "OR", "NOT", "IS", "DISTINCT", "FROM", "LIKE"):
+                found[start, stop] = (tokens[stop - 1].name, (start, stop - 1))
+    return found
+
+
+def _with_argument_uses(
+    tokens: TokenList, aggregates: Aggregates, uses: tuple[Uses, ...], names: list[str], window: str
+) -> tuple[Uses, ...]:
+    """Adds what arguments of aggregates read beside the window's own rows (``AVG(w.val - s.val)``)."""
+    others = [name for name in names if name.lower() != window.lower()]
+    held = {use.name: use.fields for use in uses}
+    for use in find_uses(tokens, list(aggregates.at), others, []):
+        known = held.get(use.name, frozenset())
+        held[use.name] = None if known is None or use.fields is None else known | use.fields
+    return tuple(Uses(name, held[name]) for name in names if name in held)

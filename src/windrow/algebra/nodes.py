@@ -1,0 +1,122 @@
+"""The nodes of the algebra.
+
+A statement is :class:`Statement`: SQL for Spark in which each WINDOW BY has become a reference to a
+:class:`Window`. A window has an input, again SQL with references, and what the clause says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from windrow.errors import Span
+from windrow.syntax.expressions import Expression
+from windrow.syntax.nodes import OrderItem, Range, Side, Variable
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["AggregateCall", "Boundary", "Fragment", "Statement", "Uses", "Window"]
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """An expression of the user's: its text for Spark and, where it could be taken apart, its tree.
+
+    `part` gives the text of a range inside it. `column` replaces all of these where the Python API was
+    given a Column.
+    """
+
+    text: SqlText
+    expression: Expression | None = None
+    span: Span | None = None
+    part: Callable[[Range], SqlText] | None = None
+    column: Any = None
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """LABEL, START or END, bound to its variables."""
+
+    side: Side
+    variables: tuple[Variable, ...]
+    when: Fragment | None
+    only: bool
+    unbounded: bool
+    span: Span
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """An aggregate over the window's rows, taken out of the SELECT.
+
+    `name` is the column that holds its value. `function` is canonical and `argument` a fragment over
+    the window's name as one row, where the kernel may compute it; `text` is the whole call for Spark,
+    in which the window's name stands for one row. `reads` are the fields of the window's rows that it
+    reads, None for all.
+    """
+
+    name: str
+    function: str | None
+    argument: Fragment | None
+    ignore_nulls: bool
+    parameters: tuple[float, ...]
+    text: SqlText
+    span: Span
+    reads: frozenset[str] | None = None
+
+
+@dataclass(frozen=True)
+class Uses:
+    """Which fields of a variable the rest of the query reads; `fields` is None for all of them."""
+
+    name: str
+    fields: frozenset[str] | None
+
+
+@dataclass(frozen=True)
+class Window:
+    """One WINDOW BY.
+
+    `rows` gives the input: a struct column `r` with the row, `p0…` and `o0…` with the keys. `prefix`
+    is the WITH list that the block sees, put before any SQL made for it. `outer` is the block's SELECT
+    over the windows, in which the relation `key` stands for them.
+    """
+
+    key: str
+    sql: str
+    name: str
+    tumbling: bool
+    prefix: SqlText
+    rows: SqlText
+    partition_by: tuple[Fragment, ...]
+    order_by: tuple[tuple[Fragment, OrderItem], ...]
+    label: Boundary | None
+    start: Boundary
+    end: Boundary | None
+    aggregates: tuple[AggregateCall, ...]
+    uses: tuple[Uses, ...]
+    outer: SqlText
+    span: Span
+
+    def boundaries(self) -> tuple[Boundary, ...]:
+        """Those that are written, in the order LABEL, START, END."""
+        return tuple(boundary for boundary in (self.label, self.start, self.end) if boundary is not None)
+
+    def variables(self) -> tuple[Variable, ...]:
+        """All variables in the order declared."""
+        return tuple(variable for boundary in self.boundaries() for variable in boundary.variables)
+
+    def visible(self, side: Side) -> tuple[Variable, ...]:
+        """The variables that a predicate of this side sees: its own and those of the sides before."""
+        order = (Side.LABEL, Side.START, Side.END)
+        seen = order[: order.index(side) + 1]
+        return tuple(variable for variable in self.variables() if variable.side in seen)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement with at least one WINDOW BY. `windows` are in an order in which each input comes first."""
+
+    sql: str
+    text: SqlText
+    windows: tuple[Window, ...]

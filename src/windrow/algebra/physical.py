@@ -1,0 +1,127 @@
+"""What the rules make of a window, step by step: a draft of its physical plan.
+
+Types are Spark's, as their simple strings (``int``, ``decimal(10,2)``, ``struct<…>``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from windrow.algebra.nodes import AggregateCall, Boundary, Fragment, Window
+from windrow.kernels.plan import PairExpression, Search
+from windrow.syntax.nodes import Side
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["Analyzer", "Columns", "Draft", "Found", "Hoisted", "Predicate"]
+
+
+class Analyzer(Protocol):
+    """What the rules ask of Spark about one window's rows."""
+
+    fields: Mapping[str, str]
+    """The row's field names with their types, in order."""
+
+    def types(self, texts: Sequence[SqlText], side: Side) -> list[str]:
+        """The types of expressions over the variables that a predicate of `side` sees.
+
+        Raises
+        ------
+        WindrowError
+            Located in the user's text, where Spark cannot analyse one of them.
+        """
+
+    def column_scope(self, column: Any, boundary: Boundary) -> str | None:
+        """The one variable of the boundary that a PySpark Column reads, None if it reads more."""
+
+    def aggregate_type(self, call: AggregateCall) -> str:
+        """The type of an aggregate over the window's rows; raises as :meth:`types`."""
+
+    def kernel_supports(self, function: str, argument: SqlText | None) -> bool:
+        """Whether the kernel computes this aggregate for arguments of this type."""
+
+
+@dataclass(frozen=True)
+class Hoisted:
+    """A column that Spark computes before the kernel: `text` in which row variable `variable` is the row."""
+
+    name: str
+    text: SqlText
+    variable: str
+    column: Any = None
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A boundary's predicate, typed for the kernel, or the reason why it cannot be."""
+
+    boundary: Boundary
+    typed: PairExpression | None
+    why_not: str | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """How a boundary is found; `join` is the predicate that Spark must try on pairs of rows."""
+
+    side: Side
+    search: Search
+    reason: str
+    join: Fragment | None = None
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A window on its way to a plan; each rule fills in its part."""
+
+    window: Window
+    hoisted: tuple[Hoisted, ...] = ()
+    constants: tuple[tuple[str, SqlText], ...] = ()
+    predicates: tuple[Predicate, ...] = ()
+    labels: PairExpression | None = None
+    found: tuple[Found, ...] = ()
+    kernel_aggregates: tuple[tuple[AggregateCall, str | None], ...] = ()
+    spark_aggregates: tuple[AggregateCall, ...] = ()
+    fields: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    spark_fields: tuple[tuple[str, str], ...] = ()
+
+    def predicate(self, side: Side) -> Predicate | None:
+        """The predicate of a side, if it has one."""
+        return next((item for item in self.predicates if item.boundary.side is side), None)
+
+    def search(self, side: Side) -> Found | None:
+        """How a side is found."""
+        return next((item for item in self.found if item.side is side), None)
+
+
+class Columns:
+    """The columns and constants that a draft asks Spark for; the same text twice is one column."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.hoisted = {item.name: item for item in draft.hoisted}
+        self.constants = dict(draft.constants)
+
+    def add(self, text: SqlText, variable: str, column: Any = None) -> str:
+        """The name of the column for this text over this variable."""
+        rendered = text.render()
+        for item in self.hoisted.values():
+            if item.column is None and column is None and item.variable == variable and item.text.render() == rendered:
+                return item.name
+        name = f"h{len(self.hoisted)}"
+        self.hoisted[name] = Hoisted(name, text, variable, column)
+        return name
+
+    def field(self, field: str) -> str:
+        """The name of the column that holds this field of the row."""
+        return self.add(SqlText.of("r.`" + field.replace("`", "``") + "`"), "r")
+
+    def constant(self, text: SqlText) -> str:
+        """The name of the constant with this text."""
+        rendered = text.render()
+        for name, known in self.constants.items():
+            if known.render() == rendered:
+                return name
+        name = f"c{len(self.constants)}"
+        self.constants[name] = text
+        return name

@@ -1,0 +1,75 @@
+"""What may not stand in a WHEN predicate, said before Spark would say it in other words."""
+
+from __future__ import annotations
+
+from windrow.algebra.aggregates import AGGREGATES
+from windrow.errors import AnalysisError, NotSupportedError
+from windrow.syntax.nodes import Range, Side, WindowClause
+from windrow.syntax.tokens import Kind, TokenList
+
+__all__ = ["refuse_in_predicate"]
+
+_CHANGING = {"rand", "randn", "random", "randstr", "uniform", "uuid", "shuffle", "monotonically_increasing_id",
+             "spark_partition_id", "input_file_name"}  # fmt: skip
+# scalar functions that share a name with an aggregate of ours; over one row they are not aggregates
+_SCALAR_TOO = {"any", "some", "every", "first", "last", "mode", "array_agg", "array_max", "array_min", "array_contains"}
+
+
+def refuse_in_predicate(tokens: TokenList, predicate: Range, clause: WindowClause) -> None:
+    """Refuse aggregates, functions that change from run to run, and the window itself.
+
+    Raises
+    ------
+    AnalysisError
+        ``AGGREGATE_IN_PREDICATE``, ``NONDETERMINISTIC_PREDICATE`` or ``VARIABLE_OUT_OF_SCOPE``.
+    """
+    for index in range(*predicate):
+        token = tokens[index]
+        if tokens.is_symbol(index - 1, "."):
+            continue
+        name = token.text.lower()
+        if token.kind is Kind.WORD and tokens.is_symbol(index + 1, "("):
+            in_subquery = _in_subquery(tokens, index, predicate)
+            if name in AGGREGATES - _SCALAR_TOO and not in_subquery:
+                raise AnalysisError(
+                    f"aggregate {token.text} in a WHEN predicate",
+                    condition="AGGREGATE_IN_PREDICATE",
+                    sqlstate="42903",
+                    sql=tokens.sql,
+                    span=tokens.span(index, tokens.partner[index + 1] + 1),
+                    hint="a predicate sees single rows; test the aggregate in HAVING after the clause",
+                )
+            if name in _CHANGING:
+                raise NotSupportedError(
+                    f"function {token.text} gives another value in each run, so it cannot decide where a window begins or ends",
+                    condition="NONDETERMINISTIC_PREDICATE",
+                    sql=tokens.sql,
+                    span=tokens.span(index, tokens.partner[index + 1] + 1),
+                    hint="compute it once into a column of a stored table",
+                )
+        elif token.is_name and token.name.lower() == clause.name.lower() and tokens.is_symbol(index + 1, "."):
+            raise AnalysisError(
+                f"window {clause.name} is not known in its own predicates",
+                condition="VARIABLE_OUT_OF_SCOPE",
+                sqlstate="42703",
+                sql=tokens.sql,
+                span=token.span,
+                hint="a predicate sees the variables of its own boundary and of those before it",
+            )
+
+
+def _in_subquery(tokens: TokenList, index: int, predicate: Range) -> bool:
+    parent = tokens.parent[index]
+    while parent >= predicate[0]:
+        if tokens.word(parent + 1) in ("SELECT", "WITH"):
+            return True
+        parent = tokens.parent[parent]
+    return False
+
+
+def out_of_scope(name: str, side: Side, clause_variables: dict[str, Side]) -> str | None:
+    """The hint for a variable that exists but is not visible to a predicate of `side`."""
+    owner = clause_variables.get(name.lower())
+    if owner is None:
+        return None
+    return f"{name} belongs to {owner.name}; a {side.name} predicate sees the variables of its own boundary and of those before it"

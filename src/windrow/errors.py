@@ -1,0 +1,213 @@
+"""What can go wrong, as data first and text last.
+
+Every error that Windrow raises is a :class:`WindrowError`: a condition and SQLSTATE that a program
+can test, a position in the text that the user wrote, a message, and one hint that names an action.
+Text is made only at the edge, by :func:`render`.
+
+The message style: the message starts in lower case and names the kind of thing that is wrong; the
+hint is a sentence that says what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = [
+    "AnalysisError",
+    "ExecutionError",
+    "InputError",
+    "NotSupportedError",
+    "ParseError",
+    "QueryContext",
+    "Span",
+    "UsageError",
+    "WindrowError",
+    "did_you_mean",
+    "render",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of the user's text: offsets of the first character and of the one after the last."""
+
+    start: int
+    stop: int
+
+    def shifted(self, by: int) -> Span:
+        """The same stretch in a text that has `by` more characters before it."""
+        return Span(self.start + by, self.stop + by)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryContext:
+    """Where in the query an error is, with the accessors that PySpark's own contexts have."""
+
+    sql: str
+    span: Span
+
+    def objectType(self) -> str:  # noqa: N802 - the name PySpark gives it
+        """Always empty: the error is in a query text, not in a stored object."""
+        return ""
+
+    def objectName(self) -> str:  # noqa: N802 - the name PySpark gives it
+        """Always empty, as :meth:`objectType`."""
+        return ""
+
+    def startIndex(self) -> int:  # noqa: N802 - the name PySpark gives it
+        """Offset of the first character, from 0."""
+        return self.span.start
+
+    def stopIndex(self) -> int:  # noqa: N802 - the name PySpark gives it
+        """Offset of the last character, from 0."""
+        return max(self.span.start, self.span.stop - 1)
+
+    def fragment(self) -> str:
+        """The text at fault."""
+        return self.sql[self.span.start : self.span.stop]
+
+    def summary(self) -> str:
+        """The line with a caret below the fragment."""
+        return caret(self.sql, self.span)
+
+
+class WindrowError(Exception):
+    """The root of Windrow's exceptions.
+
+    Parameters
+    ----------
+    message
+        What is wrong, starting in lower case.
+    condition
+        A stable name in capitals with underscores, e.g. ``UNKNOWN_VARIABLE``.
+    span, sql
+        The stretch at fault and the text that it is a stretch of; either may be absent.
+    hint
+        One action that would help.
+    sqlstate
+        Five characters; each subclass has its default.
+    """
+
+    default_sqlstate = "XX000"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        condition: str,
+        span: Span | None = None,
+        sql: str | None = None,
+        hint: str | None = None,
+        sqlstate: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.condition = condition
+        self.span = span
+        self.sql = sql
+        self.hint = hint
+        self.sqlstate = sqlstate or self.default_sqlstate
+
+    def getCondition(self) -> str:  # noqa: N802 - as PySpark's exceptions
+        """The condition's name."""
+        return self.condition
+
+    def getSqlState(self) -> str:  # noqa: N802 - as PySpark's exceptions
+        """The five-character SQLSTATE."""
+        return self.sqlstate
+
+    def getQueryContext(self) -> list[QueryContext]:  # noqa: N802 - as PySpark's exceptions
+        """One context where the position is known, else none."""
+        if self.sql is None or self.span is None:
+            return []
+        return [QueryContext(self.sql, self.span)]
+
+    def located(self, sql: str) -> WindrowError:
+        """This error, told which text its span is a stretch of (kept if already known)."""
+        if self.sql is None:
+            self.sql = sql
+        return self
+
+    def __str__(self) -> str:
+        return render(self)
+
+
+class ParseError(WindrowError):
+    """The text is not a query of the dialect."""
+
+    default_sqlstate = "42601"
+
+
+class AnalysisError(WindrowError):
+    """The query is well-formed but means nothing: unknown names, wrong types, wrong places."""
+
+    default_sqlstate = "42000"
+
+
+class NotSupportedError(WindrowError):
+    """The query has a meaning that this version does not carry out (see ``docs/limits.md``)."""
+
+    default_sqlstate = "0A000"
+
+
+class InputError(WindrowError):
+    """Data from outside cannot be read as what it is said to be."""
+
+    default_sqlstate = "22000"
+
+
+class ExecutionError(WindrowError):
+    """The query failed while it ran."""
+
+    default_sqlstate = "58000"
+
+
+class UsageError(WindrowError):
+    """A call of the Python API or the command line is wrong in itself."""
+
+    default_sqlstate = "22023"
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
+    """The hint used wherever a name can fail, or None when nothing known is near.
+
+    >>> did_you_mean("stat", ["station", "date"])
+    'did you mean station?'
+    >>> did_you_mean("zzz", ["station", "date"]) is None
+    True
+    """
+    known = sorted(set(candidates))
+    folded = {candidate.lower(): candidate for candidate in known}
+    near = difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.6)
+    if not near:
+        near = [key for key in folded if key.startswith(name.lower()) or name.lower().startswith(key)][:1]
+    return f"did you mean {folded[near[0]]}?" if near else None
+
+
+def caret(sql: str, span: Span) -> str:
+    """The line of `sql` that holds the span's start, numbered, with carets below the span.
+
+    >>> print(caret("SELECT 1\\nFROM tt", Span(14, 16)))
+    line 2, column 6
+      FROM tt
+           ^^
+    """
+    start = min(max(span.start, 0), len(sql))
+    first = sql.rfind("\n", 0, start) + 1
+    last = sql.find("\n", start)
+    last = len(sql) if last < 0 else last
+    number = sql.count("\n", 0, first) + 1
+    width = max(1, min(span.stop, last) - start)
+    line = sql[first:last].replace("\t", " ")
+    return f"line {number}, column {start - first + 1}\n  {line}\n  {' ' * (start - first)}{'^' * width}"
+
+
+def render(error: WindrowError) -> str:
+    """The error as text: condition and message, then line and caret, then the hint."""
+    parts = [f"[{error.condition}] {error.message}"]
+    parts += [context.summary() for context in error.getQueryContext()]
+    if error.hint:
+        parts.append(f"hint: {error.hint}")
+    return "\n".join(parts)

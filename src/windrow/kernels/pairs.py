@@ -1,0 +1,358 @@
+"""Evaluates a predicate over rows of several sides, for many windows at once.
+
+Every side is an int64 array of row indices, one per window, −1 where the side has no row. Values come
+as :class:`Values`: data and validity. NULL, NaN, short-circuits and errors are Spark's: NaN equals NaN
+and is greater than any number; the right operand of AND is evaluated only where the left is not FALSE
+(OR: not TRUE), so a guard before a division holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.errors import ExecutionError
+from windrow.kernels.plan import ColumnRef, ConstantRef, Number, Operation, PairExpression, PositionRef, SameRow
+
+__all__ = ["Rows", "Values", "evaluate", "holds"]
+
+Array = np.ndarray
+Sides = Mapping[str, Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """`data[k]` counts where `valid` is None or `valid[k]`."""
+
+    data: Array
+    valid: Array | None = None
+
+    def take(self, index: Array) -> Values:
+        """The values at these places."""
+        return Values(self.data[index], None if self.valid is None else self.valid[index])
+
+    def validity(self) -> Array:
+        """`valid` as an array."""
+        return np.ones(len(self.data), bool) if self.valid is None else self.valid
+
+
+class Rows:
+    """The kernel's sorted rows as numpy columns, made on first use.
+
+    Parameters
+    ----------
+    table
+        Rows sorted by partition, then order.
+    bounds
+        int64, shape (partitions + 1,): partition p is rows ``bounds[p] : bounds[p + 1]``.
+    expressions
+        Every expression that will be evaluated: says which columns are compared by rank together.
+    """
+
+    def __init__(
+        self,
+        table: pa.Table,
+        bounds: Array,
+        constants: pa.Table,
+        expressions: tuple[PairExpression, ...],
+        ansi: bool = True,
+    ) -> None:
+        self.table = table
+        self.ansi = ansi
+        counts = np.diff(bounds)
+        self.first = np.repeat(bounds[:-1], counts)
+        self.stop = np.repeat(bounds[1:], counts)
+        self._constants = constants
+        self._columns: dict[tuple[str, int | None], Values] = {}
+        self._ranks(expressions)
+
+    def column(self, name: str, rank: int | None) -> Values:
+        """A whole column of the table."""
+        key = (name, rank)
+        if key not in self._columns:
+            self._columns[key] = _numeric(self.table.column(name))
+        return self._columns[key]
+
+    def constant(self, name: str, rank: int | None) -> Values:
+        """A constant, as an array of one value."""
+        key = (f"constant {name}", rank)
+        if key not in self._columns:
+            self._columns[key] = _numeric(self._constants.column(name))
+        return self._columns[key]
+
+    def _ranks(self, expressions: tuple[PairExpression, ...]) -> None:
+        groups: dict[int, dict[tuple[str, int | None], pa.ChunkedArray]] = {}
+        for expression in expressions:
+            for leaf in _leaves(expression):
+                if leaf.rank is None:
+                    continue
+                group = groups.setdefault(leaf.rank, {})
+                if isinstance(leaf, ColumnRef):
+                    group[leaf.column, leaf.rank] = self.table.column(leaf.column)
+                    if leaf.missing is not None:
+                        group[f"constant {leaf.missing}", leaf.rank] = self._constants.column(leaf.missing)
+                else:
+                    group[f"constant {leaf.name}", leaf.rank] = self._constants.column(leaf.name)
+        for members in groups.values():
+            codes = _dense_ranks(list(members.values()))
+            for key, code in zip(members, codes, strict=True):
+                self._columns[key] = code
+
+
+def holds(expression: PairExpression | None, rows: Rows, sides: Sides) -> Array:
+    """Where the predicate is TRUE (neither FALSE nor NULL): bool, shape of the sides. None is true."""
+    count = len(next(iter(sides.values())))
+    if expression is None:
+        return np.ones(count, bool)
+    result = evaluate(expression, rows, sides)
+    truth = result.data.astype(bool, copy=False)
+    return truth if result.valid is None else truth & result.valid
+
+
+def evaluate(expression: PairExpression, rows: Rows, sides: Sides) -> Values:
+    """The expression's value for every window.
+
+    Raises
+    ------
+    ExecutionError
+        ``ARITHMETIC_OVERFLOW`` or ``DIVIDE_BY_ZERO`` under ANSI, as Spark.
+    """
+    match expression:
+        case ColumnRef():
+            return _column(expression, rows, sides)
+        case ConstantRef(name=name, rank=rank):
+            count = len(next(iter(sides.values())))
+            return rows.constant(name, rank).take(np.zeros(count, np.int64))
+        case Number(value=value):
+            return Values(np.full(len(next(iter(sides.values()))), value, np.int64))
+        case PositionRef(side=side):
+            index = sides[side]
+            found = index >= 0
+            clipped = np.where(found, index, 0)
+            return Values(index - _gather(rows.first, clipped) + 1, None if found.all() else found)
+        case SameRow(left=left, right=right, null_safe=null_safe):
+            first, first_there = _row(rows, sides, *left)
+            second, second_there = _row(rows, sides, *right)
+            if null_safe:
+                return Values(first == second)
+            there = first_there & second_there
+            return Values(first == second, None if there.all() else there)
+        case Operation():
+            return _OPERATIONS.get(expression.operator, _strict)(expression, rows, sides)
+
+
+def _gather(values: Array, index: Array) -> Array:
+    return values[index] if len(values) else np.zeros(len(index), values.dtype)
+
+
+def _row(rows: Rows, sides: Sides, side: str, shift: int) -> tuple[Array, Array]:
+    """The index of a side's row, shifted, and whether there is such a row in the partition."""
+    base = sides[side]
+    there = base >= 0
+    clipped = np.where(there, base, 0)
+    index = clipped + shift
+    if shift:
+        there = there & (index >= _gather(rows.first, clipped)) & (index < _gather(rows.stop, clipped))
+    return np.where(there, index, -1), there
+
+
+def _column(ref: ColumnRef, rows: Rows, sides: Sides) -> Values:
+    index, there = _row(rows, sides, ref.side, ref.shift)
+    column = rows.column(ref.column, ref.rank)
+    if there.all():
+        return column.take(index)
+    found = column.take(np.where(there, index, 0)) if len(column.data) else Values(np.zeros(len(index), column.data.dtype))
+    if ref.missing is None:
+        return Values(found.data, found.validity() & there)
+    instead = rows.constant(ref.missing, ref.rank)
+    return Values(np.where(there, found.data, instead.data[0]), np.where(there, found.validity(), instead.validity()[0]))
+
+
+# -- operators -----------------------------------------------------------------------------------
+
+
+def _conjunction(expression: Operation, rows: Rows, sides: Sides) -> Values:
+    return _short_circuit(expression, rows, sides, decided=False)
+
+
+def _disjunction(expression: Operation, rows: Rows, sides: Sides) -> Values:
+    return _short_circuit(expression, rows, sides, decided=True)
+
+
+def _short_circuit(expression: Operation, rows: Rows, sides: Sides, *, decided: bool) -> Values:
+    """AND (decided by FALSE) and OR (decided by TRUE), Kleene's logic, operand by operand."""
+    count = len(next(iter(sides.values())))
+    data = np.full(count, not decided)
+    valid = np.ones(count, bool)
+    open_ = np.arange(count)
+    for operand in expression.operands:
+        part = evaluate(operand, rows, {side: index[open_] for side, index in sides.items()})
+        truth, known = part.data.astype(bool, copy=False), part.validity()
+        settles = known & (truth == decided)
+        valid[open_[~known]] = False
+        data[open_[settles]] = decided
+        valid[open_[settles]] = True
+        open_ = open_[~settles]
+        if not len(open_):
+            break
+    return Values(data, None if valid.all() else valid)
+
+
+def _coalesce(expression: Operation, rows: Rows, sides: Sides) -> Values:
+    first = evaluate(expression.operands[0], rows, sides)
+    data, valid = first.data.astype(expression.dtype), first.validity().copy()
+    for operand in expression.operands[1:]:
+        open_ = np.flatnonzero(~valid)
+        if not len(open_):
+            break
+        part = evaluate(operand, rows, {side: index[open_] for side, index in sides.items()})
+        data[open_], valid[open_] = part.data, part.validity()
+    return Values(data, valid)
+
+
+def _is_null(expression: Operation, rows: Rows, sides: Sides) -> Values:
+    return Values(~evaluate(expression.operands[0], rows, sides).validity())
+
+
+def _null_safe_equal(expression: Operation, rows: Rows, sides: Sides) -> Values:
+    left, right = (evaluate(operand, rows, sides) for operand in expression.operands)
+    both = left.validity() & right.validity()
+    return Values((both & _compare("=", left.data, right.data)) | ~(left.validity() | right.validity()))
+
+
+def _in(expression: Operation, rows: Rows, sides: Sides) -> Values:
+    first, *others = expression.operands
+    return _disjunction(Operation("OR", tuple(Operation("=", (first, other)) for other in others)), rows, sides)
+
+
+def _between(expression: Operation, rows: Rows, sides: Sides) -> Values:
+    value, low, high = expression.operands
+    return _conjunction(Operation("AND", (Operation(">=", (value, low)), Operation("<=", (value, high)))), rows, sides)
+
+
+def _strict(expression: Operation, rows: Rows, sides: Sides) -> Values:
+    """Operators that are NULL when an operand is: NOT, comparisons, arithmetic."""
+    parts = [evaluate(operand, rows, sides) for operand in expression.operands]
+    known = [part.valid for part in parts if part.valid is not None]
+    valid = reduce(np.logical_and, known) if known else None
+    operator = expression.operator
+    if operator == "NOT":
+        return Values(~parts[0].data.astype(bool), valid)
+    if operator in ("=", "<>", "<", "<=", ">", ">="):
+        return Values(_compare(operator, parts[0].data, parts[1].data), valid)
+    return _arithmetic(expression, [part.data for part in parts], valid, rows.ansi)
+
+
+def _compare(operator: str, left: Array, right: Array) -> Array:
+    """Spark's order of numbers: NaN = NaN, and greater than any other."""
+    if operator == "<>":
+        return ~_compare("=", left, right)
+    if operator in ("<=", ">="):
+        return ~_compare("<" if operator == ">=" else ">", left, right)
+    if operator == ">":
+        left, right = right, left
+    result: Array = left == right if operator == "=" else left < right
+    if left.dtype.kind == "f" or right.dtype.kind == "f":
+        left_nan, right_nan = np.isnan(left), np.isnan(right)
+        result = result | (left_nan & right_nan) if operator == "=" else result | (~left_nan & right_nan)
+    return result
+
+
+def _arithmetic(expression: Operation, parts: list[Array], valid: Array | None, ansi: bool) -> Values:
+    dtype = np.dtype(expression.dtype)
+    operands = [part.astype(dtype, copy=False) for part in parts]
+    used = np.ones(len(operands[0]), bool) if valid is None else valid
+    if expression.operator in ("/", "%"):
+        zero = (operands[1] == 0) & used
+        if zero.any():
+            if ansi:
+                raise _failed("DIVIDE_BY_ZERO", "22012", "division by zero", "test for zero first, or use try_divide")
+            valid = used & ~zero
+            operands[1] = np.where(operands[1] == 0, 1, operands[1]).astype(dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        result = _NUMPY[expression.operator](*operands)
+    if dtype.kind == "i" and ansi and expression.operator != "%" and _overflows(expression.operator, operands, result, used):
+        raise _failed("ARITHMETIC_OVERFLOW", "22003", f"{dtype.name} overflow", "cast the operands to a wider type")
+    return Values(result, valid)
+
+
+def _overflows(operator: str, operands: list[Array], result: Array, used: Array) -> bool:
+    """Whether the exact result of an integer operation leaves the dtype, for any value that counts."""
+    exact = _NUMPY[operator](*(operand.astype(np.float64) for operand in operands))
+    suspicious = used & (np.abs(exact - result.astype(np.float64)) > np.maximum(np.abs(exact) * 2.0**-40, 0.5))
+    return bool(suspicious.any())
+
+
+def _failed(condition: str, sqlstate: str, message: str, hint: str) -> ExecutionError:
+    return ExecutionError(f"{message} in a window predicate", condition=condition, sqlstate=sqlstate, hint=hint)
+
+
+_NUMPY = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.divide,
+    "%": np.fmod,
+    "NEG": np.negative,
+    "ABS": np.abs,
+}
+
+_OPERATIONS = {
+    "AND": _conjunction,
+    "OR": _disjunction,
+    "COALESCE": _coalesce,
+    "ISNULL": _is_null,
+    "<=>": _null_safe_equal,
+    "IN": _in,
+    "BETWEEN": _between,
+}
+
+
+# -- from Arrow ----------------------------------------------------------------------------------
+
+
+def _leaves(expression: PairExpression) -> list[ColumnRef | ConstantRef]:
+    match expression:
+        case ColumnRef() | ConstantRef():
+            return [expression]
+        case Operation(operands=operands):
+            return [leaf for operand in operands for leaf in _leaves(operand)]
+        case _:
+            return []
+
+
+def _numeric(column: pa.ChunkedArray) -> Values:
+    """A column of numbers, Booleans, dates, times or intervals as numpy; times in their unit."""
+    array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    valid = None if array.null_count == 0 else np.asarray(pc.is_valid(array))
+    kind = array.type
+    if pa.types.is_null(kind):
+        return Values(np.zeros(len(array), bool), np.zeros(len(array), bool))
+    if pa.types.is_boolean(kind):
+        return Values(np.asarray(pc.fill_null(array, False)), valid)
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        array = array.view(pa.int32())
+    elif pa.types.is_temporal(kind):
+        array = array.view(pa.int64())
+    return Values(np.asarray(array.fill_null(0) if valid is not None else array), valid)
+
+
+def _dense_ranks(columns: list[pa.ChunkedArray]) -> list[Values]:
+    """Integers that compare as the columns' values do, over all columns together."""
+    arrays = [column.combine_chunks() if column.num_chunks != 1 else column.chunk(0) for column in columns]
+    joined = pa.concat_arrays(arrays)
+    if pa.types.is_null(joined.type):
+        return [Values(np.zeros(len(array), np.int64), np.zeros(len(array), bool)) for array in arrays]
+    encoded = joined.dictionary_encode()
+    ranks = np.empty(len(encoded.dictionary), np.int64)
+    ranks[np.asarray(pc.sort_indices(encoded.dictionary))] = np.arange(len(encoded.dictionary))
+    indices = np.asarray(encoded.indices.fill_null(0))
+    codes = ranks[indices] if len(ranks) else np.zeros(len(joined), np.int64)
+    valid = np.asarray(pc.is_valid(joined))
+    cuts = np.cumsum([len(array) for array in arrays])[:-1]
+    return [Values(code, known) for code, known in zip(np.split(codes, cuts), np.split(valid, cuts), strict=True)]

@@ -1,0 +1,169 @@
+"""What a WINDOW BY kernel is told to do: plain frozen data that travels to the workers.
+
+Columns are named; the names are those of the Arrow table that the kernel is given. A *side* is the
+boundary whose row is meant: ``label``, ``start`` or ``end``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from windrow.kernels.aggregates import Aggregate
+
+__all__ = [
+    "ColumnRef",
+    "ConstantRef",
+    "Number",
+    "Operation",
+    "PairExpression",
+    "PositionOutput",
+    "PositionRef",
+    "RowOutput",
+    "RowsOutput",
+    "SameRow",
+    "Search",
+    "WindowPlan",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRef:
+    """The value of a column at a side's row, `shift` rows on.
+
+    Where there is no such row the value is the constant `missing`, or NULL. With `rank` the value is
+    the rank of the column's value among all values of that rank group: enough to compare.
+    """
+
+    column: str
+    side: str
+    shift: int = 0
+    missing: str | None = None
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantRef:
+    """A value that Spark computed once for the query."""
+
+    name: str
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """An integer that the query or the planner wrote."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class PositionRef:
+    """The 1-based position of a side's row in its partition; NULL where the row is missing."""
+
+    side: str
+
+
+@dataclass(frozen=True, slots=True)
+class SameRow:
+    """Whether two row variables are the same row; each is (side, shift).
+
+    NULL if either is missing; with `null_safe` two missing rows are the same.
+    """
+
+    left: tuple[str, int]
+    right: tuple[str, int]
+    null_safe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operator over operands, by Spark's rules.
+
+    `operator` is AND OR NOT = <> < <= > >= <=> ISNULL IN BETWEEN COALESCE ABS NEG + - * / %; `dtype` is the
+    numpy dtype in which arithmetic is done and delivered (ignored elsewhere). Comparisons of operands
+    of unlike dtypes are done in float64, as Spark compares an integer with a double.
+    """
+
+    operator: str
+    operands: tuple[PairExpression, ...]
+    dtype: str = "bool"
+
+
+PairExpression = ColumnRef | ConstantRef | Number | PositionRef | SameRow | Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How one boundary is found.
+
+    `strategy` is one of
+
+    * ``always``: the first row searched;
+    * ``unbounded``: the partition's first (start) or last (end) row;
+    * ``first true``: `predicate` reads only the row searched for; the first row at which it holds;
+    * ``position``: the row at which (its position − the position of `base`) compares with `offset` as
+      `comparison` says;
+    * ``scan``: `predicate` is tried row by row, for all windows at once;
+    * ``given``: `column` of the label row holds the 1-based position, NULL where there is none.
+    """
+
+    strategy: str
+    predicate: PairExpression | None = None
+    base: str = ""
+    comparison: str = ""
+    offset: int = 0
+    column: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RowOutput:
+    """A row variable in the result: a struct of (field, column), NULL where the row is missing."""
+
+    name: str
+    side: str
+    shift: int
+    fields: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PositionOutput:
+    """A position variable in the result."""
+
+    name: str
+    side: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOutput:
+    """The window's rows in the result: an array of structs, with NULL markers if `markers`."""
+
+    name: str
+    fields: tuple[tuple[str, str], ...]
+    markers: bool = True
+
+
+@dataclass(frozen=True)
+class WindowPlan:
+    """One WINDOW BY clause, bound: which columns it reads, how boundaries are found, what it gives.
+
+    `labels` selects the label rows (without LABEL: the start rows) by a predicate over that side alone,
+    None for every row. `start` is None without LABEL. `end` is None for tumbling without END.
+    `constants` is a table of one row. `first_only` asks for one window, at the partition's first row.
+    """
+
+    tumbling: bool
+    partition: tuple[str, ...]
+    has_label: bool
+    labels: PairExpression | None
+    start: Search | None
+    end: Search | None
+    only_start: bool
+    only_end: bool
+    first_only: bool
+    outputs: tuple[RowOutput | PositionOutput | RowsOutput, ...]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    result: pa.Schema
+    ansi: bool = True
+    constants: pa.Table = field(default_factory=lambda: pa.table({}))

@@ -1,0 +1,92 @@
+"""The result of a query, and everything one can ask of it."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+
+from windrow.spark.gateway import Gateway
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from pyspark.sql import Row
+
+__all__ = ["Relation"]
+
+_HTML_ROWS = 20
+
+
+class Relation:
+    """A query's result, computed when it is asked for.
+
+    Attributes
+    ----------
+    df
+        The result as a Spark DataFrame; everything that Spark can do with one is open.
+    """
+
+    def __init__(self, df: DataFrame, plan: str, gateway: Gateway) -> None:
+        self.df = df
+        self._plan = plan
+        self._gateway = gateway
+
+    def show(self, n: int = 20, truncate: bool | int = True) -> None:
+        """Print the first `n` rows as a table; long values are cut to 20 characters unless `truncate` is False."""
+        with self._gateway.translated():
+            self.df.show(n, truncate)
+
+    def collect(self) -> list[Row]:
+        """All rows, on the driver."""
+        with self._gateway.translated():
+            return self.df.collect()
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as an Arrow table, on the driver."""
+        with self._gateway.translated():
+            return self.df.toArrow()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All rows as a pandas DataFrame, on the driver."""
+        with self._gateway.translated():
+            return self.df.toPandas()
+
+    def explain(self, spark: bool = False) -> None:
+        """Print how the query is run; with `spark`, Spark's own plan after it."""
+        print(self.plan(spark))
+
+    def plan(self, spark: bool = False) -> str:
+        """The text that :meth:`explain` prints."""
+        if not spark:
+            return self._plan
+        return f"{self._plan}\n\n{spark_plan(self._gateway, self.df)}"
+
+    def _repr_html_(self) -> str:
+        with self._gateway.translated():
+            rows = self.df.limit(_HTML_ROWS + 1).collect()
+        names = self.df.columns
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+        body = "".join(f"<tr>{''.join(_cell(value) for value in row)}</tr>" for row in rows[:_HTML_ROWS])
+        more = f"<p>first {_HTML_ROWS} rows</p>" if len(rows) > _HTML_ROWS else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{field.name}: {field.dataType.simpleString()}" for field in self.df.schema.fields)
+        return f"Relation[{columns}]"
+
+
+def spark_plan(gateway: Gateway, df: DataFrame) -> str:
+    """Spark's own plan of a DataFrame, as EXPLAIN FORMATTED gives it."""
+    import contextlib
+    import io
+
+    text = io.StringIO()
+    with gateway.translated(), contextlib.redirect_stdout(text):
+        df.explain("formatted")
+    return text.getvalue().strip()
+
+
+def _cell(value: Any) -> str:
+    return f"<td>{'NULL' if value is None else html.escape(str(value))}</td>"

@@ -1,0 +1,30 @@
+"""The way from a window to its plan: a visible tuple of steps, one file each.
+
+Every rule takes a draft and an analyzer and gives the draft with its part filled in.
+"""
+
+from __future__ import annotations
+
+from windrow.algebra.nodes import Window
+from windrow.algebra.physical import Analyzer, Draft
+from windrow.rules.choose_strategies import choose_strategies
+from windrow.rules.hoist_predicates import hoist_predicates
+from windrow.rules.prune_fields import prune_fields
+from windrow.rules.push_aggregates import push_aggregates
+
+__all__ = ["RULES", "optimize"]
+
+RULES = (
+    hoist_predicates,
+    choose_strategies,
+    push_aggregates,
+    prune_fields,
+)
+
+
+def optimize(window: Window, analyzer: Analyzer) -> Draft:
+    """Apply every rule in turn."""
+    draft = Draft(window)
+    for rule in RULES:
+        draft = rule(draft, analyzer)
+    return draft

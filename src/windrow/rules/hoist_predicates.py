@@ -1,0 +1,371 @@
+"""Rule: split every predicate into columns that Spark computes and a small expression over them.
+
+    s.val < 25 AND e_next.date - s.date > INTERVAL 7 DAYS
+    →  h0 = s.val < 25        h1 = e_next.date        h2 = s.date
+       h0(start) AND h1(end + 1) − h2(start) > c0
+
+A part that reads one row alone becomes a column, whatever functions it calls. A part over a missing row
+(PREV before the first, NEXT after the last, START unsatisfied) is the same expression over a row of
+NULLs: unless that is plainly NULL, Spark computes it once, as a constant. What is left over several
+rows must be comparison, logic and arithmetic on types that the kernel has; else the predicate is not
+typed, and the reason is kept for EXPLAIN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from windrow.algebra.bind import IDENTITY
+from windrow.algebra.nodes import Boundary, Fragment
+from windrow.algebra.physical import Analyzer, Columns, Draft, Predicate
+from windrow.errors import AnalysisError
+from windrow.kernels import plan as kernel
+from windrow.rules.types import FLOATS, INTEGERS, NUMPY, common_decimal, is_day_interval, is_decimal
+from windrow.syntax.expressions import Call, Expression, Literal, Name, Opaque, Operation, names_in
+from windrow.syntax.nodes import Range, Role, Side, Variable
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["hoist_predicates"]
+
+_MICROSECONDS_A_DAY = 86_400_000_000
+_COMPARISONS = {"=", "<>", "<", "<=", ">", ">=", "<=>"}
+_STRICT_CALLS = {"abs", "datediff", "date_diff", "upper", "lower", "length", "date_add", "date_sub", "year", "month",
+                 "day", "hour", "minute", "second", "floor", "ceil", "round", "sqrt", "unix_timestamp", "to_date",
+                 "trim", "substring", "mod", "pmod"}  # fmt: skip
+_SAFE = {"AND", "OR", "NOT", "IS NULL", "IN", "BETWEEN", *_COMPARISONS}
+
+
+class _NotTyped(Exception):
+    """The kernel cannot evaluate this part; the message says why."""
+
+
+def hoist_predicates(draft: Draft, analyzer: Analyzer) -> Draft:
+    """Type the predicates of LABEL, START and END."""
+    columns = Columns(draft)
+    ranks = _Ranks()
+    predicates = []
+    for boundary in draft.window.boundaries():
+        if boundary.when is not None:
+            predicates.append(_Hoister(draft, boundary, boundary.when, analyzer, columns, ranks).predicate())
+    return replace(
+        draft,
+        predicates=tuple(predicates),
+        hoisted=tuple(columns.hoisted.values()),
+        constants=tuple(columns.constants.items()),
+    )
+
+
+class _Ranks:
+    """Numbers the groups of columns that are compared by rank."""
+
+    def __init__(self) -> None:
+        self.last = -1
+
+    def new(self) -> int:
+        self.last += 1
+        return self.last
+
+
+class _Hoister:
+    def __init__(
+        self, draft: Draft, boundary: Boundary, when: Fragment, analyzer: Analyzer, columns: Columns, ranks: _Ranks
+    ) -> None:
+        self.boundary, self.when, self.analyzer, self.columns, self.ranks = boundary, when, analyzer, columns, ranks
+        self.scope = {variable.name.lower(): variable for variable in draft.window.visible(boundary.side)}
+        self.fields = {name.lower(): name for name in analyzer.fields}
+        self.types: dict[Range, str] = {}
+
+    def predicate(self) -> Predicate:
+        if self.when.column is not None:
+            return self.column_predicate()
+        assert self.when.expression is not None
+        self.analyse(self.when.expression)
+        kind = self.types[self.when.expression.range]
+        if kind not in ("boolean", "void"):
+            raise AnalysisError(
+                f"predicate of {self.boundary.side.name} is of type {kind}, not boolean",
+                condition="PREDICATE_NOT_BOOLEAN",
+                sqlstate="42804",
+                span=self.when.span,
+                hint="write a condition, for example a comparison",
+            )
+        try:
+            return Predicate(self.boundary, self.convert(self.when.expression, ()))
+        except _NotTyped as reason:
+            return Predicate(self.boundary, None, str(reason))
+
+    def column_predicate(self) -> Predicate:
+        name = self.analyzer.column_scope(self.when.column, self.boundary)
+        if name is None:
+            return Predicate(self.boundary, None, "a Column over several rows cannot be taken apart")
+        variable = self.scope[name.lower()]
+        column = self.columns.add(SqlText(), name, self.when.column)
+        return Predicate(self.boundary, kernel.ColumnRef(column, variable.side.value, variable.role.shift))
+
+    def analyse(self, expression: Expression) -> None:
+        """Look up the types of the predicate and of all its parts, in one go."""
+        parts = list(_parts(expression))
+        texts = [SqlText.of("(", self.text(part), ")") for part in parts]
+        for part, kind in zip(parts, self.analyzer.types(texts, self.boundary.side), strict=True):
+            self.types[part.range] = kind
+
+    def text(self, expression: Expression) -> SqlText:
+        assert self.when.part is not None
+        return self.when.part(expression.range)
+
+    # -- what a part reads -------------------------------------------------------------------------
+
+    def reads(self, expression: Expression) -> set[Variable]:
+        found = {self.scope.get(name.parts[0].lower()) for name in names_in(expression)}
+        return {variable for variable in found if variable is not None}
+
+    def single_row(self, expression: Expression) -> Variable | None:
+        """The one row variable that the part reads, if it reads one row and no position."""
+        read = self.reads(expression)
+        if len(read) != 1:
+            return None
+        variable = next(iter(read))
+        return None if variable.role is Role.POSITION else variable
+
+    def is_row(self, expression: Expression) -> Variable | None:
+        """The variable, if the part is a row variable itself and not a field of it."""
+        if not isinstance(expression, Name) or len(expression.parts) != 1:
+            return None
+        variable = self.scope.get(expression.parts[0].lower())
+        return None if variable is None or variable.role is Role.POSITION else variable
+
+    # -- to the kernel's expressions ---------------------------------------------------------------
+
+    def convert(self, expression: Expression, guards: tuple[Expression, ...]) -> kernel.PairExpression:
+        """The part as the kernel evaluates it; `guards` hold wherever it is evaluated."""
+        if not self.reads(expression):
+            return self.constant(expression)
+        if self.single_row(expression) is not None and self.is_row(expression) is None:
+            return self.hoisted(expression, guards)
+        match expression:
+            case Name(parts=parts):
+                variable = self.scope[parts[0].lower()]
+                if variable.role is Role.POSITION:
+                    return kernel.PositionRef(variable.side.value)
+                raise _NotTyped(f"row {variable.name} is used as a value")
+            case Operation():
+                return self.operation(expression, guards)
+            case Call(function="coalesce" | "nvl" | "ifnull", arguments=parts):
+                dtype = self.dtype(expression)
+                return kernel.Operation("COALESCE", tuple(self.number(part, guards, dtype) for part in parts), dtype)
+            case Call(function="abs", arguments=(part,)):
+                dtype = self.dtype(expression)
+                return kernel.Operation("ABS", (self.number(part, guards, dtype),), dtype)
+            case Call(function="datediff" | "date_diff", arguments=(end, start)):
+                days = (self.leaf(end, "DATE", guards), self.leaf(start, "DATE", guards))
+                return kernel.Operation("-", days, "int32")
+        raise _NotTyped(f"{self.shown(expression)} reads several rows inside one function")
+
+    def operation(self, expression: Operation, guards: tuple[Expression, ...]) -> kernel.PairExpression:
+        operator, operands = expression.operator, expression.operands
+        if operator == "AND":
+            converted = []
+            for operand in operands:
+                converted.append(self.convert(operand, guards))
+                guards = (*guards, operand)
+            return kernel.Operation("AND", tuple(converted))
+        if operator in ("OR", "NOT"):
+            return kernel.Operation(operator, tuple(self.convert(operand, guards) for operand in operands))
+        if operator == "IS NULL":
+            return kernel.Operation("ISNULL", (self.value(operands[0], guards),))
+        if operator in _COMPARISONS:
+            return self.comparison(operator, operands, guards)
+        if operator == "IN":
+            first, *items = operands
+            return kernel.Operation("OR", tuple(self.comparison("=", (first, item), guards) for item in items))
+        if operator == "BETWEEN":
+            value, low, high = operands
+            return kernel.Operation(
+                "AND", (self.comparison(">=", (value, low), guards), self.comparison("<=", (value, high), guards))
+            )
+        return self.arithmetic(expression, guards)
+
+    def comparison(self, operator: str, operands: tuple[Expression, ...], guards: tuple[Expression, ...]) -> kernel.PairExpression:
+        left, right = operands
+        rows = self.is_row(left), self.is_row(right)
+        if rows[0] is not None and rows[1] is not None:
+            return _same_row(operator, rows[0], rows[1])
+        kinds = {self.types[left.range], self.types[right.range]} - {"void"}
+        cast: str | None = None
+        rank: int | None = None
+        if kinds <= INTEGERS | FLOATS or len(kinds) <= 1 and kinds <= {"date", "timestamp", "timestamp_ntz", "boolean"}:
+            pass
+        elif all(map(is_day_interval, kinds)):
+            pass
+        elif kinds & FLOATS and all(kind in INTEGERS | FLOATS or is_decimal(kind) for kind in kinds):
+            cast = "DOUBLE"
+        elif kinds == {"string"} or kinds == {"binary"}:
+            rank = self.ranks.new()
+        elif any(map(is_decimal, kinds)) and (cast := common_decimal(kinds)) is not None:
+            rank = self.ranks.new()
+        elif len(kinds) == 2 and "date" in kinds and kinds & {"timestamp", "timestamp_ntz"}:
+            cast = (kinds - {"date"}).pop().upper()
+        else:
+            raise _NotTyped(f"{' and '.join(sorted(kinds))} are not compared in the kernel")
+        parts = []
+        for part in (left, right):
+            needs_cast = cast is not None and self.types[part.range].upper() != cast
+            if cast == "DOUBLE" and not is_decimal(self.types[part.range]):
+                needs_cast = False
+            if needs_cast or rank is not None:
+                parts.append(self.leaf(part, cast if needs_cast else None, guards, rank))
+            else:
+                parts.append(self.convert(part, guards))
+        return kernel.Operation(operator, tuple(parts))
+
+    def arithmetic(self, expression: Operation, guards: tuple[Expression, ...]) -> kernel.PairExpression:
+        operator, operands = expression.operator, expression.operands
+        kind = self.types[expression.range]
+        kinds = [self.types[operand.range] for operand in operands]
+        if kind in NUMPY and all(one in NUMPY or is_decimal(one) for one in kinds) and operator != "DIV":
+            if operator == "/" and kind != "double":
+                raise _NotTyped(f"division gives {kind}")
+            return kernel.Operation(operator, tuple(self.number(part, guards, NUMPY[kind]) for part in operands), NUMPY[kind])
+        if operator == "-" and kinds == ["date", "date"] and is_day_interval(kind):
+            days = kernel.Operation("-", tuple(self.convert(part, guards) for part in operands), "int64")
+            return kernel.Operation("*", (days, kernel.Number(_MICROSECONDS_A_DAY)), "int64")
+        if operator == "-" and is_day_interval(kind) and set(kinds) <= {"date", "timestamp", "timestamp_ntz"}:
+            # Spark subtracts times as the session's clock on the wall shows them
+            return kernel.Operation("-", tuple(self.leaf(part, "TIMESTAMP_NTZ", guards) for part in operands), "int64")
+        if operator in ("+", "-") and kind == "date" and set(kinds) <= {"date", *INTEGERS}:
+            return kernel.Operation(operator, tuple(self.convert(part, guards) for part in operands), "int32")
+        if operator in ("+", "-") and is_day_interval(kind) and all(map(is_day_interval, kinds)):
+            return kernel.Operation(operator, tuple(self.convert(part, guards) for part in operands), "int64")
+        raise _NotTyped(f"{' '.join([kinds[0], operator, *kinds[1:]])} over several rows is not computed in the kernel")
+
+    def number(self, expression: Expression, guards: tuple[Expression, ...], dtype: str) -> kernel.PairExpression:
+        kind = self.types[expression.range]
+        if is_decimal(kind) and dtype == "float64":
+            return self.leaf(expression, "DOUBLE", guards)
+        if kind in NUMPY or kind == "void":
+            return self.convert(expression, guards)
+        raise _NotTyped(f"{kind} is not a number that the kernel has")
+
+    def value(self, expression: Expression, guards: tuple[Expression, ...]) -> kernel.PairExpression:
+        """A part of which only the validity counts."""
+        if self.is_row(expression):
+            raise _NotTyped("a row variable of several rows")
+        return self.convert(expression, guards)
+
+    def dtype(self, expression: Expression) -> str:
+        kind = self.types[expression.range]
+        if kind not in NUMPY:
+            raise _NotTyped(f"{kind} is not a number that the kernel has")
+        return NUMPY[kind]
+
+    # -- leaves ------------------------------------------------------------------------------------
+
+    def leaf(
+        self, expression: Expression, cast: str | None, guards: tuple[Expression, ...], rank: int | None = None
+    ) -> kernel.PairExpression:
+        """A part that Spark computes whole, cast if need be."""
+        if not self.reads(expression):
+            return self.constant(expression, cast, rank)
+        if self.single_row(expression) is None:
+            raise _NotTyped(f"{self.shown(expression)} reads several rows and is of type {self.types[expression.range]}")
+        return self.hoisted(expression, guards, cast, rank)
+
+    def constant(self, expression: Expression, cast: str | None = None, rank: int | None = None) -> kernel.PairExpression:
+        rendered = self.text(expression).render()
+        if cast is None and rank is None and isinstance(expression, Literal) and rendered.isdigit() and len(rendered) < 19:
+            return kernel.Number(int(rendered))
+        if rank is None and cast is None and self.types[expression.range] not in KERNEL_TYPES and not is_day_interval(
+            self.types[expression.range]
+        ):
+            raise _NotTyped(f"a constant of type {self.types[expression.range]}")
+        return kernel.ConstantRef(self.columns.constant(_cast(self.text(expression), cast)), rank)
+
+    def hoisted(
+        self, expression: Expression, guards: tuple[Expression, ...], cast: str | None = None, rank: int | None = None
+    ) -> kernel.PairExpression:
+        variable = self.single_row(expression)
+        assert variable is not None
+        kind = self.types[expression.range]
+        if cast is None and rank is None and kind not in KERNEL_TYPES and not is_day_interval(kind):
+            raise _NotTyped(f"{self.shown(expression)} of type {kind} is not a value that the kernel has")
+        text = _cast(self.text(expression), cast)
+        held = [guard for guard in guards if self.single_row(guard) is variable and self.is_row(guard) is None]
+        if held and not self.is_safe(expression):
+            conditions = SqlText.join(" AND ", (SqlText.of("(", self.text(guard), ")") for guard in held))
+            text = SqlText.of("CASE WHEN ", conditions, " THEN ", text, " END")
+        is_field = isinstance(expression, Name) and len(expression.parts) == 2 and cast is None
+        if is_field and isinstance(expression, Name) and expression.parts[1].lower() in self.fields:
+            name = self.columns.field(self.fields[expression.parts[1].lower()])
+        else:
+            name = self.columns.add(text, variable.name)
+        missing = None
+        can_miss = variable.role.shift != 0 or variable.side is not self.boundary.side
+        if can_miss and not self.is_strict(expression):
+            missing = self.columns.constant(text)
+        return kernel.ColumnRef(name, variable.side.value, variable.role.shift, missing, rank)
+
+    def is_strict(self, expression: Expression) -> bool:
+        """Whether the part is plainly NULL over a row of NULLs."""
+        match expression:
+            case Name():
+                return len(expression.parts) > 1
+            case Operation(operator=operator, operands=operands):
+                return operator not in ("AND", "OR", "IS NULL", "<=>", "IN") and any(map(self.is_strict, operands))
+            case Call(function=function, arguments=arguments):
+                return function in _STRICT_CALLS and any(map(self.is_strict, arguments))
+            case _:
+                return False
+
+    def is_safe(self, expression: Expression) -> bool:
+        """Whether the part cannot fail, so that it may be computed for every row."""
+        match expression:
+            case Name() | Literal():
+                return True
+            case Operation(operator=operator, operands=operands):
+                return operator in _SAFE and all(map(self.is_safe, operands))
+            case _:
+                return False
+
+    def shown(self, expression: Expression) -> str:
+        return self.text(expression).render().replace(f"`{IDENTITY}", "").replace("`", "")
+
+
+KERNEL_TYPES = INTEGERS | FLOATS | {"boolean", "date", "timestamp", "timestamp_ntz", "void"}
+
+
+def _parts(expression: Expression) -> list[Expression]:
+    """The expression and everything in it."""
+    match expression:
+        case Operation(operands=parts) | Call(arguments=parts):
+            return [expression, *(inner for part in parts for inner in _parts(part))]
+        case Name() | Literal() | Opaque():
+            return [expression]
+
+
+def _cast(text: SqlText, to: str | None) -> SqlText:
+    return SqlText.of("(", text, ")") if to is None else SqlText.of("CAST((", text, f") AS {to})")
+
+
+def _same_row(operator: str, left: Variable, right: Variable) -> kernel.PairExpression:
+    same = kernel.SameRow((left.side.value, left.role.shift), (right.side.value, right.role.shift))
+    if operator == "=":
+        return same
+    if operator == "<>":
+        return kernel.Operation("NOT", (same,))
+    if operator == "<=>":
+        # both missing: two NULL rows are not distinct
+        return kernel.SameRow(same.left, same.right, null_safe=True)
+    raise _NotTyped(f"rows are compared with {operator}")
+
+
+def uses_side(expression: kernel.PairExpression, side: Side) -> bool:
+    """Whether a typed predicate reads a row or position of this side."""
+    match expression:
+        case kernel.ColumnRef(side=read) | kernel.PositionRef(side=read):
+            return read == side.value
+        case kernel.SameRow(left=left, right=right):
+            return side.value in (left[0], right[0])
+        case kernel.Operation(operands=operands):
+            return any(uses_side(operand, side) for operand in operands)
+        case _:
+            return False

@@ -1,0 +1,42 @@
+"""Rule: carry only the fields that the query reads of each variable.
+
+    SELECT s.station, AVG(w.val)   →   s: {station}, e: nothing, w: not materialised
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from windrow.algebra.nodes import Uses
+from windrow.algebra.physical import Analyzer, Columns, Draft
+
+__all__ = ["prune_fields"]
+
+
+def prune_fields(draft: Draft, analyzer: Analyzer) -> Draft:
+    """Fill in `fields`, for each variable that is read, and `spark_fields`, for the aggregates left to Spark."""
+    columns = Columns(draft)
+    positions = {variable.name for variable in draft.window.variables() if variable.role.value == "AT"}
+    fields = []
+    for use in draft.window.uses:
+        if use.name in positions:
+            fields.append((use.name, ()))
+            continue
+        read = _read(use, list(analyzer.fields))
+        fields.append((use.name, tuple((field, columns.field(field)) for field in read)))
+    spark_fields: tuple[tuple[str, str], ...] = ()
+    if draft.spark_aggregates:
+        reads = [call.reads for call in draft.spark_aggregates]
+        whole = any(read is None for read in reads)
+        needed = Uses(draft.window.name, None if whole else frozenset().union(*(read or () for read in reads)))
+        spark_fields = tuple((field, columns.field(field)) for field in _read(needed, list(analyzer.fields)))
+    return replace(draft, fields=tuple(fields), spark_fields=spark_fields, hoisted=tuple(columns.hoisted.values()))
+
+
+def _read(use: Uses, fields: list[str]) -> list[str]:
+    """The fields to carry; all of them where the variable is used whole or a name is not a plain field."""
+    if use.fields is None:
+        return fields
+    read = [field for field in fields if field.lower() in use.fields]
+    # a struct without fields cannot say whether its row exists
+    return read or fields[:1]

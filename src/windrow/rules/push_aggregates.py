@@ -1,0 +1,55 @@
+"""Rule: compute aggregates over the window inside the kernel where it has them, else in Spark.
+
+    AVG(w.val), corr(w.x, w.y)   →   avg over column h3 in the kernel; corr over the exploded windows
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from windrow.algebra.nodes import AggregateCall
+from windrow.algebra.physical import Analyzer, Columns, Draft
+from windrow.syntax.expressions import Name
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["push_aggregates"]
+
+
+def push_aggregates(draft: Draft, analyzer: Analyzer) -> Draft:
+    """Give each aggregate to the kernel or to Spark."""
+    columns = Columns(draft)
+    others = {variable.name.lower() for variable in draft.window.variables()}
+    in_kernel: list[tuple[AggregateCall, str | None]] = []
+    in_spark: list[AggregateCall] = []
+    for call in draft.window.aggregates:
+        analyzer.aggregate_type(call)
+        argument = call.argument
+        if call.function is None or argument is None or _reads_others(call, others):
+            in_spark.append(call)
+            continue
+        counts_rows = isinstance(argument.expression, Name) and len(argument.expression.parts) == 1
+        if counts_rows and call.function == "count":
+            in_kernel.append((replace(call, function="count_star"), None))
+        elif counts_rows or not analyzer.kernel_supports(call.function, argument.text):
+            in_spark.append(call)
+        else:
+            in_kernel.append((call, _column(argument.text, argument.expression, draft, analyzer, columns)))
+    return replace(
+        draft,
+        kernel_aggregates=tuple(in_kernel),
+        spark_aggregates=tuple(in_spark),
+        hoisted=tuple(columns.hoisted.values()),
+    )
+
+
+def _reads_others(call: AggregateCall, others: set[str]) -> bool:
+    """Whether the call reads variables beside the window's rows; the text is searched, so at worst it says yes."""
+    words = call.text.render().lower().replace(".", " ").replace("(", " ").replace(")", " ").replace(",", " ")
+    return bool(others & {word.strip("`") for word in words.split()})
+
+
+def _column(text: SqlText, expression: object, draft: Draft, analyzer: Analyzer, columns: Columns) -> str:
+    fields = {name.lower(): name for name in analyzer.fields}
+    if isinstance(expression, Name) and len(expression.parts) == 2 and expression.parts[1].lower() in fields:
+        return columns.field(fields[expression.parts[1].lower()])
+    return columns.add(SqlText.of("(", text, ")"), draft.window.name)

@@ -1,0 +1,134 @@
+"""The session: where queries are run and tables named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pyspark.sql import DataFrame, SparkSession
+
+from windrow.algebra.bind import POSITIONAL
+from windrow.errors import UsageError, did_you_mean
+from windrow.relation import Relation
+from windrow.spark.gateway import Gateway
+from windrow.spark.local import local_session
+from windrow.spark.sources import read_table
+from windrow.statements import run
+from windrow.syntax.blocks import split_statements
+from windrow.syntax.tokens import tokenize
+
+__all__ = ["Session"]
+
+Execution = Literal["batch", "reference"]
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Session:
+    """Runs Windrow's SQL on a SparkSession.
+
+    Parameters
+    ----------
+    spark
+        The SparkSession to use, classic or Spark Connect. Without one, a local session is made, which
+        finds Java or brings it.
+    execution
+        ``"batch"``, or ``"reference"`` to let the reference interpreter compute the windows: slow, on the
+        driver, and right by definition.
+
+    Attributes
+    ----------
+    spark
+        The SparkSession.
+    """
+
+    def __init__(self, spark: SparkSession | None = None, *, execution: Execution = "batch") -> None:
+        if execution not in ("batch", "reference"):
+            raise UsageError(
+                f"execution mode {execution!r} is unknown",
+                condition="UNKNOWN_EXECUTION",
+                hint=did_you_mean(str(execution), ["batch", "reference"]) or "use 'batch' or 'reference'",
+            )
+        self.spark = spark if spark is not None else local_session()
+        self.execution: Execution = execution
+
+    def sql(self, text: str, /, *args: Any, **params: Any) -> Relation:
+        """Run one statement of the dialect: Spark SQL, and WINDOW BY wherever a query may stand.
+
+        Parameters
+        ----------
+        text
+            One statement; a semicolon at its end is allowed. Plain Spark SQL reaches Spark as it is.
+        *args
+            Values for the positional parameters ``?``, in order.
+        **params
+            Values for the named parameters ``:name``. Positional and named ones cannot be mixed.
+
+        Returns
+        -------
+        Relation
+            Queries are computed when the relation is asked for its rows; commands at once.
+
+        Raises
+        ------
+        WindrowError
+            With the position in `text`.
+        """
+        if args and params:
+            raise UsageError(
+                "positional and named parameters are mixed",
+                condition="MIXED_PARAMETERS",
+                hint="use ? for all or :name for all",
+            )
+        return run(self._gateway(args, params), text, list(args), self.execution)
+
+    def script(self, text: str) -> list[Relation]:
+        """Run the statements of a script, separated by semicolons, in order."""
+        tokens = tokenize(text)
+        relations = []
+        for start, stop in split_statements(tokens):
+            span = tokens.span(start, stop)
+            # spaces in place of what comes before keep the positions of errors those of the script
+            padded = re.sub(r"[^\n]", " ", text[: span.start]) + text[span.start : span.stop]
+            relations.append(self.sql(padded))
+        return relations
+
+    def table(self, name: str) -> Relation:
+        """A table or view by name."""
+        return self.sql(f"TABLE {name}")
+
+    def register(
+        self, name: str, source: DataFrame | Relation | str | Path | Sequence[str | Path], *, format: str | None = None
+    ) -> Relation:
+        """Give a DataFrame, a relation or files a name in this session's queries (a temporary view).
+
+        Parameters
+        ----------
+        name
+            A plain identifier.
+        source
+            A DataFrame or relation, or paths: Parquet, CSV, JSON, ORC, NOAA's GHCN-Daily files, a
+            directory or a glob.
+        format
+            The format of the files where their names do not say it.
+        """
+        if not _NAME.fullmatch(name):
+            raise UsageError(
+                f"table name {name!r} is not an identifier", condition="INVALID_NAME", hint="use letters, digits and _"
+            )
+        gateway = Gateway(self.spark)
+        if isinstance(source, Relation):
+            frame = source.df
+        elif isinstance(source, str | Path | Sequence):
+            with gateway.translated():
+                frame = read_table(self.spark, source, format=format)
+        else:
+            frame = source
+        with gateway.translated():
+            frame.createOrReplaceTempView(name)
+        return self.table(name)
+
+    def _gateway(self, args: Sequence[Any], params: Mapping[str, Any]) -> Gateway:
+        named = {f"{POSITIONAL}{number}": value for number, value in enumerate(args)}
+        return Gateway(self.spark, {**named, **params})

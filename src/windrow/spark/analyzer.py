@@ -1,0 +1,140 @@
+"""Answers what the rules ask about a window's rows, by letting Spark analyse the pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructType
+
+from windrow.algebra.bind import IDENTITY
+from windrow.algebra.nodes import AggregateCall, Boundary, Window
+from windrow.errors import AnalysisError, WindrowError
+from windrow.kernels.aggregates import supports
+from windrow.spark.arrow import arrow_type, contains, is_orderable
+from windrow.spark.errors import in_window_terms
+from windrow.spark.gateway import Gateway, quiet
+from windrow.syntax.nodes import Role, Side
+from windrow.syntax.sqltext import Relation, SqlText
+
+__all__ = ["SparkAnalyzer"]
+
+
+class SparkAnalyzer:
+    """The analyzer of one window over its rows (:class:`windrow.algebra.physical.Analyzer`)."""
+
+    def __init__(self, gateway: Gateway, window: Window, rows: DataFrame) -> None:
+        self.gateway, self.window, self.rows = gateway, window, rows
+        row = rows.schema["r"].dataType
+        assert isinstance(row, StructType)
+        self.row = row
+        self.fields = {field.name: field.dataType.simpleString() for field in row.fields}
+        self.aggregate_types: dict[str, DataType] = {}
+        self._check_keys()
+
+    def types(self, texts: Sequence[SqlText], side: Side) -> list[str]:
+        """See the protocol."""
+        try:
+            schema = self.analyse(texts, self.scope(side))
+        except WindrowError as error:
+            raise in_window_terms(error, self.window, self.fields, side) from None
+        return [field.dataType.simpleString() for field in schema.fields]
+
+    def column_scope(self, column: Any, boundary: Boundary) -> str | None:
+        """See the protocol: the variable is found by trying each alone."""
+        for variable in boundary.variables:
+            if variable.role is Role.POSITION:
+                continue
+            with quiet():
+                try:
+                    self.rows.select(F.col("r").alias(variable.name)).select(column).schema  # noqa: B018
+                except PySparkException:
+                    continue
+            return variable.name
+        return None
+
+    def aggregate_type(self, call: AggregateCall) -> str:
+        """See the protocol."""
+        return self.aggregate(call).simpleString()
+
+    def aggregate(self, call: AggregateCall) -> DataType:
+        """The type of an aggregate, as Spark has it."""
+        if call.name not in self.aggregate_types:
+            scope = self.scope(Side.END).withColumn(self.window.name, F.col("__row"))
+            try:
+                self.aggregate_types[call.name] = self.analyse([call.text], scope).fields[0].dataType
+            except WindrowError as error:
+                raise in_window_terms(error, self.window, self.fields, None) from None
+        return self.aggregate_types[call.name]
+
+    def kernel_supports(self, function: str, argument: SqlText | None) -> bool:
+        """See the protocol."""
+        if argument is None:
+            return True
+        kind = self.analyse([SqlText.of("(", argument, ")")], self.window_row).fields[0].dataType
+        if contains(kind, "collated"):
+            return False
+        found = arrow_type(kind)
+        return found is not None and supports(function, found)
+
+    def constants(self, texts: dict[str, SqlText]) -> pa.Table:
+        """The values of constants and of expressions over missing rows: a table of one row."""
+        if not texts:
+            return pa.table({})
+        one = self.gateway.spark.sql("SELECT 1 AS __one")
+        nothing = F.lit(None)
+        columns = [nothing.cast(self.row).alias("r")]
+        for variable in self.window.variables():
+            kind = "bigint" if variable.role is Role.POSITION else self.row
+            columns.append(nothing.cast(kind).alias(variable.name))
+        relation = one.select(*columns)
+        items = SqlText.join(", ", (SqlText.of(text, f" AS `{name}`") for name, text in texts.items()))
+        frame = self.gateway.sql(
+            SqlText.of(self.window.prefix, "SELECT ", items, " FROM ", Relation("scope")), {"scope": relation}
+        )
+        with self.gateway.translated():
+            return frame.toArrow()
+
+    @cached_property
+    def window_row(self) -> DataFrame:
+        """The rows with the window's name standing for one row."""
+        return self.rows.select(F.col("r").alias(self.window.name))
+
+    def scope(self, side: Side) -> DataFrame:
+        """A relation with a column for each variable that a predicate of `side` sees."""
+        columns = [F.col("r").alias("__row")]
+        for variable in self.window.visible(side):
+            if variable.role is Role.POSITION:
+                columns.append(F.lit(1).cast("bigint").alias(variable.name))
+            else:
+                columns.append(F.col("r").alias(variable.name))
+                columns.append(F.lit(1).cast("bigint").alias(IDENTITY + variable.name))
+        return self.rows.select(*columns)
+
+    def analyse(self, texts: Sequence[SqlText], scope: DataFrame) -> StructType:
+        """The schema of these expressions over a relation."""
+        items = SqlText.join(", ", (SqlText.of(text, f" AS x{number}") for number, text in enumerate(texts)))
+        query = SqlText.of(self.window.prefix, "SELECT ", items, " FROM ", Relation("scope"))
+        return self.gateway.sql(query, {"scope": scope}).schema
+
+    def _check_keys(self) -> None:
+        """Refuse keys that have no order, or cannot be grouped by."""
+        keys = [(f"p{number}", key) for number, key in enumerate(self.window.partition_by)]
+        keys += [(f"o{number}", key) for number, (key, _) in enumerate(self.window.order_by)]
+        for name, key in keys:
+            kind = self.rows.schema[name].dataType
+            if not is_orderable(kind):
+                verb = "partitioned" if name.startswith("p") else "ordered"
+                raise AnalysisError(
+                    f"rows cannot be {verb} by a value of type {kind.simpleString()}",
+                    condition="UNORDERABLE_TYPE",
+                    sqlstate="42822",
+                    sql=self.window.sql,
+                    span=key.span,
+                    hint="use a field of it, or cast it to a type with an order",
+                )

@@ -1,0 +1,92 @@
+"""Which Spark types cross into Python as Arrow, and how the others are dressed up for the way.
+
+Year-month intervals travel as their number of months; calendar intervals cannot travel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    IntegerType,
+    MapType,
+    StringType,
+    StructType,
+    YearMonthIntervalType,
+)
+
+__all__ = ["arrow_schema", "arrow_type", "can_travel", "contains", "decode", "encode", "is_orderable", "travelling_type"]
+
+_NO_ORDER = {"map", "variant", "interval", "geometry", "geography"}
+
+
+def arrow_type(kind: DataType) -> pa.DataType | None:
+    """The Arrow type of a value of this type in the kernel, None if it cannot travel."""
+    return to_arrow_type(travelling_type(kind)) if can_travel(kind) else None
+
+
+def arrow_schema(kind: StructType) -> pa.Schema:
+    """The Arrow schema of rows of this type."""
+    return to_arrow_schema(kind)
+
+
+def can_travel(kind: DataType) -> bool:
+    """Whether values of this type can be given to Python and back."""
+    if isinstance(kind, YearMonthIntervalType):
+        return True
+    return not any(isinstance(part, YearMonthIntervalType) or part.typeName() == "interval" for part in _parts(kind))
+
+
+def travelling_type(kind: DataType) -> DataType:
+    """The type that stands for this one on the way."""
+    return IntegerType() if isinstance(kind, YearMonthIntervalType) else kind
+
+
+def encode(value: Column, kind: DataType) -> Column:
+    """The value as it travels."""
+    return value.cast("interval month").cast("int") if isinstance(kind, YearMonthIntervalType) else value
+
+
+def decode(value: Column, kind: DataType) -> Column:
+    """The value as it was before it travelled."""
+    match kind:
+        case YearMonthIntervalType():
+            return F.make_ym_interval(F.lit(0), value).cast(kind)
+        case StructType() if any(contains(field.dataType, "months") for field in kind.fields):
+            fields = [decode(value.getField(field.name), field.dataType).alias(field.name) for field in kind.fields]
+            return F.when(value.isNotNull(), F.struct(*fields))
+        case ArrayType(elementType=element) if contains(element, "months"):
+            return F.transform(value, lambda one: decode(one, element))
+        case _:
+            return value
+
+
+def contains(kind: DataType, what: str) -> bool:
+    """Whether the type or a part of it is of a sort: ``months`` or ``collated``."""
+    if what == "months":
+        return any(isinstance(part, YearMonthIntervalType) for part in _parts(kind))
+    return any(isinstance(part, StringType) and part.simpleString() != "string" for part in _parts(kind))
+
+
+def is_orderable(kind: DataType) -> bool:
+    """Whether values of this type have an order in Spark."""
+    return not any(part.typeName() in _NO_ORDER for part in _parts(kind))
+
+
+def _parts(kind: DataType) -> Iterator[DataType]:
+    yield kind
+    match kind:
+        case StructType():
+            for field in kind.fields:
+                yield from _parts(field.dataType)
+        case ArrayType(elementType=element):
+            yield from _parts(element)
+        case MapType(keyType=key, valueType=value):
+            yield from _parts(key)
+            yield from _parts(value)

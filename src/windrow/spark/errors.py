@@ -1,0 +1,134 @@
+"""Spark's errors, told in terms of what the user wrote."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+
+from windrow.algebra.nodes import Window
+from windrow.algebra.predicates import out_of_scope
+from windrow.errors import (
+    AnalysisError,
+    ExecutionError,
+    ParseError,
+    Span,
+    WindrowError,
+    did_you_mean,
+)
+from windrow.syntax.nodes import Side
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["MARK", "in_window_terms", "translate"]
+
+MARK = "WINDROW-ERROR "
+"""Begins the line of a worker's traceback that holds one of our errors as JSON."""
+
+_STATE = re.compile(r"\s*SQLSTATE: (\w{5}).*$", re.DOTALL)
+_CONDITION = re.compile(r"^\[[\w.]+\]\s*")
+
+
+def translate(error: PySparkException, text: SqlText | None = None, names: Mapping[str, str] | None = None) -> WindrowError:
+    """One of our errors for one of Spark's, located in the user's text where `text` is what Spark was given."""
+    from_worker = _from_worker(str(error))
+    if from_worker is not None:
+        return from_worker
+    condition = error.getCondition() or "SPARK_ERROR"
+    kind: type[WindrowError] = ExecutionError
+    if isinstance(error, ParseException):
+        kind = ParseError
+    elif isinstance(error, AnalysisException):
+        kind = AnalysisError
+    located = _locate(error, text, dict(names or {})) if text is not None else None
+    source, span = located if located is not None else (None, None)
+    return kind(
+        _message(error),
+        condition=condition,
+        sqlstate=error.getSqlState() or None,
+        sql=source,
+        span=span,
+        hint=_hint(error),
+    )
+
+
+def in_window_terms(error: WindrowError, window: Window, fields: Iterable[str], side: Side | None) -> WindrowError:
+    """Say of an unknown name in a window's clause or SELECT what it could have meant.
+
+    `side` is the predicate's, None for the SELECT list after the clause.
+    """
+    error.located(window.sql)
+    if error.span is None or error.sql is None:
+        return error
+    path = [part.strip("` ") for part in error.sql[error.span.start : error.span.stop].split(".")]
+    fields = list(fields)
+    if error.condition.startswith("UNRESOLVED_COLUMN"):
+        visible = window.visible(side) if side is not None else window.variables()
+        hint = None
+        sides = {variable.name.lower(): variable.side for variable in window.variables()}
+        if side is not None and (hint := out_of_scope(path[0], side, sides)) is not None:
+            message, condition = f"variable {path[0]} is not visible in {side.name}", "VARIABLE_OUT_OF_SCOPE"
+        else:
+            message, condition = f"variable {path[0]} is not declared in WINDOW BY", "UNKNOWN_VARIABLE"
+            known = [variable.name for variable in visible] + ([window.name] if side is None else [])
+            hint = did_you_mean(path[0], known)
+            if hint is None and path[0].lower() in {field.lower() for field in fields}:
+                rows = [variable.name for variable in visible if variable.role.value != "AT"]
+                hint = f"{path[0]} is a column of the rows: write {rows[0]}.{path[0]}" if rows else (
+                    f"{path[0]} is a column of the rows: declare a row variable with AS and read it there"
+                )
+            if hint is None:
+                hint = f"declared are {', '.join(known)}" if known else "declare it with AS, AT, PREV AS or NEXT AS"
+        return AnalysisError(message, condition=condition, sqlstate="42703", sql=error.sql, span=error.span, hint=hint)
+    if error.condition == "FIELD_NOT_FOUND":
+        unknown = path[-1]
+        return AnalysisError(
+            f"rows have no column {unknown}",
+            condition="UNKNOWN_FIELD",
+            sqlstate="42703",
+            sql=error.sql,
+            span=error.span,
+            hint=did_you_mean(unknown, fields) or f"columns are {', '.join(fields)}",
+        )
+    return error
+
+
+def _message(error: PySparkException) -> str:
+    """Spark's message without the condition before it, and without state, position and plan after it."""
+    text = error.getMessage() or str(error)
+    text = _CONDITION.sub("", text.strip())
+    text = _STATE.sub("", text).strip()
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+
+def _hint(error: PySparkException) -> str | None:
+    """Spark's suggestion as a hint, if it has one."""
+    parameters = error.getMessageParameters() or {}
+    proposal = parameters.get("proposal") or parameters.get("suggestion")
+    return f"did you mean {proposal}?" if proposal and isinstance(error, AnalysisException) else None
+
+
+def _locate(error: PySparkException, text: SqlText, names: dict[str, str]) -> tuple[str, Span] | None:
+    for context in error.getQueryContext():
+        try:
+            start, stop = context.startIndex(), context.stopIndex()
+        except PySparkException:  # a context of the DataFrame API has no offsets
+            continue
+        return text.locate(start, stop + 1, names)
+    if isinstance(error, ParseException):
+        place = re.search(r"\(line (\d+), pos (\d+)\)", str(error)) or re.search(r"line (\d+), pos (\d+)", str(error))
+        if place:
+            lines = text.render(names).splitlines(keepends=True)
+            start = sum(len(line) for line in lines[: int(place[1]) - 1]) + int(place[2])
+            return text.locate(start, start + 1, names)
+    return None
+
+
+def _from_worker(text: str) -> WindrowError | None:
+    """The error of ours that a kernel raised in a worker, read back from the traceback's last line."""
+    at = text.rfind(MARK)
+    if at < 0:
+        return None
+    data, _ = json.JSONDecoder().raw_decode(text[at + len(MARK) :])
+    return ExecutionError(data["message"], condition=data["condition"], sqlstate=data["sqlstate"], hint=data["hint"])

@@ -1,0 +1,1 @@
+def build_reference(gateway, bound): raise NotImplementedError

@@ -1,0 +1,187 @@
+"""What kind of statement a text is, and what is done with it.
+
+Most statements are SQL in which windows are looked up as relations. A few need more: EXPLAIN shows our
+plan, and a view must hold the windows' DataFrame, as its text alone would mean nothing to Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from windrow.algebra.bind import bind
+from windrow.errors import NotSupportedError, ParseError
+from windrow.explain import explain
+from windrow.relation import Relation, spark_plan
+from windrow.spark.batch import bind_statement, build_window, run_statement
+from windrow.spark.gateway import Gateway
+from windrow.spark.reference_mode import build_reference
+from windrow.syntax.blocks import split_statements
+from windrow.syntax.nodes import Range
+from windrow.syntax.sqltext import Piece, SqlText
+from windrow.syntax.tokens import TokenList, tokenize
+
+__all__ = ["check", "run"]
+
+_OURS = re.compile(r"\bwindow(\s|/\*.*?\*/|--[^\n]*\n)+by\b", re.IGNORECASE | re.DOTALL)
+_BUILDERS = {"batch": build_window, "reference": build_reference}
+
+
+def run(gateway: Gateway, text: str, positional: list[Any], execution: str) -> Relation:
+    """Run one statement."""
+    if not _OURS.search(text):
+        return _plain(gateway, text, positional)
+    tokens = tokenize(text)
+    statement = _only_statement(tokens)
+    build = _BUILDERS[execution]
+    if tokens.word(statement[0]) == "EXPLAIN":
+        return _explain(gateway, tokens, statement)
+    view = _view_query(tokens, statement)
+    bound_to = view if view is not None else statement
+    algebra = bind(tokens, bound_to)
+    if algebra is None:
+        return _plain(gateway, text, positional)
+    frame, bound = run_statement(gateway, algebra, build)
+    if view is not None:
+        frame = _create_view(gateway, tokens, (statement[0], view[0]), frame)
+    return Relation(frame, explain(algebra, bound), gateway)
+
+
+def check(gateway: Gateway, text: str) -> None:
+    """Parse and bind a statement without running anything.
+
+    Raises
+    ------
+    WindrowError
+        As :func:`run` would before it starts to compute.
+    """
+    if not _OURS.search(text):
+        gateway.sql(SqlText.of("EXPLAIN ", Piece(text, text)))
+        return
+    tokens = tokenize(text)
+    statement = _only_statement(tokens)
+    query = _query_of(tokens, _view_query(tokens, statement) or statement)
+    algebra = bind(tokens, query)
+    if algebra is not None:
+        bound, frames = bind_statement(gateway, algebra, build_window)
+        gateway.sql(SqlText.of("EXPLAIN ", algebra.text), frames)
+
+
+def _plain(gateway: Gateway, text: str, positional: list[Any]) -> Relation:
+    """Spark's own SQL, as it is."""
+    whole = SqlText.of(Piece(text, text))
+    with gateway.translated(whole):
+        if positional:
+            frame = gateway.spark.sql(text, args=positional)
+        else:
+            frame = gateway.spark.sql(text, args=gateway.parameters) if gateway.parameters else gateway.spark.sql(text)
+        frame.schema  # noqa: B018 - on Connect the text is analysed here; an error belongs to this call
+    return Relation(frame, "Spark SQL, as written", gateway)
+
+
+def _only_statement(tokens: TokenList) -> Range:
+    statements = split_statements(tokens)
+    if len(statements) > 1:
+        start, stop = statements[1]
+        raise ParseError(
+            "more than one statement",
+            condition="PARSE_SYNTAX_ERROR",
+            sql=tokens.sql,
+            span=tokens.span(start, stop),
+            hint="run them one by one, or as a script",
+        )
+    return statements[0]
+
+
+def _explain(gateway: Gateway, tokens: TokenList, statement: Range) -> Relation:
+    """EXPLAIN: our plan as one row of text, and Spark's after it for EXTENDED and FORMATTED."""
+    start = statement[0] + 1
+    with_spark = tokens.word(start) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST")
+    start += with_spark
+    query = _query_of(tokens, _view_query(tokens, (start, statement[1])) or (start, statement[1]))
+    algebra = bind(tokens, query)
+    assert algebra is not None
+    frame, bound = run_statement(gateway, algebra, build_window)
+    text = explain(algebra, bound)
+    if with_spark:
+        text = f"{text}\n\n{spark_plan(gateway, frame)}"
+    return Relation(gateway.spark.createDataFrame([(text,)], "plan string"), text, gateway)
+
+
+def _query_of(tokens: TokenList, statement: Range) -> Range:
+    """The query of CREATE TABLE … AS and INSERT INTO …, the statement itself otherwise."""
+    start, stop = statement
+    if tokens.word(start) not in ("CREATE", "INSERT", "REPLACE"):
+        return statement
+    for index in tokens.level(start, stop):
+        if tokens.word(index) in ("SELECT", "WITH") and tokens.word(index + 1) != "SCHEMA":
+            return index, stop
+    return statement
+
+
+def _view_query(tokens: TokenList, statement: Range) -> Range | None:
+    """The query of CREATE TEMPORARY VIEW, None for any other statement.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_STATEMENT`` for views and caches that Spark would keep as text.
+    """
+    start, stop = statement
+    words = [tokens.word(index) for index in range(start, min(start + 6, stop))]
+    if words[:1] == ["CACHE"]:
+        _refuse(tokens, start, "CACHE TABLE … AS over windows", "create a temporary view, then CACHE TABLE it")
+    if words[:1] != ["CREATE"] or "VIEW" not in words:
+        return None
+    kind = words[1 : words.index("VIEW")]
+    if not {"TEMP", "TEMPORARY"} & set(kind):
+        hint = "create a TEMPORARY VIEW in each session, or a table with CREATE TABLE … AS"
+        _refuse(tokens, start, "a stored view over windows", hint)
+    for index in tokens.level(start + len(kind) + 2, stop):
+        if tokens.word(index) == "AS":
+            return index + 1, stop
+    return None
+
+
+def _refuse(tokens: TokenList, at: int, what: str, hint: str) -> None:
+    raise NotSupportedError(
+        f"{what} is not supported",
+        condition="UNSUPPORTED_STATEMENT",
+        sql=tokens.sql,
+        span=tokens[at].span,
+        hint=hint,
+    )
+
+
+def _create_view(gateway: Gateway, tokens: TokenList, head: Range, frame: DataFrame) -> DataFrame:
+    """Register the windows' DataFrame under the view's name, as the words before AS say."""
+    words = [tokens.word(index) for index in range(*head)]
+    at = head[0] + words.index("VIEW") + 1
+    keep = tokens.word(at) == "IF"
+    at += 3 if keep else 0
+    name = tokens[at].name
+    if tokens.is_symbol(at + 1, "("):
+        columns = [tokens[start].name for start, _ in tokens.split(at + 2, tokens.partner[at + 1])]
+        if len(columns) != len(frame.columns):
+            raise ParseError(
+                f"view has {len(columns)} column names for {len(frame.columns)} columns",
+                condition="CREATE_VIEW_COLUMN_ARITY_MISMATCH",
+                sqlstate="21S01",
+                sql=tokens.sql,
+                span=tokens.span(at + 1, tokens.partner[at + 1] + 1),
+                hint="name every column of the query once",
+            )
+        frame = frame.toDF(*columns)
+    with gateway.translated():
+        if "GLOBAL" in words:
+            create = frame.createOrReplaceGlobalTempView if "REPLACE" in words else frame.createGlobalTempView
+        elif keep and gateway.spark.catalog.tableExists(name):
+            return gateway.spark.sql("SELECT 1 WHERE FALSE")
+        else:
+            create = frame.createOrReplaceTempView if "REPLACE" in words else frame.createTempView
+        create(name)
+    return gateway.spark.sql("SELECT 1 WHERE FALSE").select()
+
+

@@ -1,0 +1,246 @@
+"""Finds, in a statement, the query blocks that have a WINDOW BY clause.
+
+Only the shape of the text is read here: brackets, the words that begin a clause at one level of
+brackets, and WITH lists. What stands between them stays a range of tokens.
+"""
+
+from __future__ import annotations
+
+from windrow.errors import NotSupportedError, ParseError
+from windrow.syntax.nodes import Block, Cte, Range
+from windrow.syntax.tokens import TokenList
+from windrow.syntax.window_by import parse_window_by
+
+__all__ = ["find_blocks", "split_statements"]
+
+_SET_OPERATORS = {"UNION", "EXCEPT", "INTERSECT", "MINUS"}
+_TAIL = {"ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "QUALIFY"}
+
+
+def find_blocks(tokens: TokenList) -> list[Block]:
+    """Every block with WINDOW BY, in the order of their clauses in the text.
+
+    Raises
+    ------
+    ParseError
+        From the clause itself; ``PARSE_SYNTAX_ERROR`` where the clause stands outside a SELECT or twice
+        in one.
+    NotSupportedError
+        ``UNSUPPORTED_CLAUSE`` for QUALIFY or a named window before WINDOW BY.
+    """
+    return [_block(tokens, index) for index in range(len(tokens)) if _is_clause(tokens, index)]
+
+
+def split_statements(tokens: TokenList) -> list[Range]:
+    """The statements of a script: the ranges between semicolons outside brackets, empty ones left out.
+
+    A SQL script (BEGIN … END) is one statement: its semicolons are Spark's to read.
+    """
+    if tokens.word(0) == "BEGIN":
+        return [(0, len(tokens))]
+    cuts = [index for index in tokens.level(0, len(tokens)) if tokens.is_symbol(index, ";")]
+    ranges = zip([0, *(cut + 1 for cut in cuts)], [*cuts, len(tokens)], strict=True)
+    return [(start, stop) for start, stop in ranges if start < stop]
+
+
+def _is_clause(tokens: TokenList, index: int) -> bool:
+    """Whether WINDOW BY begins here: not a column named window, not a named window called by."""
+    if tokens.word(index) != "WINDOW" or tokens.word(index + 1) != "BY" or tokens.is_symbol(index - 1, "."):
+        return False
+    after = index + 2
+    named = after < len(tokens) and tokens[after].is_name and tokens.word(after) != "AS"
+    if named and tokens.word(after + 1) == "AS" and tokens.is_symbol(after + 2, "("):
+        return True
+    if tokens.word(after) == "AS" and tokens.is_symbol(after + 1, "("):
+        # WINDOW by AS (…) is Spark's own named window, unless what it holds is ours
+        if tokens.word(after + 2) != "TYPE":
+            return False
+        raise _malformed(tokens, after, "the window's name")
+    if tokens.is_symbol(after, "(") or (named and tokens.is_symbol(after + 1, "(")):
+        raise _malformed(tokens, after + 1 if named else after, "AS" if named else "the window's name")
+    return False
+
+
+def _malformed(tokens: TokenList, index: int, expected: str) -> ParseError:
+    return ParseError(
+        f"expected {expected} after WINDOW BY, found {tokens[index].text}",
+        condition="PARSE_SYNTAX_ERROR",
+        sql=tokens.sql,
+        span=tokens[index].span,
+        hint="write WINDOW BY w AS (TYPE …)",
+    )
+
+
+def _block(tokens: TokenList, window: int) -> Block:
+    level_start, level_stop = _level_around(tokens, window)
+    level = [index for index in tokens.level(level_start, level_stop) if tokens.parent[index] == tokens.parent[window]]
+    starts = [i for i in level if i < window and tokens.word(i) == "SELECT" and not tokens.is_symbol(i - 1, ".")]
+    set_before = [i for i in level if i < window and _is_set_operator(tokens, i)]
+    clause_stop = tokens.partner[window + 4] + 1
+    set_after = [i for i in level if i >= clause_stop and (_is_set_operator(tokens, i) or tokens.is_symbol(i, ";"))]
+    stop = set_after[0] if set_after else level_stop
+    if not starts or (set_before and starts[-1] < set_before[-1]):
+        raise ParseError(
+            "WINDOW BY stands outside a SELECT",
+            condition="PARSE_SYNTAX_ERROR",
+            sql=tokens.sql,
+            span=tokens.span(window, window + 2),
+            hint="write SELECT … FROM … WINDOW BY …",
+        )
+    select = starts[-1]
+    marks = _clause_words(tokens, [i for i in level if select < i < window])
+    _refuse_before_window(tokens, marks, window)
+    if "FROM" not in marks:
+        raise ParseError(
+            "query block has WINDOW BY and no FROM",
+            condition="PARSE_SYNTAX_ERROR",
+            sql=tokens.sql,
+            span=tokens.span(window, window + 2),
+            hint="add FROM with the rows to make windows of",
+        )
+    after = _words_after(tokens, [i for i in level if clause_stop <= i < stop], clause_stop)
+    in_set = bool(set_before and set_before[-1] < select) or any(_is_set_operator(tokens, i) for i in set_after)
+    tail_start = after["TAIL"] if "TAIL" in after else stop
+    ordered = [marks[word] for word in ("FROM", "GROUP", "LET", "HAVING") if word in marks] + [window]
+    ends = dict(zip(ordered, ordered[1:], strict=False))
+
+    def part(word: str, width: int) -> Range | None:
+        return (marks[word] + width, ends[marks[word]]) if word in marks else None
+
+    return Block(
+        range=(select, tail_start if in_set else stop),
+        select=(select + 1, marks["FROM"]),
+        source=(marks["FROM"], ends[marks["FROM"]]),
+        group_by=part("GROUP", 2),
+        let=part("LET", 1),
+        group_having=part("HAVING", 1),
+        clause=parse_window_by(tokens, window),
+        having=(after["HAVING"] + 1, tail_start) if "HAVING" in after else None,
+        tail=(stop, stop) if in_set else (tail_start, stop),
+        ctes=_visible_ctes(tokens, select),
+    )
+
+
+def _level_around(tokens: TokenList, index: int) -> Range:
+    parent = tokens.parent[index]
+    if parent >= 0:
+        return parent + 1, tokens.partner[parent]
+    cuts = [i for i in range(len(tokens)) if tokens.is_symbol(i, ";") and tokens.parent[i] < 0]
+    start = max([cut + 1 for cut in cuts if cut < index], default=0)
+    return start, min([cut for cut in cuts if cut > index], default=len(tokens))
+
+
+def _is_set_operator(tokens: TokenList, index: int) -> bool:
+    """UNION and the like; not `* EXCEPT (…)`, whose EXCEPT follows a star."""
+    return (
+        tokens.word(index) in _SET_OPERATORS
+        and not tokens.is_symbol(index - 1, "*")
+        and not tokens.is_symbol(index - 1, ".")
+        and (tokens.word(index + 1) in ("SELECT", "ALL", "DISTINCT", "FROM", "VALUES", "TABLE") or tokens.is_symbol(index + 1, "("))
+    )
+
+
+def _clause_words(tokens: TokenList, level: list[int]) -> dict[str, int]:
+    """The first of each word that begins a part of the block before WINDOW BY."""
+    marks: dict[str, int] = {}
+    for index in level:
+        word = tokens.word(index)
+        if tokens.is_symbol(index - 1, "."):
+            continue
+        if word == "FROM" and tokens.word(index - 1) == "DISTINCT" and "FROM" not in marks and tokens.word(index - 2) in ("IS", "NOT"):
+            continue
+        if word == "GROUP" and tokens.word(index + 1) != "BY":
+            continue
+        if word == "LET" and "GROUP" not in marks:
+            continue
+        if word in ("FROM", "WHERE", "GROUP", "LET", "HAVING", "QUALIFY", "WINDOW") and (word == "FROM" or "FROM" in marks):
+            marks.setdefault(word, index)
+    return marks
+
+
+def _refuse_before_window(tokens: TokenList, marks: dict[str, int], window: int) -> None:
+    if "WINDOW" in marks and tokens.word(marks["WINDOW"] + 1) == "BY":
+        raise ParseError(
+            "query block has two WINDOW BY clauses",
+            condition="PARSE_SYNTAX_ERROR",
+            sql=tokens.sql,
+            span=tokens.span(window, window + 2),
+            hint="make one of them a subquery in FROM",
+        )
+    for word in ("QUALIFY", "WINDOW"):
+        is_clause = word in marks and (word == "QUALIFY" or tokens.word(marks[word] + 2) == "AS")
+        if is_clause:
+            raise NotSupportedError(
+                f"{word} before WINDOW BY is not supported",
+                condition="UNSUPPORTED_CLAUSE",
+                sql=tokens.sql,
+                span=tokens[marks[word]].span,
+                hint="put that part of the query in a subquery in FROM",
+            )
+
+
+def _words_after(tokens: TokenList, level: list[int], clause_stop: int) -> dict[str, int]:
+    """Where HAVING and the tail begin after the clause; anything else there is an error."""
+    found: dict[str, int] = {}
+    for index in level:
+        word = tokens.word(index)
+        if tokens.is_symbol(index - 1, "."):
+            continue
+        if word == "HAVING" and index == clause_stop:
+            found["HAVING"] = index
+        elif word in _TAIL and (index == clause_stop or "HAVING" in found):
+            begins = tokens.word(index + 1) == "BY" or word in ("LIMIT", "OFFSET", "QUALIFY")
+            if begins:
+                found["TAIL"] = index
+                break
+        elif index == clause_stop:
+            raise ParseError(
+                f"expected HAVING, ORDER BY, LIMIT or the end of the query after WINDOW BY (…), found {tokens[index].text}",
+                condition="PARSE_SYNTAX_ERROR",
+                sql=tokens.sql,
+                span=tokens[index].span,
+                hint="FROM, WHERE and GROUP BY stand before WINDOW BY" if word in ("WHERE", "GROUP", "FROM") else None,
+            )
+    return found
+
+
+def _visible_ctes(tokens: TokenList, position: int) -> tuple[Cte, ...]:
+    """The named queries that a block at `position` sees, from the outermost level inwards."""
+    levels: list[int] = [position]
+    while tokens.parent[levels[-1]] >= 0:
+        levels.append(tokens.parent[levels[-1]])
+    visible: list[Cte] = []
+    for inside in reversed(levels):
+        start, stop = _level_around(tokens, inside)
+        for index in tokens.level(start, stop):
+            if index >= inside:
+                break
+            if tokens.word(index) == "WITH" and not tokens.is_symbol(index - 1, "."):
+                visible += [cte for cte in _with_list(tokens, index) if cte.body[1] < inside]
+    return tuple(visible)
+
+
+def _with_list(tokens: TokenList, index: int) -> list[Cte]:
+    """The items of a WITH list; none if this WITH is of another kind (WITH ROLLUP, WITH SCHEMA …)."""
+    recursive = tokens.word(index + 1) == "RECURSIVE"
+    at = index + (2 if recursive else 1)
+    items: list[Cte] = []
+    while at < len(tokens) and tokens[at].is_name:
+        first, at = at, at + 1
+        if tokens.is_symbol(at, "("):
+            after = tokens.partner[at] + 1
+            if tokens.word(after) == "AS" or tokens.is_symbol(after, "("):
+                at = after
+        while tokens.word(at) in ("MAX", "RECURSION", "LEVEL") or (at < len(tokens) and tokens[at].text.isdigit()):
+            at += 1
+        if tokens.word(at) == "AS":
+            at += 1
+        if not tokens.is_symbol(at, "("):
+            return items
+        close = tokens.partner[at]
+        items.append(Cte(tokens[first].name, (first, close + 1), (at + 1, close), recursive))
+        at = close + 1
+        if not tokens.is_symbol(at, ","):
+            break
+        at += 1
+    return items

@@ -1,0 +1,410 @@
+"""The skeleton of a Spark SQL expression: enough to see what each part of a predicate reads.
+
+Operators, predicates, calls and names are taken apart; whatever else Spark knows (CASE, CAST, lambdas,
+subscripts, subqueries) stays an :class:`Opaque` stretch with the names that it mentions. The parser
+never refuses a text: what it cannot take apart is opaque, and Spark judges it. Precedence is Spark's
+(``SqlBaseParser.g4``: OR < AND < NOT < predicates < | < ^ < & < shifts < + - || < * / % DIV < unary).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from windrow.syntax.nodes import Range
+from windrow.syntax.tokens import Kind, TokenList
+
+__all__ = [
+    "Call",
+    "Expression",
+    "Literal",
+    "Name",
+    "Opaque",
+    "Operation",
+    "names_in",
+    "parse_expression",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A dotted path such as ``s.val``; `parts` are as written, without backquotes."""
+
+    parts: tuple[str, ...]
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number, string, TRUE, FALSE, NULL or a parameter."""
+
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operator or predicate applied to operands.
+
+    `operator` is the canonical name: OR AND NOT = <> < <= > >= <=> + - * / % DIV NEG, IS NULL, IN,
+    BETWEEN. A negated predicate (NOT IN, IS NOT NULL …) is NOT around it; ``!=`` is ``<>``.
+    """
+
+    operator: str
+    operands: tuple[Expression, ...]
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function call with plain arguments; `function` is in lower case."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A stretch that is not taken apart, and the paths in it that may be names."""
+
+    names: tuple[Name, ...]
+    range: Range
+
+
+Expression = Name | Literal | Operation | Call | Opaque
+
+_COMPARISONS = {"=", "==", "<>", "!=", "<", "<=", ">", ">=", "<=>"}
+_CANONICAL = {"==": "=", "!=": "<>"}
+_BINARY = [
+    ({"|"}, 1),
+    ({"^"}, 2),
+    ({"&"}, 3),
+    ({"<<", ">>", ">>>"}, 4),
+    ({"+", "-", "||"}, 5),
+    ({"*", "/", "%", "DIV"}, 6),
+]
+_KNOWN_BINARY = {"+", "-", "*", "/", "%", "DIV"}
+_NOT_NAMES = {"CASE", "CAST", "TRY_CAST", "INTERVAL", "EXISTS", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "TIME"}
+_CONSTANTS = {"TRUE", "FALSE", "NULL"}
+
+
+class _Unknown(Exception):
+    """The stretch has a form that this parser does not take apart."""
+
+
+def parse_expression(tokens: TokenList, start: int, stop: int) -> Expression:
+    """The expression between tokens `start` and `stop`."""
+    try:
+        parser = _Parser(tokens, start, stop)
+        found = parser.disjunction()
+        if parser.at != stop:
+            raise _Unknown
+    except _Unknown:
+        return Opaque(tuple(_paths(tokens, start, stop)), (start, stop))
+    return found
+
+
+def names_in(expression: Expression) -> Iterator[Name]:
+    """Every path in the expression that may be a name."""
+    match expression:
+        case Name():
+            yield expression
+        case Opaque(names=names):
+            yield from names
+        case Operation(operands=parts) | Call(arguments=parts):
+            for part in parts:
+                yield from names_in(part)
+        case Literal():
+            return
+
+
+def _paths(tokens: TokenList, start: int, stop: int) -> Iterator[Name]:
+    """Dotted paths of a stretch, function names and the like left out where the form shows them."""
+    at = start
+    while at < stop:
+        if not tokens[at].is_name or tokens.is_symbol(at - 1, ".") or tokens.is_symbol(at - 1, ":"):
+            at += 1
+            continue
+        first, parts = at, [tokens[at].name]
+        at += 1
+        while at + 1 < stop and tokens.is_symbol(at, ".") and tokens[at + 1].is_name:
+            parts.append(tokens[at + 1].name)
+            at += 2
+        if not (tokens.is_symbol(at, "(") and tokens[at - 1].kind is Kind.WORD and at < stop):
+            yield Name(tuple(parts), (first, at))
+
+
+class _Parser:
+    def __init__(self, tokens: TokenList, start: int, stop: int) -> None:
+        self.tokens, self.at, self.stop = tokens, start, stop
+
+    def word(self) -> str:
+        return self.tokens.word(self.at) if self.at < self.stop else ""
+
+    def symbol(self) -> str:
+        if self.at >= self.stop or self.tokens[self.at].kind is not Kind.SYMBOL:
+            return ""
+        return self.tokens[self.at].text
+
+    def take(self, word: str) -> bool:
+        if self.word() == word:
+            self.at += 1
+            return True
+        return False
+
+    def need(self, word: str) -> None:
+        if not self.take(word):
+            raise _Unknown
+
+    # -- Boolean level ---------------------------------------------------------------------------
+
+    def disjunction(self) -> Expression:
+        return self.chain("OR", self.conjunction)
+
+    def conjunction(self) -> Expression:
+        return self.chain("AND", self.negation)
+
+    def chain(self, word: str, operand: object) -> Expression:
+        assert callable(operand)
+        start = self.at
+        parts = [operand()]
+        while self.take(word):
+            parts.append(operand())
+        return parts[0] if len(parts) == 1 else Operation(word, tuple(parts), (start, self.at))
+
+    def negation(self) -> Expression:
+        start = self.at
+        if self.take("NOT") or (self.symbol() == "!" and self.skip()):
+            return Operation("NOT", (self.negation(),), (start, self.at))
+        return self.predicate()
+
+    def skip(self) -> bool:
+        self.at += 1
+        return True
+
+    def predicate(self) -> Expression:
+        start = self.at
+        left = self.arithmetic(0)
+        while True:
+            if self.symbol() in _COMPARISONS:
+                operator = self.tokens[self.at].text
+                self.at += 1
+                right = self.arithmetic(0)
+                left = Operation(_CANONICAL.get(operator, operator), (left, right), (start, self.at))
+            elif self.word() in ("IS", "NOT", "IN", "BETWEEN"):
+                left = self.worded_predicate(left, start)
+            elif self.word() in ("LIKE", "ILIKE", "RLIKE", "REGEXP"):
+                left = self.pattern(start)
+            else:
+                return left
+
+    def pattern(self, start: int) -> Expression:
+        self.at += 1
+        if self.word() in ("ANY", "ALL", "SOME"):
+            raise _Unknown
+        self.arithmetic(0)
+        if self.take("ESCAPE"):
+            self.at += 1
+        return self.opaque(start, self.at)
+
+    def worded_predicate(self, left: Expression, start: int) -> Expression:
+        negated_word = self.tokens.word(self.at + 1) if self.word() == "NOT" else ""
+        if negated_word in ("LIKE", "ILIKE", "RLIKE", "REGEXP"):
+            self.at += 1
+            return self.pattern(start)
+        if self.take("IS"):
+            negated = self.take("NOT")
+            if self.take("NULL"):
+                found = Operation("IS NULL", (left,), (start, self.at))
+            elif self.take("DISTINCT"):
+                self.need("FROM")
+                right = self.arithmetic(0)
+                found = Operation("<=>", (left, right), (start, self.at))
+                negated = not negated
+            elif self.word() in ("TRUE", "FALSE", "UNKNOWN"):
+                self.at += 1
+                return self.opaque(start, self.at)
+            else:
+                raise _Unknown
+        else:
+            negated = self.take("NOT")
+            if self.take("IN"):
+                items = self.arguments()
+                found = Operation("IN", (left, *items), (start, self.at))
+            elif self.take("BETWEEN"):
+                low = self.arithmetic(0)
+                self.need("AND")
+                high = self.arithmetic(0)
+                found = Operation("BETWEEN", (left, low, high), (start, self.at))
+            else:
+                raise _Unknown
+        return Operation("NOT", (found,), (start, self.at)) if negated else found
+
+    # -- arithmetic ------------------------------------------------------------------------------
+
+    def arithmetic(self, level: int) -> Expression:
+        if level == len(_BINARY):
+            return self.unary()
+        start = self.at
+        left = self.arithmetic(level + 1)
+        while (operator := self.symbol() or self.word()) in _BINARY[level][0]:
+            self.at += 1
+            right = self.arithmetic(level + 1)
+            if operator in _KNOWN_BINARY:
+                left = Operation(operator, (left, right), (start, self.at))
+            else:
+                left = self.opaque(start, self.at)
+        return left
+
+    def unary(self) -> Expression:
+        start = self.at
+        if self.symbol() == "-":
+            self.at += 1
+            return Operation("NEG", (self.unary(),), (start, self.at))
+        if self.symbol() == "+":
+            self.at += 1
+            return self.unary()
+        if self.symbol() == "~":
+            self.at += 1
+            self.unary()
+            return self.opaque(start, self.at)
+        return self.postfix()
+
+    def postfix(self) -> Expression:
+        start = self.at
+        found = self.primary()
+        while self.symbol() in ("[", "::", ".", ":"):
+            # subscripts, casts, fields of expressions and variant paths: not taken apart
+            symbol = self.symbol()
+            self.at = self.tokens.partner[self.at] + 1 if symbol == "[" else self.at + 2
+            if symbol == "::" and self.symbol() == "(":
+                self.at = self.tokens.partner[self.at] + 1
+            if self.at > self.stop:
+                raise _Unknown
+            found = self.opaque(start, self.at)
+        return found
+
+    def primary(self) -> Expression:
+        if self.at >= self.stop:
+            raise _Unknown
+        start, token = self.at, self.tokens[self.at]
+        if token.kind in (Kind.NUMBER, Kind.STRING):
+            self.at += 1
+            while self.at < self.stop and token.kind is Kind.STRING and self.tokens[self.at].kind is Kind.STRING:
+                self.at += 1
+            return Literal((start, self.at))
+        if token.is_symbol("?"):
+            self.at += 1
+            return Literal((start, self.at))
+        if token.is_symbol(":") and self.at + 1 < self.stop and self.tokens[self.at + 1].is_name:
+            self.at += 2
+            return Literal((start, self.at))
+        if token.is_symbol("("):
+            return self.parenthesised()
+        if not token.is_name:
+            raise _Unknown
+        if token.word in _CONSTANTS:
+            self.at += 1
+            return Literal((start, self.at))
+        if token.word in ("CASE", "INTERVAL"):
+            return self.case() if token.word == "CASE" else self.interval()
+        typed = token.word in _NOT_NAMES and self.at + 1 < self.stop and self.tokens[self.at + 1].kind is Kind.STRING
+        if typed:
+            self.at += 2
+            return self.opaque(start, self.at)
+        return self.name_or_call()
+
+    def parenthesised(self) -> Expression:
+        start, close = self.at, self.tokens.partner[self.at]
+        if self.tokens.word(start + 1) in ("SELECT", "WITH", "VALUES", "FROM", "TABLE"):
+            raise _Unknown
+        inner = _Parser(self.tokens, start + 1, close)
+        found = inner.disjunction()
+        if inner.at != close:
+            raise _Unknown
+        self.at = close + 1
+        return _widened(found, (start, self.at))
+
+    def name_or_call(self) -> Expression:
+        start = self.at
+        parts = [self.tokens[self.at].name]
+        self.at += 1
+        while self.symbol() == "." and self.at + 1 < self.stop and self.tokens[self.at + 1].is_name:
+            parts.append(self.tokens[self.at + 1].name)
+            self.at += 2
+        if self.symbol() != "(":
+            return Name(tuple(parts), (start, self.at))
+        close = self.tokens.partner[self.at]
+        try:
+            if len(parts) > 1 or parts[0].upper() in _NOT_NAMES:
+                raise _Unknown
+            return Call(parts[0].lower(), self.arguments(), (start, self.at))
+        except _Unknown:
+            self.at = close + 1
+            return self.opaque(start, self.at)
+
+    def arguments(self) -> tuple[Expression, ...]:
+        """The expressions of a parenthesised list at the cursor, which moves past it."""
+        if self.symbol() != "(":
+            raise _Unknown
+        close = self.tokens.partner[self.at]
+        if self.tokens.word(self.at + 1) in ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "DISTINCT", "ALL"):
+            raise _Unknown
+        found = []
+        for start, stop in self.tokens.split(self.at + 1, close):
+            inner = _Parser(self.tokens, start, stop)
+            found.append(inner.disjunction())
+            if inner.at != stop:
+                raise _Unknown
+        self.at = close + 1
+        return tuple(found)
+
+    def case(self) -> Expression:
+        start, depth = self.at, 0
+        for index in self.tokens.level(self.at, self.stop):
+            if self.tokens.is_symbol(index - 1, "."):
+                continue
+            depth += {"CASE": 1, "END": -1}.get(self.tokens.word(index), 0)
+            if depth == 0:
+                self.at = index + 1
+                return self.opaque(start, self.at)
+        raise _Unknown
+
+    def interval(self) -> Expression:
+        """INTERVAL 'x' unit [TO unit], INTERVAL 7 DAYS [3 HOURS …], or a column called interval."""
+        start = self.at
+        self.at += 1
+        first = self.at
+        while self.at < self.stop and (
+            self.tokens[self.at].kind in (Kind.NUMBER, Kind.STRING)
+            or (self.symbol() in ("-", "+") and self.tokens[min(self.at + 1, self.stop - 1)].kind in (Kind.NUMBER, Kind.STRING))
+        ):
+            self.at += 2 if self.symbol() else 1
+            if self.word() and self.word() not in ("AND", "OR", "IS", "NOT", "IN", "BETWEEN", "DIV"):
+                self.at += 1
+            if self.take("TO"):
+                self.at += 1
+            if self.symbol() in ("-", "+"):
+                break
+        if self.at == first:
+            self.at = start
+            return self.name_or_call()
+        return self.opaque(start, self.at)
+
+    def opaque(self, start: int, stop: int) -> Opaque:
+        return Opaque(tuple(_paths(self.tokens, start, stop)), (start, stop))
+
+
+def _widened(expression: Expression, to: Range) -> Expression:
+    """The same expression with its parentheses counted as part of its text."""
+    match expression:
+        case Name(parts=parts):
+            return Name(parts, to)
+        case Literal():
+            return Literal(to)
+        case Operation(operator=operator, operands=operands):
+            return Operation(operator, operands, to)
+        case Call(function=function, arguments=arguments):
+            return Call(function, arguments, to)
+        case Opaque(names=names):
+            return Opaque(names, to)

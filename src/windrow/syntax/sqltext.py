@@ -1,0 +1,89 @@
+"""SQL that Windrow generates, which remembers which of its stretches the user wrote.
+
+Generated queries are stretches of the user's text, verbatim, with words of ours between them and
+references to other relations. When Spark finds a fault at an offset of the generated text, the
+offset is mapped back through the pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from windrow.errors import Span
+
+__all__ = ["Piece", "Relation", "SqlText", "quoted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A place in generated SQL where the name of the relation with this key is put in."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of text; `source` is the user's text that it was taken from, at `offset`, if any."""
+
+    text: str
+    source: str | None = None
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class SqlText:
+    """A sequence of pieces and relation references."""
+
+    parts: tuple[Piece | Relation, ...] = ()
+
+    @staticmethod
+    def of(*parts: str | Piece | Relation | SqlText) -> SqlText:
+        """Concatenate words of ours (plain strings), pieces, references and whole texts."""
+        flat: list[Piece | Relation] = []
+        for part in parts:
+            if isinstance(part, SqlText):
+                flat += part.parts
+            else:
+                flat.append(Piece(part) if isinstance(part, str) else part)
+        return SqlText(tuple(flat))
+
+    @staticmethod
+    def join(separator: str, texts: Iterable[SqlText]) -> SqlText:
+        """The texts with `separator` between them."""
+        joined: list[SqlText | str] = []
+        for text in texts:
+            joined += [separator, text] if joined else [text]
+        return SqlText.of(*joined)
+
+    def render(self, names: dict[str, str] | None = None) -> str:
+        """The text to give to Spark, with each relation's name from `names` (its key where absent)."""
+        return "".join(part.text if isinstance(part, Piece) else (names or {}).get(part.key, part.key) for part in self.parts)
+
+    def relations(self) -> list[str]:
+        """The keys of the relations that it refers to, in order, each once."""
+        return list(dict.fromkeys(part.key for part in self.parts if isinstance(part, Relation)))
+
+    def locate(self, start: int, stop: int, names: dict[str, str] | None = None) -> tuple[str, Span] | None:
+        """The user's text and span behind the rendered stretch ``[start, stop)``, if it has one.
+
+        A stretch that starts in words of ours is mapped to the first user's piece inside it.
+        """
+        position = 0
+        for part in self.parts:
+            text = part.text if isinstance(part, Piece) else (names or {}).get(part.key, part.key)
+            begin, end = position, position + len(text)
+            position = end
+            if end <= start or not isinstance(part, Piece) or part.source is None or not text.strip():
+                continue
+            if begin >= stop:
+                return None
+            first = part.offset + max(start - begin, 0)
+            last = part.offset + min(stop, end) - begin
+            return part.source, Span(first, max(first, last))
+        return None
+
+
+def quoted(name: str) -> str:
+    """The name in backquotes."""
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,232 @@
+"""Tokens of a query text, with their places in it.
+
+sqlglot's Spark tokenizer does the reading; this module gives its tokens one shape: a kind, the text
+as written, and offsets. A number with a suffix (``1.5D``), which sqlglot splits in three, is one token.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from sqlglot import TokenType
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import TokenError
+
+from windrow.errors import ParseError, Span
+
+__all__ = ["Kind", "Token", "TokenList", "tokenize"]
+
+
+class Kind(Enum):
+    """What a token is to a parser that owns only a few clauses."""
+
+    WORD = "word"
+    QUOTED = "quoted identifier"
+    STRING = "string"
+    NUMBER = "number"
+    SYMBOL = "symbol"
+
+
+_STRINGS = {
+    TokenType.STRING,
+    TokenType.RAW_STRING,
+    TokenType.BYTE_STRING,
+    TokenType.HEX_STRING,
+    TokenType.NATIONAL_STRING,
+    TokenType.UNICODE_STRING,
+    TokenType.HEREDOC_STRING,
+    TokenType.BIT_STRING,
+}
+_OPENING = {"(": ")", "[": "]"}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token: `text` is the stretch ``[start, stop)`` of the query as written."""
+
+    kind: Kind
+    text: str
+    start: int
+    stop: int
+
+    @property
+    def span(self) -> Span:
+        """Where it stands."""
+        return Span(self.start, self.stop)
+
+    @property
+    def word(self) -> str:
+        """The text in capitals if this is an unquoted word, else the empty string."""
+        return self.text.upper() if self.kind is Kind.WORD else ""
+
+    @property
+    def is_name(self) -> bool:
+        """Whether it can stand for the name of a variable, column or table."""
+        return self.kind in (Kind.WORD, Kind.QUOTED)
+
+    @property
+    def name(self) -> str:
+        """The name without its backquotes."""
+        return self.text[1:-1].replace("``", "`") if self.kind is Kind.QUOTED else self.text
+
+    def is_symbol(self, text: str) -> bool:
+        """Whether it is this piece of punctuation."""
+        return self.kind is Kind.SYMBOL and self.text == text
+
+
+@dataclass(frozen=True)
+class TokenList:
+    """A query text, its tokens, and for every bracket the index of its partner.
+
+    `parent[i]` is the index of the innermost ``(`` or ``[`` around token i, -1 at the outermost level.
+    """
+
+    sql: str
+    tokens: tuple[Token, ...]
+    partner: dict[int, int]
+    parent: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __getitem__(self, index: int) -> Token:
+        return self.tokens[index]
+
+    def word(self, index: int) -> str:
+        """The word at `index` in capitals; empty past the end or for anything but a word."""
+        return self.tokens[index].word if 0 <= index < len(self.tokens) else ""
+
+    def is_symbol(self, index: int, text: str) -> bool:
+        """Whether the token at `index` exists and is this piece of punctuation."""
+        return 0 <= index < len(self.tokens) and self.tokens[index].is_symbol(text)
+
+    def span(self, start: int, stop: int) -> Span:
+        """The stretch of text from token `start` to the token before `stop`."""
+        if start >= stop:
+            at = self.tokens[start].start if start < len(self.tokens) else len(self.sql)
+            return Span(at, at)
+        return Span(self.tokens[start].start, self.tokens[stop - 1].stop)
+
+    def text(self, start: int, stop: int) -> str:
+        """The text of that stretch, comments inside it included."""
+        span = self.span(start, stop)
+        return self.sql[span.start : span.stop]
+
+    def level(self, start: int, stop: int) -> list[int]:
+        """The tokens of a range that stand outside any bracket opened in the range, brackets included."""
+        found, index = [], start
+        while index < stop:
+            found.append(index)
+            if index in self.partner and self.partner[index] > index:
+                index = self.partner[index]
+                found.append(index)
+            index += 1
+        return found
+
+    def split(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """The ranges between the commas of a list; an empty range gives an empty list."""
+        if start >= stop:
+            return []
+        commas = [index for index in self.level(start, stop) if self.tokens[index].is_symbol(",")]
+        return list(zip([start, *(comma + 1 for comma in commas)], [*commas, stop], strict=True))
+
+
+def tokenize(sql: str) -> TokenList:
+    """Read a text into tokens.
+
+    Raises
+    ------
+    ParseError
+        ``PARSE_SYNTAX_ERROR`` for a string, identifier or comment that does not end, and for brackets
+        that do not pair.
+    """
+    try:
+        raw = Spark().tokenize(sql)
+    except TokenError as error:
+        message = "text ends inside a string, a quoted identifier or a comment"
+        raise ParseError(
+            message, condition="PARSE_SYNTAX_ERROR", sql=sql, span=_unterminated(sql), hint="close the quote"
+        ) from error
+    tokens: list[Token] = []
+    for item in raw:
+        start, stop = item.start, item.end + 1
+        if tokens and tokens[-1].start == start:
+            continue  # the suffix of a number, which sqlglot reads as a cast of it
+        kind = _kind(item.token_type, sql[start:stop])
+        if kind is Kind.WORD:  # sqlglot reads ORDER BY as one token
+            words = re.finditer(r"\S+", sql[start:stop])
+            tokens += [Token(kind, word[0], start + word.start(), start + word.end()) for word in words]
+        else:
+            tokens.append(Token(kind, sql[start:stop], start, stop))
+    partner, parent = _pair(sql, tokens)
+    return TokenList(sql, tuple(tokens), partner, parent)
+
+
+def _kind(token_type: TokenType, text: str) -> Kind:
+    if text[0] == "`":
+        return Kind.QUOTED
+    if token_type in _STRINGS:
+        return Kind.STRING
+    if token_type is TokenType.NUMBER:
+        return Kind.NUMBER
+    return Kind.WORD if text[0].isalpha() or text[0] == "_" else Kind.SYMBOL
+
+
+def _pair(sql: str, tokens: list[Token]) -> tuple[dict[int, int], tuple[int, ...]]:
+    partner: dict[int, int] = {}
+    parent: list[int] = []
+    opened: list[int] = []
+    for index, token in enumerate(tokens):
+        closing = token.kind is Kind.SYMBOL and token.text in _OPENING.values()
+        if closing:
+            if not opened or _OPENING[tokens[opened[-1]].text] != token.text:
+                raise ParseError(
+                    f"bracket {token.text} closes nothing",
+                    condition="PARSE_SYNTAX_ERROR",
+                    sql=sql,
+                    span=token.span,
+                    hint="remove it or open it before",
+                )
+            partner[index], partner[opened[-1]] = opened[-1], index
+            opened.pop()
+        parent.append(opened[-1] if opened else -1)
+        if token.kind is Kind.SYMBOL and token.text in _OPENING:
+            opened.append(index)
+    if opened:
+        token = tokens[opened[-1]]
+        raise ParseError(
+            f"bracket {token.text} is never closed",
+            condition="PARSE_SYNTAX_ERROR",
+            sql=sql,
+            span=token.span,
+            hint=f"add the missing {_OPENING[token.text]}",
+        )
+    return partner, tuple(parent)
+
+
+def _unterminated(sql: str) -> Span:
+    """The quote or comment at which the text stops making sense: the last one opened."""
+    position, opened = 0, 0
+    while position < len(sql):
+        character = sql[position]
+        if sql.startswith("--", position):
+            end = sql.find("\n", position)
+            position = len(sql) if end < 0 else end
+        elif sql.startswith("/*", position):
+            end = sql.find("*/", position + 2)
+            if end < 0:
+                return Span(position, position + 2)
+            position = end + 2
+        elif character in "'\"`":
+            opened = position
+            position += 1
+            while position < len(sql) and sql[position] != character:
+                position += 2 if sql[position] == "\\" and character != "`" else 1
+            if position >= len(sql):
+                return Span(opened, opened + 1)
+            position += 1
+        else:
+            position += 1
+    return Span(len(sql), len(sql))

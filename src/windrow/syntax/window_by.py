@@ -1,0 +1,247 @@
+"""The parser of one WINDOW BY clause.
+
+    WINDOW BY w AS (
+        TYPE SLIDING | TUMBLING
+        [PARTITION BY expr, …]
+        ORDER BY expr [ASC|DESC] [NULLS FIRST|LAST], …
+        [LABEL  vars [WHEN predicate]]
+        [ONLY] START  UNBOUNDED | vars [WHEN predicate]
+        [ [ONLY] END  UNBOUNDED | vars [WHEN predicate] ] )
+    vars := [AS v] [AT v] [PREV AS v] [NEXT AS v]
+
+None of these words is reserved: START, END, LABEL and ONLY begin a part of the clause only where an
+expression cannot stand and where one of the words that may follow them does.
+"""
+
+from __future__ import annotations
+
+from windrow.errors import AnalysisError, ParseError, Span, did_you_mean
+from windrow.syntax.nodes import BoundaryClause, OrderItem, Range, Role, Side, Variable, WindowClause
+from windrow.syntax.tokens import Kind, TokenList
+
+__all__ = ["parse_window_by"]
+
+_AFTER_BOUNDARY = {"AS", "AT", "PREV", "NEXT", "WHEN", "UNBOUNDED", "ONLY", "START", "END", ""}
+_ROLES = {"AS": Role.ROW, "AT": Role.POSITION, "PREV": Role.PREVIOUS, "NEXT": Role.NEXT}
+
+
+def parse_window_by(tokens: TokenList, start: int) -> WindowClause:
+    """Parse the clause whose WINDOW stands at token `start`.
+
+    Raises
+    ------
+    ParseError
+        ``PARSE_SYNTAX_ERROR``, ``MISSING_ORDER_BY`` or ``MISSING_END``.
+    AnalysisError
+        ``DUPLICATE_VARIABLE``.
+    """
+    return _Parser(tokens, start).clause()
+
+
+class _Parser:
+    """A cursor over the tokens between the clause's parentheses."""
+
+    def __init__(self, tokens: TokenList, window: int) -> None:
+        self.tokens = tokens
+        self.window = window
+        self.open = window + 4
+        self.stop = tokens.partner[self.open]
+        self.at = self.open + 1
+
+    def clause(self) -> WindowClause:
+        name = self.tokens[self.window + 2]
+        tumbling = self.type()
+        partition_by = self.partition_by()
+        order_by = self.order_by()
+        label = self.boundary(Side.LABEL) if self.word() == "LABEL" else None
+        if self.boundary_word() != "START":
+            self.fail_expecting(["START"] if label else ["LABEL", "START"])
+        first = self.boundary(Side.START)
+        last = self.boundary(Side.END) if self.boundary_word() == "END" else None
+        if self.at < self.stop:
+            self.fail_expecting(["END"] if last is None else [])
+        if last is None and not tumbling:
+            raise ParseError(
+                "sliding window has no END",
+                condition="MISSING_END",
+                sql=self.tokens.sql,
+                span=self.tokens[self.stop].span,
+                hint="add END … WHEN …, or END UNBOUNDED for windows that run to the end of the partition",
+            )
+        span = self.tokens.span(self.window, self.stop + 1)
+        clause = WindowClause(name.name, name.span, span, tumbling, partition_by, order_by, label, first, last)
+        self.check_names(clause)
+        return clause
+
+    # -- parts, in the order of the grammar ------------------------------------------------------
+
+    def type(self) -> bool:
+        if self.word() != "TYPE":
+            self.fail_expecting(["TYPE"], "write TYPE SLIDING or TYPE TUMBLING first")
+        self.at += 1
+        if self.word() not in ("SLIDING", "TUMBLING"):
+            self.fail_expecting(["SLIDING", "TUMBLING"])
+        self.at += 1
+        return self.tokens.word(self.at - 1) == "TUMBLING"
+
+    def partition_by(self) -> tuple[Range, ...]:
+        if self.words("PARTITION", "BY"):
+            self.at += 2
+            return tuple(self.expressions("PARTITION BY"))
+        return ()
+
+    def order_by(self) -> tuple[OrderItem, ...]:
+        if not self.words("ORDER", "BY"):
+            if self.at < self.stop and self.boundary_word() == "" and self.word() != "LABEL":
+                self.fail_expecting(["PARTITION BY", "ORDER BY"])
+            raise ParseError(
+                "window has no ORDER BY",
+                condition="MISSING_ORDER_BY",
+                sql=self.tokens.sql,
+                span=self.here(),
+                hint="add ORDER BY with the column that orders each sequence, before LABEL and START",
+            )
+        self.at += 2
+        return tuple(self.order_item(item) for item in self.expressions("ORDER BY"))
+
+    def order_item(self, item: Range) -> OrderItem:
+        start, stop = item
+        nulls_first: bool | None = None
+        if stop - start > 2 and self.tokens.word(stop - 2) == "NULLS" and self.tokens.word(stop - 1) in ("FIRST", "LAST"):
+            nulls_first = self.tokens.word(stop - 1) == "FIRST"
+            stop -= 2
+        descending = stop - start > 1 and self.tokens.word(stop - 1) == "DESC"
+        if stop - start > 1 and self.tokens.word(stop - 1) in ("ASC", "DESC"):
+            stop -= 1
+        return OrderItem((start, stop), descending, not descending if nulls_first is None else nulls_first)
+
+    def boundary(self, side: Side) -> BoundaryClause:
+        first = self.at
+        only = self.word() == "ONLY"
+        self.at += 2 if only else 1
+        span = self.tokens.span(first, self.at)
+        if self.word() == "UNBOUNDED" and side is not Side.LABEL:
+            self.at += 1
+            return BoundaryClause(side, self.tokens.span(first, self.at), only=only, unbounded=True)
+        variables = self.variables(side)
+        when = None
+        if self.word() == "WHEN":
+            self.at += 1
+            when = (self.at, self.end_of_expression())
+            if when[0] == when[1]:
+                self.fail_expecting(["a predicate after WHEN"])
+            self.at = when[1]
+        return BoundaryClause(side, span, tuple(variables), when, only)
+
+    def variables(self, side: Side) -> list[Variable]:
+        found: list[Variable] = []
+        while self.at < self.stop and self.word() in _ROLES:
+            role = _ROLES[self.word()]
+            first = self.at
+            self.at += 1
+            if role in (Role.PREVIOUS, Role.NEXT):
+                if self.word() != "AS":
+                    self.fail_expecting(["AS"], f"write {role.value} and a name")
+                self.at += 1
+            if self.at >= self.stop or not self.tokens[self.at].is_name:
+                self.fail_expecting([f"a name after {role.value}"])
+            if any(variable.role is role for variable in found):
+                raise ParseError(
+                    f"{role.value} is given twice for one boundary",
+                    condition="PARSE_SYNTAX_ERROR",
+                    sql=self.tokens.sql,
+                    span=self.tokens.span(first, self.at + 1),
+                    hint="each of AS, AT, PREV AS and NEXT AS may stand once",
+                )
+            token = self.tokens[self.at]
+            found.append(Variable(token.name, side, role, token.span))
+            self.at += 1
+        return found
+
+    def check_names(self, clause: WindowClause) -> None:
+        seen: dict[str, str] = {clause.name.lower(): "the window"}
+        for variable in clause.variables():
+            if variable.name.lower() in seen:
+                raise AnalysisError(
+                    f"variable {variable.name} is declared twice",
+                    condition="DUPLICATE_VARIABLE",
+                    sqlstate="42712",
+                    sql=self.tokens.sql,
+                    span=variable.span,
+                    hint=f"the name is taken by {seen[variable.name.lower()]}; give this variable another",
+                )
+            seen[variable.name.lower()] = f"{variable.side.name} {variable.role.value}"
+
+    # -- the cursor ------------------------------------------------------------------------------
+
+    def word(self) -> str:
+        return self.tokens.word(self.at) if self.at < self.stop else ""
+
+    def words(self, *expected: str) -> bool:
+        return self.at + len(expected) <= self.stop and all(
+            self.tokens.word(self.at + offset) == word for offset, word in enumerate(expected)
+        )
+
+    def boundary_word(self) -> str:
+        """START or END if the cursor stands at that part of the clause, ONLY skipped; else empty."""
+        word = self.word()
+        if word == "ONLY":
+            word = self.tokens.word(self.at + 1) if self.at + 1 < self.stop else ""
+        return word if word in ("START", "END") else ""
+
+    def here(self) -> Span:
+        return self.tokens[self.at].span
+
+    def expressions(self, after: str) -> list[Range]:
+        start = self.at
+        self.at = self.end_of_expression()
+        items = self.tokens.split(start, self.at)
+        for first, last in items or [(start, start)]:
+            if first >= last:
+                self.at = first
+                self.fail_expecting([f"an expression after {after}"])
+        return items
+
+    def end_of_expression(self) -> int:
+        """The token at which the next part of the clause begins: an expression runs to it."""
+        cases = 0
+        for index in self.tokens.level(self.at, self.stop):
+            word = self.tokens.word(index)
+            if word == "CASE" and not self.is_qualified(index):
+                cases += 1
+            elif word == "END" and cases:
+                cases -= 1
+            elif not cases and index > self.at and self.begins_part(index):
+                return index
+        return self.stop
+
+    def is_qualified(self, index: int) -> bool:
+        return self.tokens.is_symbol(index - 1, ".")
+
+    def begins_part(self, index: int) -> bool:
+        before = self.tokens[index - 1]
+        operand_expected = (before.kind is Kind.SYMBOL and before.text not in (")", "]", "?")) or before.word in ("BY", "WHEN")
+        if operand_expected:
+            return False
+        word, following = self.tokens.word(index), self.tokens.word(index + 1) if index + 1 < self.stop else ""
+        ends = index + 1 == self.stop
+        if word in ("START", "END"):
+            return ends or (following in _AFTER_BOUNDARY and following != "")
+        if word == "LABEL":
+            return not ends and following in _AFTER_BOUNDARY - {"", "UNBOUNDED"}
+        if word == "ONLY":
+            return following in ("START", "END")
+        if word in ("PARTITION", "ORDER"):
+            return following == "BY"
+        return word == "TYPE" and following in ("SLIDING", "TUMBLING")
+
+    def fail_expecting(self, expected: list[str], hint: str | None = None) -> None:
+        found = "the end of the clause" if self.at >= self.stop else self.tokens[self.at].text
+        wanted = " or ".join(expected) if expected else "the end of the clause"
+        raise ParseError(
+            f"expected {wanted} in WINDOW BY, found {found}",
+            condition="PARSE_SYNTAX_ERROR",
+            sql=self.tokens.sql,
+            span=self.here(),
+            hint=hint or did_you_mean(found, expected) or "the order is TYPE, PARTITION BY, ORDER BY, LABEL, START, END",
+        )
