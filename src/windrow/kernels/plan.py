@@ -107,6 +107,8 @@ class Search:
       `comparison` says;
     * ``scan``: `predicate` is tried row by row, for all windows at once;
     * ``given``: `column` of the label row holds the 1-based position, NULL where there is none.
+
+    `place` is the predicate's stretch of the query, for errors.
     """
 
     strategy: str
@@ -115,6 +117,7 @@ class Search:
     comparison: str = ""
     offset: int = 0
     column: str = ""
+    place: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +153,7 @@ class WindowPlan:
 
     `labels` selects the label rows (without LABEL: the start rows) by a predicate over that side alone,
     None for every row. `start` is None without LABEL. `end` is None for tumbling without END.
-    `constants` is a table of one row. `first_only` asks for one window, at the partition's first row.
+    `constants` is a table of one row. `sql` is the query, for errors. `first_only` asks for one window, at the partition's first row.
     """
 
     tumbling: bool
@@ -166,4 +169,5 @@ class WindowPlan:
     aggregates: tuple[tuple[str, Aggregate], ...]
     result: pa.Schema
     ansi: bool = True
+    sql: str | None = None
     constants: pa.Table = field(default_factory=lambda: pa.table({}))

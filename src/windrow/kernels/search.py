@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from windrow.errors import ExecutionError
+from windrow.errors import ExecutionError, Span
 from windrow.kernels.pairs import Array, Rows, Sides, holds
 from windrow.kernels.plan import Search
 
@@ -24,7 +24,12 @@ _LARGEST_BLOCK = 1 << 18  # pairs tried at once: big enough for numpy, small eno
 
 def find(search: Search, rows: Rows, sides: Sides, target: str, low: Array, stop: Array) -> Array:
     """Find the boundary of every window; see the module for the contract."""
-    return _STRATEGIES[search.strategy](search, rows, sides, target, low, stop)
+    try:
+        return _STRATEGIES[search.strategy](search, rows, sides, target, low, stop)
+    except ExecutionError as error:
+        if search.place is not None:
+            error.span = Span(*search.place)
+        raise
 
 
 def _always(search: Search, rows: Rows, sides: Sides, target: str, low: Array, stop: Array) -> Array:

@@ -83,7 +83,9 @@ def window_by(plan: WindowPlan, table: pa.Table) -> Iterator[pa.RecordBatch]:
     totals = [aggregate(spec, table, windows.low, windows.stop) for _, spec in plan.aggregates]
     for part in _batches(plan, windows):
         chosen = windows.take(np.arange(part.start, part.stop))
-        columns = [_output(output, rows, chosen) for output in plan.outputs]
+        columns = [
+            _output(output, rows, chosen, field.type) for output, field in zip(plan.outputs, plan.result, strict=False)
+        ]
         columns += [total.slice(part.start, part.stop - part.start) for total in totals]
         yield _record_batch(columns, plan.result, len(chosen.label))
 
@@ -162,10 +164,12 @@ def _batches(plan: WindowPlan, windows: Windows) -> Iterator[slice]:
         at = to
 
 
-def _output(output: RowOutput | PositionOutput | RowsOutput, rows: Rows, windows: Windows) -> pa.Array:
+def _output(
+    output: RowOutput | PositionOutput | RowsOutput, rows: Rows, windows: Windows, kind: pa.DataType
+) -> pa.Array:
     match output:
         case RowsOutput():
-            return _window_rows(output, rows, windows)
+            return _window_rows(output, rows, windows, kind)
         case PositionOutput(side=side):
             index: Array = getattr(windows, side)
             position = index - rows.first[np.maximum(index, 0)] + 1
@@ -175,10 +179,10 @@ def _output(output: RowOutput | PositionOutput | RowsOutput, rows: Rows, windows
             index = base + shift
             clipped = np.maximum(base, 0)
             there = (base >= 0) & (index >= rows.first[clipped]) & (index < rows.stop[clipped])
-            return _structs(rows.table, output.fields, np.where(there, index, -1))
+            return _structs(rows.table, output.fields, np.where(there, index, -1), kind)
 
 
-def _window_rows(output: RowsOutput, rows: Rows, windows: Windows) -> pa.Array:
+def _window_rows(output: RowsOutput, rows: Rows, windows: Windows, kind: pa.DataType) -> pa.Array:
     leading = windows.open_start & output.markers
     trailing = windows.open_end & output.markers
     low, stop = windows.low - leading, windows.stop + trailing
@@ -187,27 +191,28 @@ def _window_rows(output: RowsOutput, rows: Rows, windows: Windows) -> pa.Array:
     index = np.repeat(low - offsets[:-1], lengths) + np.arange(offsets[-1])
     index[offsets[:-1][leading]] = -1
     index[offsets[1:][trailing] - 1] = -1
-    elements = _structs(rows.table, output.fields, index)
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), elements)
+    elements = _structs(rows.table, output.fields, index, kind.value_type)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), elements, type=kind)
 
 
-def _structs(table: pa.Table, fields: tuple[tuple[str, str], ...], index: Array) -> pa.Array:
+def _structs(table: pa.Table, fields: tuple[tuple[str, str], ...], index: Array, kind: pa.DataType) -> pa.Array:
     """Rows of the table as structs; NULL where the index is −1."""
     missing = index < 0
     at = pa.array(index, mask=missing)
     arrays = []
-    for _, column in fields:
-        taken = pc.take(table.column(column), at)
-        arrays.append(taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken)
-    names = [name for name, _ in fields]
-    return pa.StructArray.from_arrays(arrays, names=names, mask=pa.array(missing))
+    for (_, column), field in zip(fields, kind, strict=True):
+        arrays.append(_conform(pc.take(table.column(column), at), field.type))
+    return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=pa.array(missing))
+
+
+def _conform(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    """One array of this type: what differs is at most the label of a time zone."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return array if array.type == kind else array.cast(kind)
 
 
 def _record_batch(columns: list[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
-    arrays = []
-    for column, field in zip(columns, schema, strict=True):
-        array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        arrays.append(array if array.type == field.type else array.cast(field.type))
+    arrays = [_conform(column, field.type) for column, field in zip(columns, schema, strict=True)]
     if not arrays:
         return pa.RecordBatch.from_struct_array(pa.StructArray.from_arrays([], names=[]))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

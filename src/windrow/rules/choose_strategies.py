@@ -46,7 +46,10 @@ def _found(boundary: Boundary, predicate: Predicate | None, has_label: bool) -> 
     if predicate.typed is None:
         column = f"__{side.value}_position"
         return Found(side, Search("given", column=column), f"{predicate.why_not}; Spark tries pairs of rows", boundary.when)
-    return _typed(side, predicate.typed)
+    found = _typed(side, predicate.typed)
+    span = boundary.when.span if boundary.when is not None else None
+    place = (span.start, span.stop) if span is not None else None
+    return replace(found, search=replace(found.search, place=place))
 
 
 def _typed(side: Side, predicate: PairExpression) -> Found:

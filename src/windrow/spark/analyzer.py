@@ -13,9 +13,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
 from windrow.algebra.bind import IDENTITY
-from windrow.algebra.nodes import AggregateCall, Boundary, Window
+from windrow.algebra.nodes import AggregateCall, Boundary, Fragment, Window
 from windrow.errors import AnalysisError, WindrowError
 from windrow.kernels.aggregates import supports
+from windrow.rules.types import INTEGERS
 from windrow.spark.arrow import arrow_type, contains, is_orderable
 from windrow.spark.errors import in_window_terms
 from windrow.spark.gateway import Gateway, quiet
@@ -76,11 +77,19 @@ class SparkAnalyzer:
         """See the protocol."""
         if argument is None:
             return True
-        kind = self.analyse([SqlText.of("(", argument, ")")], self.window_row).fields[0].dataType
+        kind = self._argument(argument)
         if contains(kind, "collated"):
             return False
         found = arrow_type(kind)
         return found is not None and supports(function, found)
+
+    def argument_type(self, argument: Fragment) -> str:
+        """The type of an aggregate's argument: ``integer`` for any whole number, else Spark's name."""
+        kind = self._argument(argument.text).simpleString()
+        return "integer" if kind in INTEGERS else kind
+
+    def _argument(self, text: SqlText) -> DataType:
+        return self.analyse([SqlText.of("(", text, ")")], self.window_row).fields[0].dataType
 
     def constants(self, texts: dict[str, SqlText]) -> pa.Table:
         """The values of constants and of expressions over missing rows: a table of one row."""

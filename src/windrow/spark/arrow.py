@@ -28,12 +28,12 @@ _NO_ORDER = {"map", "variant", "interval", "geometry", "geography"}
 
 def arrow_type(kind: DataType) -> pa.DataType | None:
     """The Arrow type of a value of this type in the kernel, None if it cannot travel."""
-    return to_arrow_type(travelling_type(kind)) if can_travel(kind) else None
+    return to_arrow_type(travelling_type(kind), timezone="UTC") if can_travel(kind) else None
 
 
 def arrow_schema(kind: StructType) -> pa.Schema:
-    """The Arrow schema of rows of this type."""
-    return to_arrow_schema(kind)
+    """The Arrow schema of rows of this type; the zone of timestamps is only their label."""
+    return to_arrow_schema(kind, timezone="UTC")
 
 
 def can_travel(kind: DataType) -> bool:

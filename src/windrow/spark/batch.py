@@ -32,7 +32,7 @@ from windrow.spark.spark_aggregates import ROWS, aggregate_in_spark
 from windrow.syntax.nodes import Role, Side, Variable
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 
-__all__ = ["BoundWindow", "bind_statement", "build_window", "run_statement"]
+__all__ = ["BoundWindow", "bind_statement", "build_window", "is_ansi", "run_statement"]
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,8 @@ class _Stage:
             )
         if name in self.partition:
             if contains(kind, "collated"):
-                return F.expr(f"collation_key({name})").alias(name)
+                # equal strings of a collation differ in bytes, never in these 96 bits
+                return F.concat(F.hex(F.xxhash64(name)), F.hex(F.hash(name).cast("bigint"))).alias(name)
             return encode(F.col(name), kind).alias(name)
         return encode(F.col(name), kind).alias(name) if name.startswith("h") else F.col(name)
 
@@ -232,12 +233,13 @@ class _Stage:
             aggregates=tuple(aggregates),
             result=result_schema,
             ansi=self.ansi,
+            sql=window.sql,
             constants=self.analyzer.constants(dict(draft.constants)),
         )
 
     @property
     def ansi(self) -> bool:
-        return str(self.gateway.spark.conf.get("spark.sql.ansi.enabled", "true")).lower() == "true"
+        return is_ansi(self.gateway)
 
     def search(self, found: Found | None) -> kernel.Search | None:
         """The search of a boundary: by the join plan's positions for all, where it is needed for one."""
@@ -263,6 +265,11 @@ class _Stage:
             field = item.text.render()[3:-1].replace("``", "`")
             return self.analyzer.row[field].dataType
         return wide.schema[column].dataType
+
+
+def is_ansi(gateway: Gateway) -> bool:
+    """Whether the session raises errors where other modes give NULL."""
+    return str(gateway.spark.conf.get("spark.sql.ansi.enabled", "true")).lower() == "true"
 
 
 def sort_key(name: str, descending: bool, nulls_first: bool) -> Column:
@@ -299,6 +306,7 @@ def _runner(plan: kernel.WindowPlan) -> Callable[[Iterable[pa.RecordBatch]], Ite
             yield from kernel_run(plan, batches)
         except WindrowError as error:
             data = {key: getattr(error, key) for key in ("message", "condition", "sqlstate", "hint")}
+            data |= {"sql": plan.sql, "span": [error.span.start, error.span.stop] if error.span else None}
             raise RuntimeError(mark + json.dumps(data)) from error
 
     return run

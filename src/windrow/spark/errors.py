@@ -27,6 +27,8 @@ MARK = "WINDROW-ERROR "
 """Begins the line of a worker's traceback that holds one of our errors as JSON."""
 
 _STATE = re.compile(r"\s*SQLSTATE: (\w{5}).*$", re.DOTALL)
+# what Spark adds to its messages that our hint says, or that nobody reads
+_ADVICE = re.compile(r"(\s*Did you mean one of the following\?.*| Verify the spelling and correctness.*)$", re.DOTALL)
 _CONDITION = re.compile(r"^\[[\w.]+\]\s*")
 
 
@@ -99,6 +101,7 @@ def _message(error: PySparkException) -> str:
     text = error.getMessage() or str(error)
     text = _CONDITION.sub("", text.strip())
     text = _STATE.sub("", text).strip()
+    text = _ADVICE.sub("", text).strip()
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
@@ -106,7 +109,11 @@ def _hint(error: PySparkException) -> str | None:
     """Spark's suggestion as a hint, if it has one."""
     parameters = error.getMessageParameters() or {}
     proposal = parameters.get("proposal") or parameters.get("suggestion")
-    return f"did you mean {proposal}?" if proposal and isinstance(error, AnalysisException) else None
+    if not proposal or not isinstance(error, AnalysisException):
+        return None
+    candidates = [name.strip("` ") for name in proposal.split(",")]
+    asked = (parameters.get("objectName") or "").split(".")[-1].strip("`")
+    return did_you_mean(asked, candidates) or f"there are {', '.join(candidates)}"
 
 
 def _locate(error: PySparkException, text: SqlText, names: dict[str, str]) -> tuple[str, Span] | None:
@@ -121,7 +128,7 @@ def _locate(error: PySparkException, text: SqlText, names: dict[str, str]) -> tu
         if place:
             lines = text.render(names).splitlines(keepends=True)
             start = sum(len(line) for line in lines[: int(place[1]) - 1]) + int(place[2])
-            return text.locate(start, start + 1, names)
+            return text.locate(start, start + 1, names) or text.locate_before(start, names)
     return None
 
 
@@ -131,4 +138,11 @@ def _from_worker(text: str) -> WindrowError | None:
     if at < 0:
         return None
     data, _ = json.JSONDecoder().raw_decode(text[at + len(MARK) :])
-    return ExecutionError(data["message"], condition=data["condition"], sqlstate=data["sqlstate"], hint=data["hint"])
+    return ExecutionError(
+        data["message"],
+        condition=data["condition"],
+        sqlstate=data["sqlstate"],
+        hint=data["hint"],
+        sql=data["sql"],
+        span=Span(*data["span"]) if data["span"] else None,
+    )

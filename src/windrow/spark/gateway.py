@@ -6,13 +6,13 @@ Only the public DataFrame API is used, so that a Spark Connect session serves as
 from __future__ import annotations
 
 import itertools
-import logging
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.spark.errors import translate
@@ -83,7 +83,7 @@ class Gateway:
 @contextmanager
 def quiet() -> Iterator[None]:
     """PySpark's own logging of query errors turned off; the error itself is raised all the same."""
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     before = [logger.disabled for logger in loggers]
     try:
         for logger in loggers:

@@ -84,6 +84,20 @@ class SqlText:
         return None
 
 
+    def locate_before(self, offset: int, names: dict[str, str] | None = None) -> tuple[str, Span] | None:
+        """The last character that the user wrote before an offset of the rendered text."""
+        position, found = 0, None
+        for part in self.parts:
+            text = part.text if isinstance(part, Piece) else (names or {}).get(part.key, part.key)
+            if position >= offset:
+                break
+            if isinstance(part, Piece) and part.source is not None and text.strip():
+                last = part.offset + min(len(text.rstrip()), offset - position)
+                found = part.source, Span(max(last - 1, part.offset), last)
+            position += len(text)
+        return found
+
+
 def quoted(name: str) -> str:
     """The name in backquotes."""
     return "`" + name.replace("`", "``") + "`"

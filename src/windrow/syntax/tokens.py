@@ -39,6 +39,7 @@ _STRINGS = {
     TokenType.HEREDOC_STRING,
     TokenType.BIT_STRING,
 }
+_COMMANDS = {TokenType.COMMAND, TokenType.EXECUTE, TokenType.FETCH, TokenType.SHOW, TokenType.RENAME}
 _OPENING = {"(": ")", "[": "]"}
 
 
@@ -142,26 +143,36 @@ def tokenize(sql: str) -> TokenList:
         ``PARSE_SYNTAX_ERROR`` for a string, identifier or comment that does not end, and for brackets
         that do not pair.
     """
+    tokens = _read(sql, 0)
+    partner, parent = _pair(sql, tokens)
+    return TokenList(sql, tuple(tokens), partner, parent)
+
+
+def _read(sql: str, at: int) -> list[Token]:
+    """The tokens from offset `at` on."""
     try:
-        raw = Spark().tokenize(sql)
+        raw = Spark().tokenize(sql[at:])
     except TokenError as error:
         message = "text ends inside a string, a quoted identifier or a comment"
         raise ParseError(
             message, condition="PARSE_SYNTAX_ERROR", sql=sql, span=_unterminated(sql), hint="close the quote"
         ) from error
     tokens: list[Token] = []
+    before: TokenType | None = None
     for item in raw:
-        start, stop = item.start, item.end + 1
-        if tokens and tokens[-1].start == start:
-            continue  # the suffix of a number, which sqlglot reads as a cast of it
-        kind = _kind(item.token_type, sql[start:stop])
-        if kind is Kind.WORD:  # sqlglot reads ORDER BY as one token
-            words = re.finditer(r"\S+", sql[start:stop])
-            tokens += [Token(kind, word[0], start + word.start(), start + word.end()) for word in words]
-        else:
-            tokens.append(Token(kind, sql[start:stop], start, stop))
-    partner, parent = _pair(sql, tokens)
-    return TokenList(sql, tuple(tokens), partner, parent)
+        start, stop = at + item.start, at + item.end + 1
+        written = sql[stop - len(item.text) : stop] == item.text
+        if before in _COMMANDS and item.token_type is TokenType.STRING and written:
+            # sqlglot keeps what follows EXPLAIN and the like as one string
+            tokens += _read(sql[:stop], stop - len(item.text))
+        elif not tokens or tokens[-1].start != start:  # else it is the suffix of a number, read as a cast
+            kind = _kind(item.token_type, sql[start:stop])
+            # sqlglot reads ORDER BY as one token
+            words = re.finditer(r"\S+", sql[start:stop]) if kind is Kind.WORD else ()
+            split = [Token(kind, word[0], start + word.start(), start + word.end()) for word in words]
+            tokens += split or [Token(kind, sql[start:stop], start, stop)]
+        before = item.token_type
+    return tokens
 
 
 def _kind(token_type: TokenType, text: str) -> Kind:

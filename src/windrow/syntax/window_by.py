@@ -220,10 +220,12 @@ class _Parser:
 
     def begins_part(self, index: int) -> bool:
         before = self.tokens[index - 1]
+        word, following = self.tokens.word(index), self.tokens.word(index + 1) if index + 1 < self.stop else ""
         operand_expected = (before.kind is Kind.SYMBOL and before.text not in (")", "]", "?")) or before.word in ("BY", "WHEN")
         if operand_expected:
-            return False
-        word, following = self.tokens.word(index), self.tokens.word(index + 1) if index + 1 < self.stop else ""
+            # no expression goes on with AS and the like: after a dangling operator this is the next part
+            dangling = before.kind is Kind.SYMBOL and before.text not in (".", ",", "(", "[")
+            return dangling and word in ("START", "END") and following in _AFTER_BOUNDARY - {"", "START", "END", "ONLY"}
         ends = index + 1 == self.stop
         if word in ("START", "END"):
             return ends or (following in _AFTER_BOUNDARY and following != "")

@@ -1,0 +1,59 @@
+# The tasks of the project. `make` alone prints them. Each makes what it needs, from a bare clone on.
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+# The environment is up to date while this file is newer than what it was made from.
+STAMP  := $(VENV)/.made-from-lock
+# PYTHON=/path/to/python3.12 chooses another interpreter.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+            $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo test fast whole check format lock clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+env: $(STAMP) ## create .venv with the locked dependencies and windrow itself
+
+$(STAMP): requirements.lock pyproject.toml
+	@if [ -z "$(PYTHON)" ]; then \
+	  echo "make: no Python >= 3.11 found on PATH; install one, or name it: make env PYTHON=/path/to/python3" >&2; \
+	  exit 1; fi
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "make: $(PYTHON) cannot create environments; install its venv module (Debian: apt install python3-venv)" >&2; \
+	  exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@# PySpark comes as source, which older versions of pip would build in a way that they warn about.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 \
+	  --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+demo: env ## run the demonstration
+	$(BIN)/windrow demo
+
+test: check fast whole ## everything: check, fast, then the tests that start Spark
+
+fast: env ## the tests that do not start Spark (under a minute)
+	$(BIN)/python -m pytest -m "not spark and not slow"
+
+whole: env ## the tests that start Spark or are slow
+	$(BIN)/python -m pytest -m "spark or slow"
+
+check: env ## lint, formatting, types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: env ## reformat, and repair what the linter can
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+lock: env ## regenerate requirements.lock from pyproject.toml
+	$(BIN)/uv pip compile pyproject.toml --group dev --universal --generate-hashes --quiet --upgrade \
+	  --custom-compile-command "make lock" --output-file requirements.lock
+
+clean: ## remove .venv and everything that a run left behind
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

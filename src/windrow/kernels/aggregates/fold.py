@@ -1,0 +1,131 @@
+"""Combine the rows of every window, without subtraction: the heart of sum, avg, min, max and variance.
+
+A difference of running totals would let a value of 1e18 spoil every later window, so each result is
+made of the window's own rows only. Two windows that cross the same boundary between blocks share work:
+a window is the end of the block before the boundary (its *suffix*) and the start of the block after
+it (its *prefix*), both read from running combinations inside the blocks.
+
+The boundaries are the multiples of a power of two no shorter than the longest window; windows that
+cross none of them lie inside a block, and are looked for at the multiples of half that power, and so
+on. This is the van Herk / Gil-Werman scheme for windows of one length (M. van Herk, "A fast algorithm
+for local minimum and maximum filters on rectangular and octagonal kernels", 1992), carried over to
+windows of any lengths by the disjoint sparse table, one level of it in memory at a time. Windows of
+about one length are all found on two levels, so the cost per row and window does not depend on their
+length; it is O(log longest) for any mixture.
+
+A running combination is made in runs of `FAN`, then of runs of runs, so that a result is at most
+``2 * FAN * ceil(log(length, FAN))`` combinations deep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow.kernels.aggregates.spec import Ints
+from windrow.kernels.aggregates.windows import by_range
+
+__all__ = ["Combine", "fold"]
+
+States = npt.NDArray[Any]
+
+#: Combines two arrays of states of one shape, element by element; associative and commutative.
+Combine = Callable[[States, States], States]
+
+#: Rows that are combined one after the other before runs are combined with each other.
+FAN = 16
+
+
+def fold(states: States, lo: Ints, hi: Ints, combine: Combine) -> States:
+    """Combine the states of rows ``lo[k] <= i < hi[k]``, for all windows k.
+
+    Parameters
+    ----------
+    states
+        The state of each row, shape ``(…, rows)``, any dtype; at least one row. Leading axes hold the
+        parts of a state and are seen by `combine` alone.
+    lo, hi
+        int64, shape ``(windows,)``.
+    combine
+        The operation; it is called on arrays of the shape ``(…, any, …)``.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape ``(…, windows)``, dtype of `states`. The result of an empty window is meaningless.
+    """
+    left = np.minimum(lo, states.shape[-1] - 1)
+    right = np.maximum(hi - 1, left)
+    out = np.empty((*states.shape[:-1], len(lo)), states.dtype)
+    with np.errstate(all="ignore"):
+        for piece, first, _ in by_range(left, right + 1):
+            ends = left[piece] - first, right[piece] - first
+            _fold_piece(states[..., first:], *ends, combine, out[..., piece])
+    return out
+
+
+def _fold_piece(states: States, left: Ints, right: Ints, combine: Combine, out: States) -> None:
+    """Fold rows `left` to `right`, both included, into `out`."""
+    out[...] = states[..., left]
+    span = int((right - left).max(initial=0))
+    top = max(span - 1, 0).bit_length()
+    # Blocks of 2**top rows: boundaries at their even multiples first, then at the odd ones, so that the
+    # blocks on both sides of a boundary never overlap those of another boundary of the same round.
+    rounds = [(top + 1, 1 << top), *((shift, 1 << shift) for shift in range(top, -1, -1))]
+    pending = np.flatnonzero(left < right)
+    for shift, block in rounds:
+        if not len(pending):
+            return
+        boundary = right[pending] >> shift
+        crossing = boundary != left[pending] >> shift
+        found = pending[crossing]
+        if len(found):
+            out[..., found] = _fold_crossing(
+                states, left[found], right[found], boundary[crossing] << shift, block, combine
+            )
+            pending = pending[~crossing]
+
+
+def _fold_crossing(
+    states: States, left: Ints, right: Ints, boundary: Ints, block: int, combine: Combine
+) -> States:
+    """Fold windows that have ``left < boundary <= right``, neither end further than `block` from it."""
+    step = 2 * block
+    first = int(boundary.min())
+    used = np.zeros((int(boundary.max()) - first) // step + 1, np.bool_)
+    used[(boundary - first) // step] = True
+    table = _around(states, first + step * np.flatnonzero(used) - block, step)
+    _run(table[..., block - 1 :: -1], combine)
+    _run(table[..., block:], combine)
+    flat = table.reshape(*states.shape[:-1], -1)
+    origin = (step * (np.cumsum(used) - 1) + block)[(boundary - first) // step] - boundary
+    return combine(flat[..., origin + left], flat[..., origin + right])
+
+
+def _around(states: States, starts: Ints, step: int) -> States:
+    """A copy of the `step` rows from each start, shape ``(…, starts, step)``.
+
+    Past the table's end the last row is repeated: a prefix reads no row after the window's last.
+    """
+    stop = int(starts[-1]) + step
+    if stop <= states.shape[-1] and stop - int(starts[0]) == step * len(starts):
+        rows = states[..., int(starts[0]) : stop]
+        return rows.reshape(*states.shape[:-1], len(starts), step).copy()
+    return states[..., np.minimum(starts[:, None] + np.arange(step), states.shape[-1] - 1)]
+
+
+def _run(blocks: States, combine: Combine) -> None:
+    """Replace each element by the combination of all up to it along the last axis, in place."""
+    width = blocks.shape[-1]
+    if width <= FAN:
+        for column in range(1, width):
+            blocks[..., column] = combine(blocks[..., column - 1], blocks[..., column])
+        return
+    runs = blocks.reshape(*blocks.shape[:-1], width // FAN, FAN)
+    _run(runs, combine)
+    totals = runs[..., -1].copy()
+    _run(totals, combine)
+    runs[..., 1:, :] = combine(totals[..., :-1, None], runs[..., 1:, :])

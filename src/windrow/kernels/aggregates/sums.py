@@ -1,0 +1,161 @@
+"""sum and avg of integers, decimals, floats and day-time intervals, as Spark types and rounds them.
+
+Integers, decimals and intervals are added exactly (:mod:`.exact`). Floats are added by :mod:`.fold`
+from the window's own rows: with u = 2**-53 and d = ``2 * 16 * ceil(log16(length))``, the depth of
+additions there, the result is within d * u / (1 - d * u) times the sum of the absolute values of the
+exact sum (N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, section 4.2), where adding the rows
+one by one, as Spark does, has d = length - 1. Both hold while no partial sum leaves the doubles.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windrow.errors import ExecutionError
+from windrow.kernels.aggregates import exact
+from windrow.kernels.aggregates.fold import fold
+from windrow.kernels.aggregates.numbers import as_doubles
+from windrow.kernels.aggregates.spec import Aggregate, Bools, Ints
+from windrow.kernels.aggregates.windows import Windows, masked, skip_nulls
+
+__all__ = ["average", "total"]
+
+
+def total(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
+    """``sum``: bigint for integers, decimal with ten more digits, double for floats, or an interval.
+
+    A sum overflows when the window's exact total does not fit the result type, whatever the order of the
+    rows; Spark's bigint sum also fails where only a partial sum did not fit. NULL if no value.
+
+    Raises
+    ------
+    ExecutionError
+        ``ARITHMETIC_OVERFLOW`` under ANSI; for intervals ``INTERVAL_ARITHMETIC_OVERFLOW`` always.
+    """
+    windows = skip_nulls(column, lo, hi)
+    kind = spec.result_type
+    if pa.types.is_null(column.type):
+        return pa.nulls(len(lo), kind)
+    if pa.types.is_floating(kind):
+        return masked(_float_sums(windows), windows.empty, kind)
+    if pa.types.is_decimal(kind):
+        totals = exact.word_totals(exact.decimal_words(windows.values), windows.lo, windows.hi)
+        over = _decimal_overflow(spec, totals, kind.precision)
+        return exact.decimals(totals.low, totals.high, windows.empty | over, kind)
+    totals = _integer_totals(windows)
+    if pa.types.is_duration(kind):
+        _refuse_interval_overflow(totals)
+    elif spec.ansi and totals.overflows().any():
+        raise _overflow("ARITHMETIC_OVERFLOW", "the sum of a window's values does not fit bigint")
+    return masked(totals.low, windows.empty, kind)
+
+
+def average(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
+    """``avg``: double for integers and floats, decimal(p + 4, s + 4) for decimal(p, s), or an interval.
+
+    Decimals and intervals are rounded half up (away from zero). NULL if no value.
+
+    Raises
+    ------
+    ExecutionError
+        ``ARITHMETIC_OVERFLOW`` under ANSI where a decimal sum has more than 38 digits, and
+        ``NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION`` where the average has more digits than its type;
+        ``INTERVAL_ARITHMETIC_OVERFLOW.WITH_SUGGESTION`` always.
+    """
+    windows = skip_nulls(column, lo, hi)
+    kind = spec.result_type
+    if pa.types.is_null(column.type):
+        return pa.nulls(len(lo), kind)
+    count = np.maximum(windows.hi - windows.lo, 1)
+    if pa.types.is_floating(column.type):
+        return masked(_float_sums(windows) / count, windows.empty, kind)
+    if pa.types.is_decimal(kind):
+        return _decimal_average(spec, windows, count)
+    totals = _integer_totals(windows)
+    if pa.types.is_duration(kind):
+        _refuse_interval_overflow(totals)
+        return masked(_divide_half_up(totals.low, count), windows.empty, kind)
+    return masked(totals.floats() / count, windows.empty, kind)
+
+
+def _integer_totals(windows: Windows) -> exact.Totals:
+    values = windows.values.cast(pa.int64()).to_numpy()
+    return exact.integer_totals(values, windows.lo, windows.hi)
+
+
+def _float_sums(windows: Windows) -> npt.NDArray[np.float64]:
+    """Sums of a float column; 0.0 where empty."""
+    values = as_doubles(windows.values)
+    if not len(values):
+        return np.zeros(len(windows.lo))
+    # Spark starts from 0.0, so that the sum of negative zeros is 0.0.
+    return fold(values, windows.lo, windows.hi, np.add) + 0.0
+
+
+def _decimal_average(spec: Aggregate, windows: Windows, count: Ints) -> pa.Array:
+    source, kind = windows.values.type, spec.result_type
+    totals = exact.word_totals(exact.decimal_words(windows.values), windows.lo, windows.hi)
+    null = windows.empty | _decimal_overflow(spec, totals, min(38, source.precision + 10))
+    factor = 10 ** (kind.scale - source.scale)
+    if totals.high is None and not totals.beyond(2**62 // factor).any():
+        quotients = exact.Totals(_divide_half_up(totals.low * factor, count), None)
+    else:
+        quotients = _divide_wide(totals, factor, count)
+    over = quotients.beyond(10**kind.precision) & ~null
+    if spec.ansi and over.any():
+        message = f"the average of a window's values does not fit decimal({kind.precision},{kind.scale})"
+        raise _overflow("NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION", message)
+    return exact.decimals(quotients.low, quotients.high, null | over, kind)
+
+
+def _divide_half_up(dividend: Ints, divisor: Ints) -> Ints:
+    """The quotient, rounded to the nearest, halves away from zero; the divisor is positive.
+
+    The remainder is compared, not the dividend doubled, so that no int64 overflows.
+    """
+    quotient = dividend // divisor
+    rest = dividend - quotient * divisor
+    above = divisor - rest
+    quotient += (rest > above) | ((rest == above) & (dividend > 0))
+    return quotient
+
+
+def _divide_wide(totals: exact.Totals, factor: int, count: Ints) -> exact.Totals:
+    """As :func:`_divide_half_up`, the totals times `factor`, of any size; held at the ends of 128 bits."""
+    lows, highs = [], []
+    for dividend, divisor in zip(totals.integers(), count.tolist(), strict=True):
+        nearest = (2 * abs(dividend) * factor + divisor) // (2 * divisor)
+        signed = min(nearest, 2**127 - 1) * (1 if dividend >= 0 else -1)
+        lows.append(signed & 0xFFFFFFFFFFFFFFFF)
+        highs.append(signed >> 64)
+    return exact.Totals(np.array(lows, np.uint64).view(np.int64), np.array(highs, np.int64))
+
+
+def _decimal_overflow(spec: Aggregate, totals: exact.Totals, digits: int) -> Bools:
+    """Which sums have more than `digits` digits; raises for them under ANSI."""
+    over = totals.beyond(10**digits)
+    if spec.ansi and over.any():
+        message = f"the sum of a window's values has more than {digits} digits"
+        raise _overflow("ARITHMETIC_OVERFLOW", message)
+    return over
+
+
+def _refuse_interval_overflow(totals: exact.Totals) -> None:
+    if totals.overflows().any():
+        raise ExecutionError(
+            "the sum of a window's intervals does not fit an interval",
+            condition="INTERVAL_ARITHMETIC_OVERFLOW.WITH_SUGGESTION",
+            sqlstate="22015",
+            hint="sum the seconds of the intervals as DOUBLE instead",
+        )
+
+
+def _overflow(condition: str, message: str) -> ExecutionError:
+    return ExecutionError(
+        message,
+        condition=condition,
+        sqlstate="22003",
+        hint="cast the argument to DOUBLE, or set spark.sql.ansi.enabled to false",
+    )

@@ -1,0 +1,183 @@
+"""The Spark session that Windrow makes when the user brings none."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from windrow.errors import UsageError
+from windrow.spark.java import ensure_java, quiet_home
+
+__all__ = ["local_session", "use_own_interpreter"]
+
+
+def local_session(
+    *,
+    master: str = "local[*]",
+    conf: Mapping[str, str] | None = None,
+    app_name: str = "windrow",
+) -> SparkSession:
+    """A Spark session that runs on this machine, is silent, and leaves no files behind.
+
+    Where this process already has a session, that one is returned, as ``SparkSession.builder.getOrCreate``
+    does. Its `master` and `app_name` stay what they are, `conf` is set on it, and none of Windrow's own
+    settings is.
+
+    Parameters
+    ----------
+    master
+        As in Spark. With a master on another machine, only the settings that suit any cluster are made.
+    conf
+        Spark settings; each takes precedence over the one that Windrow would make, except that
+        ``spark.driver.extraJavaOptions`` is appended to Windrow's.
+    app_name
+        The application's name in Spark.
+
+    Raises
+    ------
+    UsageError
+        ``NO_JAVA``, see :func:`windrow.spark.java.ensure_java`; ``SPARK_CONNECT_REQUESTED`` where the
+        environment says that sessions are to be made on a Spark Connect server.
+    """
+    given = dict(conf or {})
+    existing = _existing_session()
+    if existing is not None:
+        for key, value in given.items():
+            # Spark refuses to set what only the start of a session can, even to the same value.
+            if existing.conf.get(key, None) != value:
+                existing.conf.set(key, value)
+        return existing
+    if remote := os.environ.get("SPARK_REMOTE"):
+        raise UsageError(
+            f"the environment variable SPARK_REMOTE asks for a Spark Connect session ({remote})",
+            condition="SPARK_CONNECT_REQUESTED",
+            hint="unset it, or make that session with SparkSession.builder and hand it to Windrow",
+        )
+    use_own_interpreter()
+    settings = _settings(master)
+    if options := given.pop(_JAVA_OPTIONS, ""):
+        settings[_JAVA_OPTIONS] += f" {options}"
+    builder = SparkSession.builder.master(master).appName(app_name)
+    for key, value in (settings | given).items():
+        builder = builder.config(key, value)
+    java = ensure_java()
+    with _java_home(quiet_home(java.home, java.version)):
+        return builder.getOrCreate()
+
+
+def use_own_interpreter() -> None:
+    """Have Spark start Python workers with the interpreter that runs this process.
+
+    Spark would start ``python3`` from PATH, which has another version, or lacks the packages, more often
+    than not. It reads the environment when the first session is made, so this has no effect later.
+    """
+    # Empty where Python is embedded in another program.
+    if sys.executable:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+
+
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+
+def _existing_session() -> SparkSession | None:
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        # NO_ACTIVE_OR_DEFAULT_SESSION
+        return None
+
+
+def _settings(master: str) -> dict[str, str]:
+    settings = {
+        # The same as `use_own_interpreter`, for the processes that read the setting.
+        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.driver.python": sys.executable,
+        # The log is Windrow's: errors only, and no announcement of where its configuration comes from.
+        # A URI has no spaces, whatever the path, and so is one argument.
+        _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={_LOG_CONFIGURATION.as_uri()}",
+        # The bar is drawn over whatever else the terminal shows; the command line has its own.
+        "spark.ui.showConsoleProgress": "false",
+        # A web server on a port is nothing that a library should open unasked; it also costs start-up time.
+        "spark.ui.enabled": "false",
+        # Rows reach pandas as Arrow columns: many times faster, and decimals and times as they are.
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+    }
+    cores = _local_cores(master)
+    if cores is not None:
+        settings |= {
+            # Everything runs on this machine: what Spark opens for itself is not to be reached from others,
+            # and works without a network and whatever the host's name resolves to.
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            # Spark's 200 shuffle partitions suit a cluster. Two a core leave little to wait for when one
+            # task is longer than the others.
+            "spark.sql.shuffle.partitions": str(2 * cores),
+            # In local mode the driver does the executors' work too, for which Spark's 1 GB is little.
+            # A quarter, as the Java machine's own default: Python workers need room beside it.
+            "spark.driver.memory": f"{_heap_megabytes()}m",
+            # Tables without a path live as long as the session: no metastore_db, derby.log or
+            # spark-warehouse in whatever directory the user is in.
+            "spark.sql.catalogImplementation": "in-memory",
+            "spark.sql.warehouse.dir": _temporary_warehouse().as_uri(),
+        }
+    return settings
+
+
+_LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
+
+
+def _local_cores(master: str) -> int | None:
+    """How many tasks run at once where `master` means this machine, else None.
+
+    >>> _local_cores("local"), _local_cores("local[3]"), _local_cores("local[4,2]")
+    (1, 3, 4)
+    >>> _local_cores("local-cluster[2,3,1024]"), _local_cores("spark://host:7077")
+    (6, None)
+    """
+    if master == "local":
+        return 1
+    if threads := re.fullmatch(r"local\[\s*(\*|\d+)\s*(?:,\s*\d+\s*)?\]", master):
+        return (os.cpu_count() or 1) if threads[1] == "*" else int(threads[1])
+    if cluster := re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]", master):
+        return int(cluster[1]) * int(cluster[2])
+    return None
+
+
+def _heap_megabytes() -> int:
+    try:
+        physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
+    except (AttributeError, ValueError, OSError):
+        # Windows has no such call.
+        physical = 4096
+    return min(max(physical // 4, 1024), 8192)
+
+
+def _temporary_warehouse() -> Path:
+    warehouse = Path(tempfile.mkdtemp(prefix="windrow-warehouse-"))
+    atexit.register(shutil.rmtree, warehouse, ignore_errors=True)
+    return warehouse.resolve()
+
+
+@contextmanager
+def _java_home(home: Path) -> Iterator[None]:
+    """JAVA_HOME for the Java machine that is started in the block."""
+    before = os.environ.get("JAVA_HOME")
+    os.environ["JAVA_HOME"] = str(home)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["JAVA_HOME"]
+        else:
+            os.environ["JAVA_HOME"] = before

@@ -1,0 +1,75 @@
+"""The one Spark session that all tests share, and the mark on those that use it."""
+
+from __future__ import annotations
+
+import os
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        # Tests that start a JVM in another way carry the mark in their source.
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    # Imported here, so that the tests without Spark do not wait for PySpark.
+    from windrow.spark.local import local_session
+
+    session = local_session(
+        # Two cores: the least at which tasks run beside each other, and no more on any machine, so that
+        # partitions and plans are the same everywhere.
+        master="local[2]",
+        app_name="windrow tests",
+        conf={
+            # Small data: every further partition is only a task to start. Two, so that rows still move.
+            "spark.sql.shuffle.partitions": "2",
+            "spark.default.parallelism": "2",
+            # Small data again, and several suites may run on one machine.
+            "spark.driver.memory": "1g",
+            # Timestamps print the same wherever the tests run; tests about zones set their own.
+            "spark.sql.session.timeZone": "UTC",
+            # A session of some thousand queries otherwise keeps plans and metrics of the last thousand.
+            "spark.sql.ui.retainedExecutions": "1",
+            "spark.ui.retainedJobs": "1",
+            "spark.ui.retainedStages": "1",
+            # Compiling a query's Java code takes longer than running small data through the same code
+            # interpreted would save: the first tier of the compiler is enough.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        },
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def path_without_java(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A value of PATH with every program of the machine's except Java."""
+    directory = tmp_path_factory.mktemp("bin")
+    for entry in os.environ["PATH"].split(os.pathsep):
+        for program in Path(entry).glob("*") if entry else ():
+            link = directory / program.name
+            if not program.name.startswith("java") and not link.is_symlink():
+                link.symlink_to(program.resolve())
+    return str(directory)
+
+
+@pytest.fixture(scope="session")
+def python_without_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Python that has Windrow's source and nothing that Windrow depends on."""
+    environment = tmp_path_factory.mktemp("bare")
+    venv.create(environment, symlinks=True)
+    (site_packages,) = environment.glob("lib/python*/site-packages")
+    source = Path(__file__).parents[1] / "src"
+    (site_packages / "source.pth").write_text(f"{source}\n", encoding="utf-8")
+    return environment / "bin" / "python"

