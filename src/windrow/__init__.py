@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING
+
 from windrow.errors import (
     AnalysisError,
     ExecutionError,
@@ -11,13 +14,18 @@ from windrow.errors import (
     UsageError,
     WindrowError,
 )
-from windrow.relation import Relation
-from windrow.session import Session
+
+if TYPE_CHECKING:
+    from windrow.api import UNBOUNDED, Boundary, boundary, window_by
+    from windrow.relation import Relation
+    from windrow.session import Session
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "UNBOUNDED",
     "AnalysisError",
+    "Boundary",
     "ExecutionError",
     "InputError",
     "NotSupportedError",
@@ -27,4 +35,22 @@ __all__ = [
     "UsageError",
     "WindrowError",
     "__version__",
+    "boundary",
+    "window_by",
 ]
+
+_NEED_SPARK = {
+    "Relation": "windrow.relation",
+    "Session": "windrow.session",
+    "UNBOUNDED": "windrow.api",
+    "Boundary": "windrow.api",
+    "boundary": "windrow.api",
+    "window_by": "windrow.api",
+}
+
+
+def __getattr__(name: str) -> object:
+    # on first use: `windrow doctor` must start where PySpark is missing or broken
+    if name not in _NEED_SPARK:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_NEED_SPARK[name]), name)

@@ -125,7 +125,7 @@ class WindrowError(Exception):
         return [QueryContext(self.sql, self.span)]
 
     def located(self, sql: str) -> WindrowError:
-        """This error, told which text its span is a stretch of (kept if already known)."""
+        """The error itself, told which text its span is a stretch of (kept if already known)."""
         if self.sql is None:
             self.sql = sql
         return self
@@ -187,9 +187,9 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
 
 
 def caret(sql: str, span: Span) -> str:
-    """The line of `sql` that holds the span's start, numbered, with carets below the span.
+    r"""The line of `sql` that holds the span's start, numbered, with carets below the span.
 
-    >>> print(caret("SELECT 1\\nFROM tt", Span(14, 16)))
+    >>> print(caret("SELECT 1\nFROM tt", Span(14, 16)))
     line 2, column 6
       FROM tt
            ^^

@@ -24,8 +24,16 @@ def _window(number: int, item: BoundWindow, names: dict[str, str]) -> str:
     lines = [
         ("rows", _shown(_without_keys(window.rows), names)),
         ("type", "TUMBLING" if window.tumbling else "SLIDING"),
-        ("partition by", ", ".join(_text(key, names) for key in window.partition_by) or "nothing: one sequence"),
-        ("order by", ", ".join(_order(key, order.descending, order.nulls_first, names) for key, order in window.order_by)),
+        (
+            "partition by",
+            ", ".join(_text(key, names) for key in window.partition_by) or "nothing: one sequence",
+        ),
+        (
+            "order by",
+            ", ".join(
+                _order(key, order.descending, order.nulls_first, names) for key, order in window.order_by
+            ),
+        ),
         ("", "ties are in an arbitrary order, the same throughout the query"),
     ]
     for boundary in window.boundaries():
@@ -34,11 +42,18 @@ def _window(number: int, item: BoundWindow, names: dict[str, str]) -> str:
     if window.end is None:
         lines += [("end", "none: a window runs to the row before the next start")]
     for item_ in draft.hoisted:
-        lines.append(("column", f"{item_.name} = {_shown(item_.text, names) if item_.column is None else 'a Column'}"))
+        lines.append(
+            ("column", f"{item_.name} = {_shown(item_.text, names) if item_.column is None else 'a Column'}")
+        )
     for name, text in draft.constants:
         lines.append(("constant", f"{name} = {_shown(text, names)}"))
     for call, column in draft.kernel_aggregates:
-        lines.append(("aggregate", f"{_shown(call.text, names)}: {call.function}{f' of {column}' if column else ''}, in the kernel"))
+        lines.append(
+            (
+                "aggregate",
+                f"{_shown(call.text, names)}: {call.function} of {column or 'rows'}, in the kernel",
+            )
+        )
     for call in draft.spark_aggregates:
         lines.append(("aggregate", f"{_shown(call.text, names)}: by Spark, over the exploded windows"))
     for name, fields in draft.fields:
@@ -102,7 +117,14 @@ def _without_keys(rows: SqlText) -> SqlText:
     for index, part in enumerate(rows.parts):
         if not isinstance(part, Reference) and part.text.startswith("struct(*)"):
             rest = rows.parts[index + 1 :]
-            source = next((at for at, piece in enumerate(rest) if not isinstance(piece, Reference) and _begins(piece.text)), None)
+            source = next(
+                (
+                    at
+                    for at, piece in enumerate(rest)
+                    if not isinstance(piece, Reference) and _begins(piece.text)
+                ),
+                None,
+            )
             if source is not None:
                 return SqlText((*rows.parts[:index], *(SqlText.of("* ").parts), *rest[source:]))
     return rows
@@ -115,5 +137,3 @@ def _begins(text: str) -> bool:
 def _section(title: str, lines: list[tuple[str, str]]) -> str:
     width = max(len(name) for name, _ in lines) + 2
     return "\n".join([title, *(f"  {name:<{width}}{text}" for name, text in lines)])
-
-

@@ -34,7 +34,7 @@ class Relation:
         self._gateway = gateway
 
     def show(self, n: int = 20, truncate: bool | int = True) -> None:
-        """Print the first `n` rows as a table; long values are cut to 20 characters unless `truncate` is False."""
+        """Print the first `n` rows as a table; long values are cut unless `truncate` is False."""
         with self._gateway.translated():
             self.df.show(n, truncate)
 
@@ -55,7 +55,7 @@ class Relation:
 
     def explain(self, spark: bool = False) -> None:
         """Print how the query is run; with `spark`, Spark's own plan after it."""
-        print(self.plan(spark))
+        print(self.plan(spark))  # noqa: T201 - it is what one calls it for
 
     def plan(self, spark: bool = False) -> str:
         """The text that :meth:`explain` prints."""
@@ -73,7 +73,9 @@ class Relation:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
     def __repr__(self) -> str:
-        columns = ", ".join(f"{field.name}: {field.dataType.simpleString()}" for field in self.df.schema.fields)
+        columns = ", ".join(
+            f"{field.name}: {field.dataType.simpleString()}" for field in self.df.schema.fields
+        )
         return f"Relation[{columns}]"
 
 

@@ -99,7 +99,11 @@ class Session:
         return self.sql(f"TABLE {name}")
 
     def register(
-        self, name: str, source: DataFrame | Relation | str | Path | Sequence[str | Path], *, format: str | None = None
+        self,
+        name: str,
+        source: DataFrame | Relation | str | Path | Sequence[str | Path],
+        *,
+        format: str | None = None,  # noqa: A002 - as spark.read has it
     ) -> Relation:
         """Give a DataFrame, a relation or files a name in this session's queries (a temporary view).
 
@@ -115,7 +119,9 @@ class Session:
         """
         if not _NAME.fullmatch(name):
             raise UsageError(
-                f"table name {name!r} is not an identifier", condition="INVALID_NAME", hint="use letters, digits and _"
+                f"table name {name!r} is not an identifier",
+                condition="INVALID_NAME",
+                hint="use letters, digits and _",
             )
         gateway = Gateway(self.spark)
         if isinstance(source, Relation):

@@ -7,9 +7,7 @@ plan, and a view must hold the windows' DataFrame, as its text alone would mean 
 from __future__ import annotations
 
 import re
-from typing import Any
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING, Any
 
 from windrow.algebra.bind import bind
 from windrow.errors import NotSupportedError, ParseError
@@ -22,6 +20,9 @@ from windrow.syntax.blocks import split_statements
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText
 from windrow.syntax.tokens import TokenList, tokenize
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 __all__ = ["check", "run"]
 
@@ -65,7 +66,7 @@ def check(gateway: Gateway, text: str) -> None:
     query = _query_of(tokens, _view_query(tokens, statement) or statement)
     algebra = bind(tokens, query)
     if algebra is not None:
-        bound, frames = bind_statement(gateway, algebra, build_window)
+        _, frames = bind_statement(gateway, algebra, build_window)
         gateway.sql(SqlText.of("EXPLAIN ", algebra.text), frames)
 
 
@@ -76,7 +77,11 @@ def _plain(gateway: Gateway, text: str, positional: list[Any]) -> Relation:
         if positional:
             frame = gateway.spark.sql(text, args=positional)
         else:
-            frame = gateway.spark.sql(text, args=gateway.parameters) if gateway.parameters else gateway.spark.sql(text)
+            frame = (
+                gateway.spark.sql(text, args=gateway.parameters)
+                if gateway.parameters
+                else gateway.spark.sql(text)
+            )
         frame.schema  # noqa: B018 - on Connect the text is analysed here; an error belongs to this call
     return Relation(frame, "Spark SQL, as written", gateway)
 
@@ -132,7 +137,9 @@ def _view_query(tokens: TokenList, statement: Range) -> Range | None:
     start, stop = statement
     words = [tokens.word(index) for index in range(start, min(start + 6, stop))]
     if words[:1] == ["CACHE"]:
-        _refuse(tokens, start, "CACHE TABLE … AS over windows", "create a temporary view, then CACHE TABLE it")
+        _refuse(
+            tokens, start, "CACHE TABLE … AS over windows", "create a temporary view, then CACHE TABLE it"
+        )
     if words[:1] != ["CREATE"] or "VIEW" not in words:
         return None
     kind = words[1 : words.index("VIEW")]
@@ -183,5 +190,3 @@ def _create_view(gateway: Gateway, tokens: TokenList, head: Range, frame: DataFr
             create = frame.createOrReplaceTempView if "REPLACE" in words else frame.createTempView
         create(name)
     return gateway.spark.sql("SELECT 1 WHERE FALSE").select()
-
-

@@ -96,8 +96,8 @@ def error_difference(expected: ExpectedError, query: str, error: WindrowError) -
     span = error.span
     if span is None or (span.start, span.stop) != (expected.start, expected.stop):
         marked = "nothing" if span is None else f"{query[span.start : span.stop]!r} at {span.start}"
-        wanted = query[expected.start : expected.stop]
-        wrong.append(f"caret: expected {wanted!r} at {expected.start}, found {marked}")
+        fragment = query[expected.start : expected.stop]
+        wrong.append(f"caret: expected {fragment!r} at {expected.start}, found {marked}")
     for part, wanted, given in (
         ("message", expected.message, error.message),
         ("hint", expected.hint, error.hint or ""),

@@ -12,7 +12,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import PySparkException
 
+from windrow.errors import WindrowError
 from windrow.kernels.reference import aggregate, compile_expression
 
 if TYPE_CHECKING:
@@ -85,11 +87,12 @@ def test_expressions(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("text", alternatives(ERRORS))
 def test_errors(spark: SparkSession, text: str) -> None:
-    with pytest.raises(Exception) as of_spark:  # noqa: PT011 - parse, analysis and run time errors
+    with pytest.raises(PySparkException) as of_spark:
         spark.sql(f"SELECT {text}").collect()
-    with pytest.raises(Exception) as of_reference:  # noqa: PT011
+    with pytest.raises(WindrowError) as of_reference:
         compile_expression(text)({})
-    condition = of_spark.value.getCondition() or of_spark.value.args[0].split("]")[0].strip("[")
+    condition = of_spark.value.getCondition()
+    assert condition is not None
     assert condition.split(".")[0] == of_reference.value.getCondition()
 
 

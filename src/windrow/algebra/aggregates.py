@@ -62,8 +62,8 @@ _ARRAY = {f"array_{name}": name for name in [*_KERNEL, *_OTHER] if name != "arra
 AGGREGATES = frozenset({*_KERNEL, *_OTHER, *_ARRAY})
 """Names, in lower case, that are aggregates where they are called over a window."""
 
-_SKIP_NULLS = {"count", "sum", "avg", "min", "max", "stddev_samp", "stddev_pop", "var_samp", "var_pop", "count_if",
-               "bool_and", "bool_or", "median", "percentile", "mode", "collect_list"}  # fmt: skip
+_SKIP_NULLS = {"count", "sum", "avg", "min", "max", "stddev_samp", "stddev_pop", "var_samp", "var_pop",
+               "count_if", "bool_and", "bool_or", "median", "percentile", "mode", "collect_list"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,9 @@ def find_aggregates(tokens: TokenList, ranges: list[Range], window: str) -> Aggr
     return Aggregates(tuple(by_text.values()), found)
 
 
-def find_uses(tokens: TokenList, ranges: list[Range], names: list[str], skip: list[Range]) -> tuple[Uses, ...]:
+def find_uses(
+    tokens: TokenList, ranges: list[Range], names: list[str], skip: list[Range]
+) -> tuple[Uses, ...]:
     """Which of these variables the ranges read, and which of their fields; `skip` is left out."""
     known = {name.lower(): name for name in names}
     fields: dict[str, set[str] | None] = {}
@@ -99,17 +101,26 @@ def find_uses(tokens: TokenList, ranges: list[Range], names: list[str], skip: li
         for index in range(start, stop):
             token = tokens[index]
             hidden = any(first <= index < last for first, last in skip)
-            if hidden or not token.is_name or token.name.lower() not in known or tokens.is_symbol(index - 1, "."):
+            if (
+                hidden
+                or not token.is_name
+                or token.name.lower() not in known
+                or tokens.is_symbol(index - 1, ".")
+            ):
                 continue
             name = known[token.name.lower()]
-            by_field = tokens.is_symbol(index + 1, ".") and index + 2 < len(tokens) and tokens[index + 2].is_name
+            by_field = (
+                tokens.is_symbol(index + 1, ".") and index + 2 < len(tokens) and tokens[index + 2].is_name
+            )
             held = fields.setdefault(name, set())
             if not by_field:
                 fields[name] = None
             elif held is not None:
                 held.add(tokens[index + 2].name.lower())
     return tuple(
-        Uses(name, None if fields[name] is None else frozenset(fields[name] or ())) for name in names if name in fields
+        Uses(name, None if fields[name] is None else frozenset(fields[name] or ()))
+        for name in names
+        if name in fields
     )
 
 
@@ -118,7 +129,11 @@ def _calls(tokens: TokenList, start: int, stop: int, window: str) -> list[Range]
     found = []
     for index in range(start, stop - 1):
         name = tokens[index]
-        if name.kind is not Kind.WORD or name.text.lower() not in AGGREGATES or not tokens.is_symbol(index + 1, "("):
+        if (
+            name.kind is not Kind.WORD
+            or name.text.lower() not in AGGREGATES
+            or not tokens.is_symbol(index + 1, "(")
+        ):
             continue
         if tokens.is_symbol(index - 1, "."):
             continue
@@ -126,14 +141,20 @@ def _calls(tokens: TokenList, start: int, stop: int, window: str) -> list[Range]
         end = close + 1
         if tokens.word(end) in ("IGNORE", "RESPECT") and tokens.word(end + 1) == "NULLS":
             end += 2
-        if tokens.word(end) == "WITHIN" and tokens.word(end + 1) == "GROUP" and tokens.is_symbol(end + 2, "("):
+        if (
+            tokens.word(end) == "WITHIN"
+            and tokens.word(end + 1) == "GROUP"
+            and tokens.is_symbol(end + 2, "(")
+        ):
             end = tokens.partner[end + 2] + 1
         if tokens.word(end) == "FILTER" and tokens.is_symbol(end + 1, "("):
             end = tokens.partner[end + 1] + 1
         if tokens.word(end) == "OVER":
             continue
         mentions = any(
-            tokens[at].is_name and tokens[at].name.lower() == window.lower() and not tokens.is_symbol(at - 1, ".")
+            tokens[at].is_name
+            and tokens[at].name.lower() == window.lower()
+            and not tokens.is_symbol(at - 1, ".")
             for at in range(index + 2, end)
         )
         if mentions:
@@ -177,10 +198,8 @@ def _call(tokens: TokenList, start: int, stop: int, name: str) -> AggregateCall:
         # an aggregate that skips NULLs skips the rows that FILTER drops when they are NULL
         condition = rest + 3
         guard = Piece(tokens.text(condition, stop - 1), tokens.sql, tokens[condition].start)
-        return AggregateCall(
-            name, canonical, Fragment(SqlText.of("CASE WHEN ", guard, " THEN ", argument, " END"), None, span),
-            ignore_nulls, parameters, text, span,
-        )  # fmt: skip
+        guarded = Fragment(SqlText.of("CASE WHEN ", guard, " THEN ", argument, " END"), None, span)
+        return AggregateCall(name, canonical, guarded, ignore_nulls, parameters, text, span)
     fragment = Fragment(SqlText.of(argument), parse_expression(tokens, first, last), tokens.span(first, last))
     return AggregateCall(name, canonical, fragment, ignore_nulls, parameters, text, span)
 

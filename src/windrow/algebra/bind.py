@@ -13,7 +13,7 @@ from windrow.syntax.blocks import find_blocks
 from windrow.syntax.expressions import Call, Expression, Name, Operation, parse_expression
 from windrow.syntax.nodes import Block, BoundaryClause, Range, Role, WindowClause
 from windrow.syntax.sqltext import Piece, Relation, SqlText, quoted
-from windrow.syntax.tokens import TokenList
+from windrow.syntax.tokens import Kind, Token, TokenList
 
 __all__ = ["IDENTITY", "POSITIONAL", "bind"]
 
@@ -91,7 +91,11 @@ class _Binder:
         order_by = tuple((self.fragment(item.expression), item) for item in clause.order_by)
         rows = self.rows(block, prefix, partition_by, tuple(key for key, _ in order_by))
         key = f"__windows{len(self.windows)}_{block.range[0]}"
-        ranges = [part for part in (block.select, block.having, block.tail) if part is not None and part[0] < part[1]]
+        ranges = [
+            part
+            for part in (block.select, block.having, block.tail)
+            if part is not None and part[0] < part[1]
+        ]
         aggregates = find_aggregates(tokens, ranges, clause.name)
         names = [variable.name for variable in clause.variables()] + [clause.name]
         stars = self.stars(block.select)
@@ -102,12 +106,13 @@ class _Binder:
         uses = _with_argument_uses(tokens, aggregates, uses, names, clause.name)
         outer = self.outer(block, key, aggregates, stars, names)
         label, start, end = (
-            self.boundary(clause, boundary) if boundary else None for boundary in (clause.label, clause.start, clause.end)
+            self.boundary(clause, boundary) if boundary else None
+            for boundary in (clause.label, clause.start, clause.end)
         )
         assert start is not None
         return Window(
-            key, tokens.sql, clause.name, clause.tumbling, prefix, rows, partition_by, order_by, label, start, end,
-            aggregates.calls, uses, outer, clause.span,
+            key, tokens.sql, clause.name, clause.tumbling, prefix, rows, partition_by, order_by,
+            label, start, end, aggregates.calls, uses, outer, clause.span,
         )  # fmt: skip
 
     def boundary(self, clause: WindowClause, boundary: BoundaryClause) -> Boundary:
@@ -115,7 +120,9 @@ class _Binder:
         if boundary.when:
             refuse_in_predicate(self.tokens, boundary.when, clause)
             when = self.predicate(boundary.when, clause)
-        return Boundary(boundary.side, boundary.variables, when, boundary.only, boundary.unbounded, boundary.span)
+        return Boundary(
+            boundary.side, boundary.variables, when, boundary.only, boundary.unbounded, boundary.span
+        )
 
     def fragment(self, tokens: Range) -> Fragment:
         return Fragment(self.text(*tokens), parse_expression(self.tokens, *tokens), self.tokens.span(*tokens))
@@ -123,7 +130,11 @@ class _Binder:
     def predicate(self, tokens: Range, clause: WindowClause) -> Fragment:
         """A predicate; two row variables compared in it are compared by identity."""
         expression = parse_expression(self.tokens, *tokens)
-        rows = {variable.name.lower(): variable.name for variable in clause.variables() if variable.role is not Role.POSITION}
+        rows = {
+            variable.name.lower(): variable.name
+            for variable in clause.variables()
+            if variable.role is not Role.POSITION
+        }
         replaced: dict[Range, str] = {}
         for name in _compared_rows(expression, set(rows)):
             replaced[name.range] = quoted(IDENTITY + rows[name.parts[0].lower()])
@@ -153,11 +164,17 @@ class _Binder:
         return SqlText.of(word, items, " ")
 
     def rows(
-        self, block: Block, prefix: SqlText, partition_by: tuple[Fragment, ...], order_by: tuple[Fragment, ...]
+        self,
+        block: Block,
+        prefix: SqlText,
+        partition_by: tuple[Fragment, ...],
+        order_by: tuple[Fragment, ...],
     ) -> SqlText:
         keys: list[SqlText] = []
         for letter, fragments in (("p", partition_by), ("o", order_by)):
-            keys += [SqlText.of("(", item.text, f") AS {letter}{number}") for number, item in enumerate(fragments)]
+            keys += [
+                SqlText.of("(", item.text, f") AS {letter}{number}") for number, item in enumerate(fragments)
+            ]
         columns = SqlText.join(", ", [SqlText.of("struct(*) AS r"), *keys])
         if block.group_by is None:
             return SqlText.of(prefix, "SELECT ", columns, " ", self.text(*block.source))
@@ -194,8 +211,16 @@ class _Binder:
                     hint="write LET n = COUNT(*), m = AVG(x)",
                 )
             columns.append(SqlText.of(self.text(start + 2, stop), " AS ", self.piece((start, start + 1))))
-        parts = ["SELECT ", SqlText.join(", ", columns), " ", self.text(*block.source), " GROUP BY "]
-        having = [" HAVING ", self.text(*block.group_having)] if block.group_having else []
+        parts: list[str | SqlText] = [
+            "SELECT ",
+            SqlText.join(", ", columns),
+            " ",
+            self.text(*block.source),
+            " GROUP BY ",
+        ]
+        having: list[str | SqlText] = (
+            [" HAVING ", self.text(*block.group_having)] if block.group_having else []
+        )
         return SqlText.of(*parts, SqlText.join(", ", keys), *having)
 
     # -- the SELECT over the windows ---------------------------------------------------------------
@@ -209,7 +234,9 @@ class _Binder:
             if tokens.is_symbol(start, "*") and (stop == start + 1 or tokens.word(start + 1) == "EXCEPT")
         ]
 
-    def outer(self, block: Block, key: str, aggregates: Aggregates, stars: list[int], names: list[str]) -> SqlText:
+    def outer(
+        self, block: Block, key: str, aggregates: Aggregates, stars: list[int], names: list[str]
+    ) -> SqlText:
         tokens = self.tokens
         clause_aliases = _aliases(tokens, block.select)
         replaced: dict[Range, str] = {at: quoted(call.name) for at, call in aggregates.at.items()}
@@ -227,7 +254,9 @@ class _Binder:
             if touched and (start, stop) not in clause_aliases:
                 item = SqlText.of(item, " AS ", quoted(tokens.text(start, stop)))
             items.append(item)
-        head = SqlText.of("SELECT ", self.piece((block.select[0], select[0])) if select[0] > block.select[0] else "", " ")
+        head = SqlText.of(
+            "SELECT ", self.piece((block.select[0], select[0])) if select[0] > block.select[0] else "", " "
+        )
         parts: list[str | SqlText | Relation] = [head, SqlText.join(", ", items), " FROM ", Relation(key)]
         if block.having:
             for index in range(*block.having):
@@ -238,12 +267,20 @@ class _Binder:
         return SqlText.of(*parts)
 
     def substitute_alias(
-        self, index: int, aliases: dict[Range, tuple[str, Range]], names: list[str], replaced: dict[Range, str]
+        self,
+        index: int,
+        aliases: dict[Range, tuple[str, Range]],
+        names: list[str],
+        replaced: dict[Range, str],
     ) -> None:
-        """HAVING may use the names that SELECT gives, as in Spark; there is no group to resolve them for us."""
+        """HAVING may use the names that SELECT gives, as in Spark."""
         token = self.tokens[index]
         taken = {name.lower() for name in names}
-        if not token.is_name or self.tokens.is_symbol(index - 1, ".") or self.tokens.is_symbol(index + 1, "("):
+        if (
+            not token.is_name
+            or self.tokens.is_symbol(index - 1, ".")
+            or self.tokens.is_symbol(index + 1, "(")
+        ):
             return
         if token.name.lower() in taken or any(start <= index < stop for start, stop in replaced):
             return
@@ -278,7 +315,11 @@ def _compared_rows(expression: Expression, rows: set[str]) -> list[Name]:
     """The names of row variables that stand on both sides of an (in)equality."""
     if isinstance(expression, Operation):
         names = [part for part in expression.operands if isinstance(part, Name) and len(part.parts) == 1]
-        if expression.operator in ("=", "<>", "<=>") and len(names) == 2 and all(n.parts[0].lower() in rows for n in names):
+        if (
+            expression.operator in ("=", "<>", "<=>")
+            and len(names) == 2
+            and all(n.parts[0].lower() in rows for n in names)
+        ):
             return names
     if isinstance(expression, Operation | Call):
         parts = expression.operands if isinstance(expression, Operation) else expression.arguments
@@ -291,7 +332,9 @@ def _covers(outer: Range, inner: Range) -> bool:
 
 
 def _mentions(tokens: TokenList, where: Range, name: str) -> bool:
-    return any(tokens[index].is_name and tokens[index].name.lower() == name.lower() for index in range(*where))
+    return any(
+        tokens[index].is_name and tokens[index].name.lower() == name.lower() for index in range(*where)
+    )
 
 
 def _without_distinct(tokens: TokenList, select: Range) -> Range:
@@ -308,10 +351,16 @@ def _aliases(tokens: TokenList, select: Range) -> dict[Range, tuple[str, Range]]
         before = tokens[stop - 2]
         if before.word == "AS":
             found[start, stop] = (tokens[stop - 1].name, (start, stop - 2))
-        elif before.is_name or before.text in (")", "]") or before.kind.value in ("string", "number"):
-            if tokens.word(stop - 1) != "END" and before.word not in ("AND", "OR", "NOT", "IS", "DISTINCT", "FROM", "LIKE"):
-                found[start, stop] = (tokens[stop - 1].name, (start, stop - 1))
+        elif tokens.word(stop - 1) != "END" and _ends_operand(before):
+            found[start, stop] = (tokens[stop - 1].name, (start, stop - 1))
     return found
+
+
+def _ends_operand(token: Token) -> bool:
+    """Whether an expression can end with this token, so that a name after it is an alias."""
+    if token.kind is Kind.SYMBOL:
+        return token.text in (")", "]")
+    return token.word not in ("AND", "OR", "NOT", "IS", "DISTINCT", "FROM", "LIKE", "BETWEEN", "DIV")
 
 
 def _with_argument_uses(

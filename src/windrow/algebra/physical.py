@@ -20,8 +20,9 @@ __all__ = ["Analyzer", "Columns", "Draft", "Found", "Hoisted", "Predicate"]
 class Analyzer(Protocol):
     """What the rules ask of Spark about one window's rows."""
 
-    fields: Mapping[str, str]
-    """The row's field names with their types, in order."""
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """The row's field names with their types, in order."""
 
     def types(self, texts: Sequence[SqlText], side: Side) -> list[str]:
         """The types of expressions over the variables that a predicate of `side` sees.
@@ -106,7 +107,12 @@ class Columns:
         """The name of the column for this text over this variable."""
         rendered = text.render()
         for item in self.hoisted.values():
-            if item.column is None and column is None and item.variable == variable and item.text.render() == rendered:
+            if (
+                item.column is None
+                and column is None
+                and item.variable == variable
+                and item.text.render() == rendered
+            ):
                 return item.name
         name = f"h{len(self.hoisted)}"
         self.hoisted[name] = Hoisted(name, text, variable, column)

@@ -9,10 +9,22 @@ from windrow.syntax.tokens import Kind, TokenList
 
 __all__ = ["refuse_in_predicate"]
 
-_CHANGING = {"rand", "randn", "random", "randstr", "uniform", "uuid", "shuffle", "monotonically_increasing_id",
-             "spark_partition_id", "input_file_name"}  # fmt: skip
+_SEES = "a {} predicate sees the variables of its own boundary and of those before it"
+_CHANGING = {"rand", "randn", "random", "randstr", "uniform", "uuid", "shuffle",
+             "monotonically_increasing_id", "spark_partition_id", "input_file_name"}  # fmt: skip
 # scalar functions that share a name with an aggregate of ours; over one row they are not aggregates
-_SCALAR_TOO = {"any", "some", "every", "first", "last", "mode", "array_agg", "array_max", "array_min", "array_contains"}
+_SCALAR_TOO = {
+    "any",
+    "some",
+    "every",
+    "first",
+    "last",
+    "mode",
+    "array_agg",
+    "array_max",
+    "array_min",
+    "array_contains",
+}
 
 
 def refuse_in_predicate(tokens: TokenList, predicate: Range, clause: WindowClause) -> None:
@@ -41,7 +53,7 @@ def refuse_in_predicate(tokens: TokenList, predicate: Range, clause: WindowClaus
                 )
             if name in _CHANGING:
                 raise NotSupportedError(
-                    f"function {token.text} gives another value in each run, so it cannot decide where a window begins or ends",
+                    f"{token.text} gives another value in each run and cannot decide where a window ends",
                     condition="NONDETERMINISTIC_PREDICATE",
                     sql=tokens.sql,
                     span=tokens.span(index, tokens.partner[index + 1] + 1),
@@ -54,7 +66,7 @@ def refuse_in_predicate(tokens: TokenList, predicate: Range, clause: WindowClaus
                 sqlstate="42703",
                 sql=tokens.sql,
                 span=token.span,
-                hint="a predicate sees the variables of its own boundary and of those before it",
+                hint=_SEES.format("WHEN"),
             )
 
 
@@ -72,4 +84,4 @@ def out_of_scope(name: str, side: Side, clause_variables: dict[str, Side]) -> st
     owner = clause_variables.get(name.lower())
     if owner is None:
         return None
-    return f"{name} belongs to {owner.name}; a {side.name} predicate sees the variables of its own boundary and of those before it"
+    return f"{name} belongs to {owner.name}; {_SEES.format(side.name)}"

@@ -17,7 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import ExecutionError
-from windrow.kernels.plan import ColumnRef, ConstantRef, Number, Operation, PairExpression, PositionRef, SameRow
+from windrow.kernels.plan import (
+    ColumnRef,
+    ConstantRef,
+    Number,
+    Operation,
+    PairExpression,
+    PositionRef,
+    SameRow,
+)
 
 __all__ = ["Rows", "Values", "evaluate", "holds"]
 
@@ -166,11 +174,17 @@ def _column(ref: ColumnRef, rows: Rows, sides: Sides) -> Values:
     column = rows.column(ref.column, ref.rank)
     if there.all():
         return column.take(index)
-    found = column.take(np.where(there, index, 0)) if len(column.data) else Values(np.zeros(len(index), column.data.dtype))
+    found = (
+        column.take(np.where(there, index, 0))
+        if len(column.data)
+        else Values(np.zeros(len(index), column.data.dtype))
+    )
     if ref.missing is None:
         return Values(found.data, found.validity() & there)
     instead = rows.constant(ref.missing, ref.rank)
-    return Values(np.where(there, found.data, instead.data[0]), np.where(there, found.validity(), instead.validity()[0]))
+    return Values(
+        np.where(there, found.data, instead.data[0]), np.where(there, found.validity(), instead.validity()[0])
+    )
 
 
 # -- operators -----------------------------------------------------------------------------------
@@ -227,12 +241,16 @@ def _null_safe_equal(expression: Operation, rows: Rows, sides: Sides) -> Values:
 
 def _in(expression: Operation, rows: Rows, sides: Sides) -> Values:
     first, *others = expression.operands
-    return _disjunction(Operation("OR", tuple(Operation("=", (first, other)) for other in others)), rows, sides)
+    return _disjunction(
+        Operation("OR", tuple(Operation("=", (first, other)) for other in others)), rows, sides
+    )
 
 
 def _between(expression: Operation, rows: Rows, sides: Sides) -> Values:
     value, low, high = expression.operands
-    return _conjunction(Operation("AND", (Operation(">=", (value, low)), Operation("<=", (value, high)))), rows, sides)
+    return _conjunction(
+        Operation("AND", (Operation(">=", (value, low)), Operation("<=", (value, high)))), rows, sides
+    )
 
 
 def _strict(expression: Operation, rows: Rows, sides: Sides) -> Values:
@@ -271,25 +289,38 @@ def _arithmetic(expression: Operation, parts: list[Array], valid: Array | None, 
         zero = (operands[1] == 0) & used
         if zero.any():
             if ansi:
-                raise _failed("DIVIDE_BY_ZERO", "22012", "division by zero", "test for zero first, or use try_divide")
+                raise _failed(
+                    "DIVIDE_BY_ZERO", "22012", "division by zero", "test for zero first, or use try_divide"
+                )
             valid = used & ~zero
             operands[1] = np.where(operands[1] == 0, 1, operands[1]).astype(dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         result = _NUMPY[expression.operator](*operands)
-    if dtype.kind == "i" and ansi and expression.operator != "%" and _overflows(expression.operator, operands, result, used):
-        raise _failed("ARITHMETIC_OVERFLOW", "22003", f"{dtype.name} overflow", "cast the operands to a wider type")
+    if (
+        dtype.kind == "i"
+        and ansi
+        and expression.operator != "%"
+        and _overflows(expression.operator, operands, result, used)
+    ):
+        raise _failed(
+            "ARITHMETIC_OVERFLOW", "22003", f"{dtype.name} overflow", "cast the operands to a wider type"
+        )
     return Values(result, valid)
 
 
 def _overflows(operator: str, operands: list[Array], result: Array, used: Array) -> bool:
     """Whether the exact result of an integer operation leaves the dtype, for any value that counts."""
     exact = _NUMPY[operator](*(operand.astype(np.float64) for operand in operands))
-    suspicious = used & (np.abs(exact - result.astype(np.float64)) > np.maximum(np.abs(exact) * 2.0**-40, 0.5))
+    suspicious = used & (
+        np.abs(exact - result.astype(np.float64)) > np.maximum(np.abs(exact) * 2.0**-40, 0.5)
+    )
     return bool(suspicious.any())
 
 
 def _failed(condition: str, sqlstate: str, message: str, hint: str) -> ExecutionError:
-    return ExecutionError(f"{message} in a window predicate", condition=condition, sqlstate=sqlstate, hint=hint)
+    return ExecutionError(
+        f"{message} in a window predicate", condition=condition, sqlstate=sqlstate, hint=hint
+    )
 
 
 _NUMPY = {
@@ -355,4 +386,6 @@ def _dense_ranks(columns: list[pa.ChunkedArray]) -> list[Values]:
     codes = ranks[indices] if len(ranks) else np.zeros(len(joined), np.int64)
     valid = np.asarray(pc.is_valid(joined))
     cuts = np.cumsum([len(array) for array in arrays])[:-1]
-    return [Values(code, known) for code, known in zip(np.split(codes, cuts), np.split(valid, cuts), strict=True)]
+    return [
+        Values(code, known) for code, known in zip(np.split(codes, cuts), np.split(valid, cuts), strict=True)
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def _changes(array: pa.Array) -> np.ndarray:
         return np.zeros(len(after), bool)
     if pa.types.is_nested(kind):
         values = [_comparable(value) for value in array.to_pylist()]
-        return np.array([left != right for left, right in zip(values, values[1:], strict=False)], bool)
+        return np.array([left != right for left, right in pairwise(values)], bool)
     differs = pc.fill_null(pc.not_equal(before, after), False)
     if pa.types.is_floating(kind):
         both_nan = pc.fill_null(pc.and_(pc.is_nan(before), pc.is_nan(after)), False)

@@ -153,7 +153,8 @@ class WindowPlan:
 
     `labels` selects the label rows (without LABEL: the start rows) by a predicate over that side alone,
     None for every row. `start` is None without LABEL. `end` is None for tumbling without END.
-    `constants` is a table of one row. `sql` is the query, for errors. `first_only` asks for one window, at the partition's first row.
+    `constants` is a table of one row. `sql` is the query, for errors. `first_only` asks for
+    one window, at the partition's first row.
     """
 
     tumbling: bool

@@ -1,6 +1,6 @@
 """Finds, for many windows at once, the first row at which a boundary's predicate holds.
 
-One function per strategy of :class:`~windrow.kernels.plan.Search`; all have the same contract:
+One function per strategy of :class:`~windrow.kernels.plan.Search`, all with the contract of
 
     find(search, rows, sides, target, low, stop) -> int64 array
 
@@ -10,6 +10,8 @@ known. Windows are never split between partitions: ``[low, stop)`` lies in one.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,69 +27,81 @@ _LARGEST_BLOCK = 1 << 18  # pairs tried at once: big enough for numpy, small eno
 def find(search: Search, rows: Rows, sides: Sides, target: str, low: Array, stop: Array) -> Array:
     """Find the boundary of every window; see the module for the contract."""
     try:
-        return _STRATEGIES[search.strategy](search, rows, sides, target, low, stop)
+        return _STRATEGIES[search.strategy](_Task(search, rows, sides, target, low, stop))
     except ExecutionError as error:
         if search.place is not None:
             error.span = Span(*search.place)
         raise
 
 
-def _always(search: Search, rows: Rows, sides: Sides, target: str, low: Array, stop: Array) -> Array:
-    return np.where(low < stop, low, -1)
+@dataclass(frozen=True)
+class _Task:
+    """The arguments of :func:`find`."""
+
+    search: Search
+    rows: Rows
+    sides: Sides
+    target: str
+    low: Array
+    stop: Array
 
 
-def _unbounded(search: Search, rows: Rows, sides: Sides, target: str, low: Array, stop: Array) -> Array:
-    return low if target == "start" else stop - 1
+def _always(task: _Task) -> Array:
+    return np.where(task.low < task.stop, task.low, -1)
 
 
-def _first_true(search: Search, rows: Rows, sides: Sides, target: str, low: Array, stop: Array) -> Array:
+def _unbounded(task: _Task) -> Array:
+    return task.low if task.target == "start" else task.stop - 1
+
+
+def _first_true(task: _Task) -> Array:
     """The predicate reads the searched row alone: find its true rows once, then look each window up."""
-    every = np.arange(rows.table.num_rows, dtype=np.int64)
-    true_rows = np.flatnonzero(holds(search.predicate, rows, {target: every}))
-    place = np.searchsorted(true_rows, low)
+    every = np.arange(task.rows.table.num_rows, dtype=np.int64)
+    true_rows = np.flatnonzero(holds(task.search.predicate, task.rows, {task.target: every}))
+    place = np.searchsorted(true_rows, task.low)
     padded = np.append(true_rows, np.iinfo(np.int64).max)
     found = padded[place]
-    return np.where(found < stop, found, -1)
+    return np.where(found < task.stop, found, -1)
 
 
-def _position(search: Search, rows: Rows, sides: Sides, target: str, low: Array, stop: Array) -> Array:
+def _position(task: _Task) -> Array:
     """Solve `position − base position ⋚ offset` for the first row searched that satisfies it."""
-    base = sides[search.base]
+    base = task.sides[task.search.base]
     there = base >= 0
-    exact = base + search.offset
-    if search.comparison == "=":
+    exact = base + task.search.offset
+    if task.search.comparison == "=":
         found = exact
-        fits = (exact >= low) & (exact < stop)
-    elif search.comparison in (">=", ">"):
-        found = np.maximum(exact + (search.comparison == ">"), low)
-        fits = found < stop
+        fits = (exact >= task.low) & (exact < task.stop)
+    elif task.search.comparison in (">=", ">"):
+        found = np.maximum(exact + (task.search.comparison == ">"), task.low)
+        fits = found < task.stop
     else:  # <= and <: true from the partition's first row on, if at all
-        found = low
-        fits = (low <= exact - (search.comparison == "<")) & (low < stop)
+        found = task.low
+        fits = (task.low <= exact - (task.search.comparison == "<")) & (task.low < task.stop)
     return np.where(there & fits, found, -1)
 
 
-def _given(search: Search, rows: Rows, sides: Sides, target: str, low: Array, stop: Array) -> Array:
+def _given(task: _Task) -> Array:
     """Positions that the join plan found, as a column of the label row."""
-    label = sides["label"]
-    position = rows.column(search.column, None).take(label)
-    return np.where(position.validity(), rows.first[label] + position.data.astype(np.int64) - 1, -1)
+    label = task.sides["label"]
+    position = task.rows.column(task.search.column, None).take(label)
+    return np.where(position.validity(), task.rows.first[label] + position.data.astype(np.int64) - 1, -1)
 
 
-def _scan(search: Search, rows: Rows, sides: Sides, target: str, low: Array, stop: Array) -> Array:
+def _scan(task: _Task) -> Array:
     """Try the rows of all open windows side by side, in blocks that grow while few windows are open.
 
     At most twice the pairs that a row-by-row loop would try. A pair that fails (division by zero) may
     lie beyond a window's end when blocks are longer than one row; then that block is tried again row
     by row, so an error is raised only for a pair that the loop would have reached.
     """
-    found = np.full(len(low), -1, np.int64)
-    cursor = low.astype(np.int64).copy()
-    open_ = np.flatnonzero(cursor < stop)
+    found = np.full(len(task.low), -1, np.int64)
+    cursor = task.low.astype(np.int64).copy()
+    open_ = np.flatnonzero(cursor < task.stop)
     width = 1
     while len(open_):
         try:
-            hit = _block(search, rows, sides, target, cursor[open_], stop[open_], open_, width)
+            hit = _block(task, open_, cursor[open_], width)
         except ExecutionError:
             if width == 1:
                 raise
@@ -97,22 +111,20 @@ def _scan(search: Search, rows: Rows, sides: Sides, target: str, low: Array, sto
         found[open_[done]] = hit[done]
         open_ = open_[~done]
         cursor[open_] += width
-        open_ = open_[cursor[open_] < stop[open_]]
+        open_ = open_[cursor[open_] < task.stop[open_]]
         if len(open_):
             width = max(1, min(width * 2, _LARGEST_BLOCK // len(open_)))
     return found
 
 
-def _block(
-    search: Search, rows: Rows, sides: Sides, target: str, cursor: Array, stop: Array, windows: Array, width: int
-) -> Array:
-    """The first hit among the next `width` rows of each window, −1 if none."""
-    counts = np.minimum(stop - cursor, width)
+def _block(task: _Task, windows: Array, cursor: Array, width: int) -> Array:
+    """The first hit among the next `width` rows of each of these windows, −1 if none."""
+    counts = np.minimum(task.stop[windows] - cursor, width)
     owner = np.repeat(np.arange(len(windows)), counts)
     first_pair = np.cumsum(counts) - counts
     candidate = cursor[owner] + (np.arange(len(owner)) - first_pair[owner])
-    tried = {side: index[windows][owner] for side, index in sides.items()}
-    hits = np.flatnonzero(holds(search.predicate, rows, {**tried, target: candidate}))
+    tried = {side: index[windows][owner] for side, index in task.sides.items()}
+    hits = np.flatnonzero(holds(task.search.predicate, task.rows, {**tried, task.target: candidate}))
     result = np.full(len(windows), -1, np.int64)
     # the last assignment wins: going backwards leaves each window its first hit
     result[owner[hits[::-1]]] = candidate[hits[::-1]]

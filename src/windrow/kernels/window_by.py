@@ -84,10 +84,11 @@ def window_by(plan: WindowPlan, table: pa.Table) -> Iterator[pa.RecordBatch]:
     for part in _batches(plan, windows):
         chosen = windows.take(np.arange(part.start, part.stop))
         columns = [
-            _output(output, rows, chosen, field.type) for output, field in zip(plan.outputs, plan.result, strict=False)
+            _output(output, rows, chosen, field.type)
+            for output, field in zip(plan.outputs, plan.result, strict=False)
         ]
         columns += [total.slice(part.start, part.stop - part.start) for total in totals]
-        yield _record_batch(columns, plan.result, len(chosen.label))
+        yield _record_batch(columns, plan.result)
 
 
 def find_windows(plan: WindowPlan, rows: Rows, bounds: Array) -> Windows:
@@ -100,7 +101,9 @@ def find_windows(plan: WindowPlan, rows: Rows, bounds: Array) -> Windows:
     open_start = start < 0
     low = np.where(open_start, first, start)
     if plan.end is None:
-        return _between_starts(plan, Windows(label, start, start, low, stop, open_start, np.zeros(len(label), bool)))
+        return _between_starts(
+            plan, Windows(label, start, start, low, stop, open_start, np.zeros(len(label), bool))
+        )
     end = find(plan.end, rows, {"label": label, "start": start}, "end", low, stop)
     open_end = end < 0
     windows = Windows(label, start, end, low, np.where(open_end, stop, end + 1), open_start, open_end)
@@ -136,7 +139,9 @@ def _between_starts(plan: WindowPlan, windows: Windows) -> Windows:
     limit = np.append(ordered.low[1:], np.iinfo(np.int64).max)[: len(ordered.low)]
     stop = np.minimum(ordered.stop, limit)
     none = np.full(len(stop), -1, np.int64)
-    closed = Windows(ordered.label, ordered.start, none, ordered.low, stop, ordered.open_start, ordered.open_end)
+    closed = Windows(
+        ordered.label, ordered.start, none, ordered.low, stop, ordered.open_start, ordered.open_end
+    )
     return _only(plan, closed)
 
 
@@ -152,7 +157,9 @@ def _batches(plan: WindowPlan, windows: Windows) -> Iterator[slice]:
     """Slices of the windows whose output fits one batch; at least one window each."""
     count = len(windows.label)
     if not any(isinstance(output, RowsOutput) for output in plan.outputs):
-        yield from (slice(at, min(at + _WINDOWS_PER_BATCH, count)) for at in range(0, count, _WINDOWS_PER_BATCH))
+        yield from (
+            slice(at, min(at + _WINDOWS_PER_BATCH, count)) for at in range(0, count, _WINDOWS_PER_BATCH)
+        )
         return
     sizes = np.cumsum(windows.stop - windows.low + 2)
     at = 0
@@ -195,7 +202,9 @@ def _window_rows(output: RowsOutput, rows: Rows, windows: Windows, kind: pa.Data
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), elements, type=kind)
 
 
-def _structs(table: pa.Table, fields: tuple[tuple[str, str], ...], index: Array, kind: pa.DataType) -> pa.Array:
+def _structs(
+    table: pa.Table, fields: tuple[tuple[str, str], ...], index: Array, kind: pa.DataType
+) -> pa.Array:
     """Rows of the table as structs; NULL where the index is −1."""
     missing = index < 0
     at = pa.array(index, mask=missing)
@@ -211,7 +220,7 @@ def _conform(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     return array if array.type == kind else array.cast(kind)
 
 
-def _record_batch(columns: list[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
+def _record_batch(columns: list[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
     arrays = [_conform(column, field.type) for column, field in zip(columns, schema, strict=True)]
     if not arrays:
         return pa.RecordBatch.from_struct_array(pa.StructArray.from_arrays([], names=[]))

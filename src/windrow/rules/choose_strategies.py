@@ -25,19 +25,19 @@ __all__ = ["choose_strategies"]
 _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def choose_strategies(draft: Draft, analyzer: Analyzer) -> Draft:
+def choose_strategies(draft: Draft, analyzer: Analyzer) -> Draft:  # noqa: ARG001 - every rule takes it
     """Fill in `found` for the boundaries that are searched for, and `labels`."""
     window = draft.window
     found = []
     if window.label is not None:
-        found.append(_found(window.start, draft.predicate(Side.START), window.label is not None))
+        found.append(_found(window.start, draft.predicate(Side.START)))
     if window.end is not None:
-        found.append(_found(window.end, draft.predicate(Side.END), window.label is not None))
+        found.append(_found(window.end, draft.predicate(Side.END)))
     chooser = draft.predicate(Side.LABEL if window.label is not None else Side.START)
     return replace(draft, found=tuple(found), labels=chooser.typed if chooser else None)
 
 
-def _found(boundary: Boundary, predicate: Predicate | None, has_label: bool) -> Found:
+def _found(boundary: Boundary, predicate: Predicate | None) -> Found:
     side = boundary.side
     if boundary.unbounded:
         return Found(side, Search("unbounded"), "UNBOUNDED: the edge of the partition")
@@ -45,7 +45,12 @@ def _found(boundary: Boundary, predicate: Predicate | None, has_label: bool) -> 
         return Found(side, Search("always"), "no WHEN: the first row searched")
     if predicate.typed is None:
         column = f"__{side.value}_position"
-        return Found(side, Search("given", column=column), f"{predicate.why_not}; Spark tries pairs of rows", boundary.when)
+        return Found(
+            side,
+            Search("given", column=column),
+            f"{predicate.why_not}; Spark tries pairs of rows",
+            boundary.when,
+        )
     found = _typed(side, predicate.typed)
     span = boundary.when.span if boundary.when is not None else None
     place = (span.start, span.stop) if span is not None else None
@@ -55,12 +60,20 @@ def _found(boundary: Boundary, predicate: Predicate | None, has_label: bool) -> 
 def _typed(side: Side, predicate: PairExpression) -> Found:
     others = [other for other in Side if other is not side and uses_side(predicate, other)]
     if not others:
-        return Found(side, Search("first true", predicate), f"reads only the {side.value} row: its true rows are found once")
+        return Found(
+            side,
+            Search("first true", predicate),
+            f"reads only the {side.value} row: its true rows are found once",
+        )
     solved = _position(side, predicate)
     if solved is not None:
         return Found(side, solved, "compares positions: solved by arithmetic")
     reads = " and ".join(other.value for other in others)
-    return Found(side, Search("scan", predicate), f"compares the {side.value} row with the {reads} row: tried row by row")
+    return Found(
+        side,
+        Search("scan", predicate),
+        f"compares the {side.value} row with the {reads} row: tried row by row",
+    )
 
 
 def _position(side: Side, predicate: PairExpression) -> Search | None:
@@ -79,7 +92,11 @@ def _position(side: Side, predicate: PairExpression) -> Search | None:
     weights = {name: left[0].get(name, 0) - right[0].get(name, 0) for name in left[0] | right[0]}
     weights = {name: weight for name, weight in weights.items() if weight}
     base_names = [name for name in weights if name != side.value]
-    if len(base_names) != 1 or abs(weights.get(side.value, 0)) != 1 or weights[side.value] != -weights[base_names[0]]:
+    if (
+        len(base_names) != 1
+        or abs(weights.get(side.value, 0)) != 1
+        or weights[side.value] != -weights[base_names[0]]
+    ):
         return None
     offset = (right[1] - left[1]) * weights[side.value]
     operator = predicate.operator if weights[side.value] == 1 else _MIRRORED[predicate.operator]
@@ -102,6 +119,8 @@ def _linear(expression: PairExpression) -> tuple[dict[str, int], int] | None:
                 return None
             sign = 1 if operator == "+" else -1
             sides = left[0] | right[0]
-            return {side: left[0].get(side, 0) + sign * right[0].get(side, 0) for side in sides}, left[1] + sign * right[1]
+            return {side: left[0].get(side, 0) + sign * right[0].get(side, 0) for side in sides}, left[
+                1
+            ] + sign * right[1]
         case _:
             return None

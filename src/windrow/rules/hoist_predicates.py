@@ -29,13 +29,13 @@ __all__ = ["hoist_predicates"]
 
 _MICROSECONDS_A_DAY = 86_400_000_000
 _COMPARISONS = {"=", "<>", "<", "<=", ">", ">=", "<=>"}
-_STRICT_CALLS = {"abs", "datediff", "date_diff", "upper", "lower", "length", "date_add", "date_sub", "year", "month",
-                 "day", "hour", "minute", "second", "floor", "ceil", "round", "sqrt", "unix_timestamp", "to_date",
-                 "trim", "substring", "mod", "pmod"}  # fmt: skip
+_STRICT_CALLS = {"abs", "datediff", "date_diff", "upper", "lower", "length", "date_add", "date_sub", "year",
+                 "month", "day", "hour", "minute", "second", "floor", "ceil", "round", "sqrt",
+                 "unix_timestamp", "to_date", "trim", "substring", "mod", "pmod"}  # fmt: skip
 _SAFE = {"AND", "OR", "NOT", "IS NULL", "IN", "BETWEEN", *_COMPARISONS}
 
 
-class _NotTyped(Exception):
+class _NotTypedError(Exception):
     """The kernel cannot evaluate this part; the message says why."""
 
 
@@ -68,9 +68,21 @@ class _Ranks:
 
 class _Hoister:
     def __init__(
-        self, draft: Draft, boundary: Boundary, when: Fragment, analyzer: Analyzer, columns: Columns, ranks: _Ranks
+        self,
+        draft: Draft,
+        boundary: Boundary,
+        when: Fragment,
+        analyzer: Analyzer,
+        columns: Columns,
+        ranks: _Ranks,
     ) -> None:
-        self.boundary, self.when, self.analyzer, self.columns, self.ranks = boundary, when, analyzer, columns, ranks
+        self.boundary, self.when, self.analyzer, self.columns, self.ranks = (
+            boundary,
+            when,
+            analyzer,
+            columns,
+            ranks,
+        )
         self.scope = {variable.name.lower(): variable for variable in draft.window.visible(boundary.side)}
         self.fields = {name.lower(): name for name in analyzer.fields}
         self.types: dict[Range, str] = {}
@@ -91,7 +103,7 @@ class _Hoister:
             )
         try:
             return Predicate(self.boundary, self.convert(self.when.expression, ()))
-        except _NotTyped as reason:
+        except _NotTypedError as reason:
             return Predicate(self.boundary, None, str(reason))
 
     def column_predicate(self) -> Predicate:
@@ -147,19 +159,21 @@ class _Hoister:
                 variable = self.scope[parts[0].lower()]
                 if variable.role is Role.POSITION:
                     return kernel.PositionRef(variable.side.value)
-                raise _NotTyped(f"row {variable.name} is used as a value")
+                raise _NotTypedError(f"row {variable.name} is used as a value")
             case Operation():
                 return self.operation(expression, guards)
             case Call(function="coalesce" | "nvl" | "ifnull", arguments=parts):
                 dtype = self.dtype(expression)
-                return kernel.Operation("COALESCE", tuple(self.number(part, guards, dtype) for part in parts), dtype)
+                return kernel.Operation(
+                    "COALESCE", tuple(self.number(part, guards, dtype) for part in parts), dtype
+                )
             case Call(function="abs", arguments=(part,)):
                 dtype = self.dtype(expression)
                 return kernel.Operation("ABS", (self.number(part, guards, dtype),), dtype)
             case Call(function="datediff" | "date_diff", arguments=(end, start)):
                 days = (self.leaf(end, "DATE", guards), self.leaf(start, "DATE", guards))
                 return kernel.Operation("-", days, "int32")
-        raise _NotTyped(f"{self.shown(expression)} reads several rows inside one function")
+        raise _NotTypedError(f"{self.shown(expression)} reads several rows inside one function")
 
     def operation(self, expression: Operation, guards: tuple[Expression, ...]) -> kernel.PairExpression:
         operator, operands = expression.operator, expression.operands
@@ -177,15 +191,20 @@ class _Hoister:
             return self.comparison(operator, operands, guards)
         if operator == "IN":
             first, *items = operands
-            return kernel.Operation("OR", tuple(self.comparison("=", (first, item), guards) for item in items))
+            return kernel.Operation(
+                "OR", tuple(self.comparison("=", (first, item), guards) for item in items)
+            )
         if operator == "BETWEEN":
             value, low, high = operands
             return kernel.Operation(
-                "AND", (self.comparison(">=", (value, low), guards), self.comparison("<=", (value, high), guards))
+                "AND",
+                (self.comparison(">=", (value, low), guards), self.comparison("<=", (value, high), guards)),
             )
         return self.arithmetic(expression, guards)
 
-    def comparison(self, operator: str, operands: tuple[Expression, ...], guards: tuple[Expression, ...]) -> kernel.PairExpression:
+    def comparison(
+        self, operator: str, operands: tuple[Expression, ...], guards: tuple[Expression, ...]
+    ) -> kernel.PairExpression:
         left, right = operands
         rows = self.is_row(left), self.is_row(right)
         if rows[0] is not None and rows[1] is not None:
@@ -193,20 +212,23 @@ class _Hoister:
         kinds = {self.types[left.range], self.types[right.range]} - {"void"}
         cast: str | None = None
         rank: int | None = None
-        if kinds <= INTEGERS | FLOATS or len(kinds) <= 1 and kinds <= {"date", "timestamp", "timestamp_ntz", "boolean"}:
-            pass
-        elif all(map(is_day_interval, kinds)):
+        if (
+            kinds <= INTEGERS | FLOATS
+            or (len(kinds) <= 1 and kinds <= {"date", "timestamp", "timestamp_ntz", "boolean"})
+        ) or all(map(is_day_interval, kinds)):
             pass
         elif kinds & FLOATS and all(kind in INTEGERS | FLOATS or is_decimal(kind) for kind in kinds):
             cast = "DOUBLE"
-        elif kinds == {"string"} or kinds == {"binary"}:
-            rank = self.ranks.new()
-        elif any(map(is_decimal, kinds)) and (cast := common_decimal(kinds)) is not None:
+        elif (
+            kinds == {"string"}
+            or kinds == {"binary"}
+            or (any(map(is_decimal, kinds)) and (cast := common_decimal(kinds)) is not None)
+        ):
             rank = self.ranks.new()
         elif len(kinds) == 2 and "date" in kinds and kinds & {"timestamp", "timestamp_ntz"}:
             cast = (kinds - {"date"}).pop().upper()
         else:
-            raise _NotTyped(f"{' and '.join(sorted(kinds))} are not compared in the kernel")
+            raise _NotTypedError(f"{' and '.join(sorted(kinds))} are not compared in the kernel")
         parts = []
         for part in (left, right):
             needs_cast = cast is not None and self.types[part.range].upper() != cast
@@ -224,72 +246,105 @@ class _Hoister:
         kinds = [self.types[operand.range] for operand in operands]
         if kind in NUMPY and all(one in NUMPY or is_decimal(one) for one in kinds) and operator != "DIV":
             if operator == "/" and kind != "double":
-                raise _NotTyped(f"division gives {kind}")
-            return kernel.Operation(operator, tuple(self.number(part, guards, NUMPY[kind]) for part in operands), NUMPY[kind])
+                raise _NotTypedError(f"division gives {kind}")
+            return kernel.Operation(
+                operator, tuple(self.number(part, guards, NUMPY[kind]) for part in operands), NUMPY[kind]
+            )
         if operator == "-" and kinds == ["date", "date"] and is_day_interval(kind):
             days = kernel.Operation("-", tuple(self.convert(part, guards) for part in operands), "int64")
             return kernel.Operation("*", (days, kernel.Number(_MICROSECONDS_A_DAY)), "int64")
         if operator == "-" and is_day_interval(kind) and set(kinds) <= {"date", "timestamp", "timestamp_ntz"}:
             # Spark subtracts times as the session's clock on the wall shows them
-            return kernel.Operation("-", tuple(self.leaf(part, "TIMESTAMP_NTZ", guards) for part in operands), "int64")
+            return kernel.Operation(
+                "-", tuple(self.leaf(part, "TIMESTAMP_NTZ", guards) for part in operands), "int64"
+            )
         if operator in ("+", "-") and kind == "date" and set(kinds) <= {"date", *INTEGERS}:
             return kernel.Operation(operator, tuple(self.convert(part, guards) for part in operands), "int32")
         if operator in ("+", "-") and is_day_interval(kind) and all(map(is_day_interval, kinds)):
             return kernel.Operation(operator, tuple(self.convert(part, guards) for part in operands), "int64")
-        raise _NotTyped(f"{' '.join([kinds[0], operator, *kinds[1:]])} over several rows is not computed in the kernel")
+        raise _NotTypedError(
+            f"{' '.join([kinds[0], operator, *kinds[1:]])} over several rows is not computed in the kernel"
+        )
 
-    def number(self, expression: Expression, guards: tuple[Expression, ...], dtype: str) -> kernel.PairExpression:
+    def number(
+        self, expression: Expression, guards: tuple[Expression, ...], dtype: str
+    ) -> kernel.PairExpression:
         kind = self.types[expression.range]
         if is_decimal(kind) and dtype == "float64":
             return self.leaf(expression, "DOUBLE", guards)
         if kind in NUMPY or kind == "void":
             return self.convert(expression, guards)
-        raise _NotTyped(f"{kind} is not a number that the kernel has")
+        raise _NotTypedError(f"{kind} is not a number that the kernel has")
 
     def value(self, expression: Expression, guards: tuple[Expression, ...]) -> kernel.PairExpression:
         """A part of which only the validity counts."""
         if self.is_row(expression):
-            raise _NotTyped("a row variable of several rows")
+            raise _NotTypedError("a row variable of several rows")
         return self.convert(expression, guards)
 
     def dtype(self, expression: Expression) -> str:
         kind = self.types[expression.range]
         if kind not in NUMPY:
-            raise _NotTyped(f"{kind} is not a number that the kernel has")
+            raise _NotTypedError(f"{kind} is not a number that the kernel has")
         return NUMPY[kind]
 
     # -- leaves ------------------------------------------------------------------------------------
 
     def leaf(
-        self, expression: Expression, cast: str | None, guards: tuple[Expression, ...], rank: int | None = None
+        self,
+        expression: Expression,
+        cast: str | None,
+        guards: tuple[Expression, ...],
+        rank: int | None = None,
     ) -> kernel.PairExpression:
         """A part that Spark computes whole, cast if need be."""
         if not self.reads(expression):
             return self.constant(expression, cast, rank)
         if self.single_row(expression) is None:
-            raise _NotTyped(f"{self.shown(expression)} reads several rows and is of type {self.types[expression.range]}")
+            raise _NotTypedError(
+                f"{self.shown(expression)} reads several rows and is of type {self.types[expression.range]}"
+            )
         return self.hoisted(expression, guards, cast, rank)
 
-    def constant(self, expression: Expression, cast: str | None = None, rank: int | None = None) -> kernel.PairExpression:
+    def constant(
+        self, expression: Expression, cast: str | None = None, rank: int | None = None
+    ) -> kernel.PairExpression:
         rendered = self.text(expression).render()
-        if cast is None and rank is None and isinstance(expression, Literal) and rendered.isdigit() and len(rendered) < 19:
-            return kernel.Number(int(rendered))
-        if rank is None and cast is None and self.types[expression.range] not in KERNEL_TYPES and not is_day_interval(
-            self.types[expression.range]
+        if (
+            cast is None
+            and rank is None
+            and isinstance(expression, Literal)
+            and rendered.isdigit()
+            and len(rendered) < 19
         ):
-            raise _NotTyped(f"a constant of type {self.types[expression.range]}")
+            return kernel.Number(int(rendered))
+        if (
+            rank is None
+            and cast is None
+            and self.types[expression.range] not in KERNEL_TYPES
+            and not is_day_interval(self.types[expression.range])
+        ):
+            raise _NotTypedError(f"a constant of type {self.types[expression.range]}")
         return kernel.ConstantRef(self.columns.constant(_cast(self.text(expression), cast)), rank)
 
     def hoisted(
-        self, expression: Expression, guards: tuple[Expression, ...], cast: str | None = None, rank: int | None = None
+        self,
+        expression: Expression,
+        guards: tuple[Expression, ...],
+        cast: str | None = None,
+        rank: int | None = None,
     ) -> kernel.PairExpression:
         variable = self.single_row(expression)
         assert variable is not None
         kind = self.types[expression.range]
         if cast is None and rank is None and kind not in KERNEL_TYPES and not is_day_interval(kind):
-            raise _NotTyped(f"{self.shown(expression)} of type {kind} is not a value that the kernel has")
+            raise _NotTypedError(
+                f"{self.shown(expression)} of type {kind} is not a value that the kernel has"
+            )
         text = _cast(self.text(expression), cast)
-        held = [guard for guard in guards if self.single_row(guard) is variable and self.is_row(guard) is None]
+        held = [
+            guard for guard in guards if self.single_row(guard) is variable and self.is_row(guard) is None
+        ]
         if held and not self.is_safe(expression):
             conditions = SqlText.join(" AND ", (SqlText.of("(", self.text(guard), ")") for guard in held))
             text = SqlText.of("CASE WHEN ", conditions, " THEN ", text, " END")
@@ -310,7 +365,9 @@ class _Hoister:
             case Name():
                 return len(expression.parts) > 1
             case Operation(operator=operator, operands=operands):
-                return operator not in ("AND", "OR", "IS NULL", "<=>", "IN") and any(map(self.is_strict, operands))
+                return operator not in ("AND", "OR", "IS NULL", "<=>", "IN") and any(
+                    map(self.is_strict, operands)
+                )
             case Call(function=function, arguments=arguments):
                 return function in _STRICT_CALLS and any(map(self.is_strict, arguments))
             case _:
@@ -355,7 +412,7 @@ def _same_row(operator: str, left: Variable, right: Variable) -> kernel.PairExpr
     if operator == "<=>":
         # both missing: two NULL rows are not distinct
         return kernel.SameRow(same.left, same.right, null_safe=True)
-    raise _NotTyped(f"rows are compared with {operator}")
+    raise _NotTypedError(f"rows are compared with {operator}")
 
 
 def uses_side(expression: kernel.PairExpression, side: Side) -> bool:

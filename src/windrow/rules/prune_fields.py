@@ -1,6 +1,6 @@
 """Rule: carry only the fields that the query reads of each variable.
 
-    SELECT s.station, AVG(w.val)   →   s: {station}, e: nothing, w: not materialised
+SELECT s.station, AVG(w.val)   →   s: {station}, e: nothing, w: not materialised
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ __all__ = ["prune_fields"]
 
 
 def prune_fields(draft: Draft, analyzer: Analyzer) -> Draft:
-    """Fill in `fields`, for each variable that is read, and `spark_fields`, for the aggregates left to Spark."""
+    """Fill in `fields`, for each variable that is read, and `spark_fields`, for Spark's aggregates."""
     columns = Columns(draft)
     positions = {variable.name for variable in draft.window.variables() if variable.role.value == "AT"}
-    fields = []
+    fields: list[tuple[str, tuple[tuple[str, str], ...]]] = []
     for use in draft.window.uses:
         if use.name in positions:
             fields.append((use.name, ()))
@@ -28,9 +28,13 @@ def prune_fields(draft: Draft, analyzer: Analyzer) -> Draft:
     if draft.spark_aggregates:
         reads = [call.reads for call in draft.spark_aggregates]
         whole = any(read is None for read in reads)
-        needed = Uses(draft.window.name, None if whole else frozenset().union(*(read or () for read in reads)))
+        needed = Uses(
+            draft.window.name, None if whole else frozenset().union(*(read or () for read in reads))
+        )
         spark_fields = tuple((field, columns.field(field)) for field in _read(needed, list(analyzer.fields)))
-    return replace(draft, fields=tuple(fields), spark_fields=spark_fields, hoisted=tuple(columns.hoisted.values()))
+    return replace(
+        draft, fields=tuple(fields), spark_fields=spark_fields, hoisted=tuple(columns.hoisted.values())
+    )
 
 
 def _read(use: Uses, fields: list[str]) -> list[str]:

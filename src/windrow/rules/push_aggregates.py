@@ -1,6 +1,6 @@
 """Rule: compute aggregates over the window inside the kernel where it has them, else in Spark.
 
-    AVG(w.val), corr(w.x, w.y)   →   avg over column h3 in the kernel; corr over the exploded windows
+AVG(w.val), corr(w.x, w.y)   →   avg over column h3 in the kernel; corr over the exploded windows
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def push_aggregates(draft: Draft, analyzer: Analyzer) -> Draft:
 
 
 def _reads_others(call: AggregateCall, others: set[str]) -> bool:
-    """Whether the call reads variables beside the window's rows; the text is searched, so at worst it says yes."""
+    """Whether the call reads other variables too; its words are looked at, so at worst it says yes."""
     words = call.text.render().lower().replace(".", " ").replace("(", " ").replace(")", " ").replace(",", " ")
     return bool(others & {word.strip("`") for word in words.split()})
 

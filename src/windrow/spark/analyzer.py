@@ -53,9 +53,17 @@ class SparkAnalyzer:
                 continue
             with quiet():
                 try:
-                    self.rows.select(F.col("r").alias(variable.name)).select(column).schema  # noqa: B018
+                    found = self.rows.select(F.col("r").alias(variable.name)).select(column).schema
                 except PySparkException:
                     continue
+            kind = found.fields[0].dataType.simpleString()
+            if kind not in ("boolean", "void"):
+                raise AnalysisError(
+                    f"predicate of {boundary.side.name} is of type {kind}, not boolean",
+                    condition="PREDICATE_NOT_BOOLEAN",
+                    sqlstate="42804",
+                    hint="write a condition, for example a comparison",
+                )
             return variable.name
         return None
 

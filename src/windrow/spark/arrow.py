@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
+from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
     ArrayType,
     DataType,
@@ -21,7 +21,7 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
-__all__ = ["arrow_schema", "arrow_type", "can_travel", "contains", "decode", "encode", "is_orderable", "travelling_type"]
+__all__ = ["arrow_type", "can_travel", "contains", "decode", "encode", "is_orderable", "travelling_type"]
 
 _NO_ORDER = {"map", "variant", "interval", "geometry", "geography"}
 
@@ -31,16 +31,13 @@ def arrow_type(kind: DataType) -> pa.DataType | None:
     return to_arrow_type(travelling_type(kind), timezone="UTC") if can_travel(kind) else None
 
 
-def arrow_schema(kind: StructType) -> pa.Schema:
-    """The Arrow schema of rows of this type; the zone of timestamps is only their label."""
-    return to_arrow_schema(kind, timezone="UTC")
-
-
 def can_travel(kind: DataType) -> bool:
     """Whether values of this type can be given to Python and back."""
     if isinstance(kind, YearMonthIntervalType):
         return True
-    return not any(isinstance(part, YearMonthIntervalType) or part.typeName() == "interval" for part in _parts(kind))
+    return not any(
+        isinstance(part, YearMonthIntervalType) or part.typeName() == "interval" for part in _parts(kind)
+    )
 
 
 def travelling_type(kind: DataType) -> DataType:
@@ -59,7 +56,9 @@ def decode(value: Column, kind: DataType) -> Column:
         case YearMonthIntervalType():
             return F.make_ym_interval(F.lit(0), value).cast(kind)
         case StructType() if any(contains(field.dataType, "months") for field in kind.fields):
-            fields = [decode(value.getField(field.name), field.dataType).alias(field.name) for field in kind.fields]
+            fields = [
+                decode(value.getField(field.name), field.dataType).alias(field.name) for field in kind.fields
+            ]
             return F.when(value.isNotNull(), F.struct(*fields))
         case ArrayType(elementType=element) if contains(element, "months"):
             return F.transform(value, lambda one: decode(one, element))

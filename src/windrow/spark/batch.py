@@ -1,6 +1,7 @@
 """Runs windows as batch DataFrames: Spark computes the columns, sorts, and calls the kernel.
 
-    rows ─▶ [join plan: positions] ─▶ hoisted columns ─▶ exchange and sort ─▶ kernel ─▶ [Spark's aggregates] ─▶ outer SELECT
+    rows ─▶ [join plan: positions] ─▶ hoisted columns ─▶ exchange and sort ─▶ kernel
+         ─▶ [Spark's aggregates] ─▶ outer SELECT
 
 The exchange is by the partition keys, the sort is Spark's own, so ties, NULLs, NaN, collations and every
 orderable type are Spark's. One Python call handles all partitions of a task.
@@ -18,18 +19,18 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
 
 from windrow.algebra.nodes import Statement, Window
-from windrow.algebra.physical import Draft, Found
+from windrow.algebra.physical import Draft, Hoisted
 from windrow.errors import NotSupportedError, WindrowError
 from windrow.kernels import plan as kernel
-from windrow.kernels.aggregates import Aggregate
 from windrow.rules import optimize
+from windrow.rules.kernel_plan import ROWS, kernel_plan, needs_join
 from windrow.spark.analyzer import SparkAnalyzer
-from windrow.spark.arrow import arrow_schema, arrow_type, can_travel, contains, decode, encode, travelling_type
+from windrow.spark.arrow import arrow_type, can_travel, contains, decode, encode, travelling_type
 from windrow.spark.errors import MARK, in_window_terms
 from windrow.spark.gateway import Gateway
-from windrow.spark.join_plan import POSITION, add_positions, needs_join
-from windrow.spark.spark_aggregates import ROWS, aggregate_in_spark
-from windrow.syntax.nodes import Role, Side, Variable
+from windrow.spark.join_plan import POSITION, add_positions
+from windrow.spark.spark_aggregates import aggregate_in_spark
+from windrow.syntax.nodes import Role
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 
 __all__ = ["BoundWindow", "bind_statement", "build_window", "is_ansi", "run_statement"]
@@ -47,7 +48,9 @@ class BoundWindow:
 Builder = Callable[[Gateway, BoundWindow], DataFrame]
 
 
-def run_statement(gateway: Gateway, statement: Statement, build: Builder) -> tuple[DataFrame, tuple[BoundWindow, ...]]:
+def run_statement(
+    gateway: Gateway, statement: Statement, build: Builder
+) -> tuple[DataFrame, tuple[BoundWindow, ...]]:
     """The DataFrame of a statement, and its bound windows."""
     bound, frames = bind_statement(gateway, statement, build)
     with explained(bound):
@@ -108,10 +111,10 @@ def build_window(gateway: Gateway, bound: BoundWindow) -> DataFrame:
     rows = analyzer.rows
     if needs_join(draft):
         rows = add_positions(gateway, bound.window, draft, analyzer)
-    stage = _Stage(gateway, bound, rows)
-    windows = stage.run()
+    windows = _Stage(gateway, bound, rows).run()
     if draft.spark_aggregates:
-        windows = aggregate_in_spark(gateway, bound.window, draft.spark_aggregates, windows, stage.keys)
+        keys = [name for name in windows.columns if name != ROWS]
+        windows = aggregate_in_spark(gateway, bound.window, draft.spark_aggregates, windows, keys)
     names = [name for name, _ in draft.fields] + [call.name for call in window.aggregates]
     return windows.select(*(F.col(quoted(name)) for name in names)) if names else windows
 
@@ -120,48 +123,55 @@ class _Stage:
     """The exchange, sort and kernel call of one window."""
 
     def __init__(self, gateway: Gateway, bound: BoundWindow, rows: DataFrame) -> None:
-        self.gateway, self.bound, self.rows = gateway, bound, rows
+        self.gateway, self.rows = gateway, rows
         self.window, self.draft, self.analyzer = bound.window, bound.draft, bound.analyzer
         self.partition = [f"p{number}" for number in range(len(self.window.partition_by))]
-        self.joined = needs_join(self.draft)
-        self.result: list[tuple[str, DataType]] = []  # what the kernel gives, in Spark's own types
-        self.keys: list[str] = []
 
     def run(self) -> DataFrame:
         wide = self.wide()
-        sorted_ = self.sort(wide)
-        plan = self.plan(wide)
-        travelling = StructType([StructField(name, _travelling(kind)) for name, kind in self.result])
-        out = sorted_.mapInArrow(_runner(plan), travelling)
-        if any(contains(kind, "months") for _, kind in self.result):
-            out = out.select(*(decode(F.col(quoted(name)), kind).alias(name) for name, kind in self.result))
+        types = {item.name: self.plain_type(item, wide) for item in self.draft.hoisted}
+        result = self.result(types)
+        out = self.sorted(wide).mapInArrow(_runner(self.plan(types)), _travelling(result))
+        if any(contains(field.dataType, "months") for field in result.fields):
+            out = out.select(
+                *(
+                    decode(F.col(quoted(field.name)), field.dataType).alias(field.name)
+                    for field in result.fields
+                )
+            )
         return out
-
-    # -- before the kernel -------------------------------------------------------------------------
 
     def wide(self) -> DataFrame:
         """The keys and the hoisted columns: all that the kernel reads, and nothing else."""
-        frame = self.rows
-        aliases = {item.variable for item in self.draft.hoisted if item.variable != "r"}
-        scope = frame.select("*", *(F.col("r").alias(name) for name in sorted(aliases)))
-        texts = [item for item in self.draft.hoisted if item.column is None]
+        variables = {item.variable for item in self.draft.hoisted if item.variable != "r"}
+        scope = self.rows.select("*", *(F.col("r").alias(name) for name in sorted(variables)))
         for item in self.draft.hoisted:
             if item.column is not None:
                 scope = scope.withColumn(item.name, item.column)
-        kept = [name for name in frame.columns if name != "r"]
+        kept = [quoted(name) for name in self.rows.columns if name != "r"]
         kept += [item.name for item in self.draft.hoisted if item.column is not None]
-        if texts:
-            items = SqlText.join(", ", (SqlText.of(item.text, f" AS {item.name}") for item in texts))
-            keep = "".join(f"{quoted(name)}, " for name in kept)
-            query = SqlText.of(self.window.prefix, "SELECT ", keep, items, " FROM ", Relation("scope"))
-            scope = self.gateway.sql(query, {"scope": scope})
+        texts = [item for item in self.draft.hoisted if item.column is None]
+        items = SqlText.join(
+            ", ", [*map(SqlText.of, kept), *(SqlText.of(item.text, f" AS {item.name}") for item in texts)]
+        )
+        query = SqlText.of(self.window.prefix, "SELECT ", items, " FROM ", Relation("scope"))
+        return self.gateway.sql(query, {"scope": scope})
+
+    def sorted(self, wide: DataFrame) -> DataFrame:
+        """The columns as they travel, in the order that the kernel takes them."""
+        exchanged = wide.repartition(*self.partition) if self.partition else wide.repartition(1)
+        if needs_join(self.draft):
+            order = [F.col(POSITION).asc()]
         else:
-            scope = scope.select(*kept)
-        return scope.select(*(self.travelling(scope, name) for name in scope.columns))
+            keys = enumerate(self.window.order_by)
+            order = [sort_key(f"o{number}", item.descending, item.nulls_first) for number, (_, item) in keys]
+        in_order = exchanged.sortWithinPartitions(*(F.col(name).asc() for name in self.partition), *order)
+        unread = {*(f"o{number}" for number in range(len(self.window.order_by))), POSITION}
+        return in_order.select(*(self.travelling(wide, name) for name in wide.columns if name not in unread))
 
     def travelling(self, frame: DataFrame, name: str) -> Column:
         kind = frame.schema[name].dataType
-        if name.startswith("h") and not can_travel(kind):
+        if not can_travel(kind):
             raise NotSupportedError(
                 f"a value of type {kind.simpleString()} cannot be carried through a window",
                 condition="UNSUPPORTED_TYPE",
@@ -169,102 +179,48 @@ class _Stage:
                 span=self.window.span,
                 hint="cast it to a string or to a number in a subquery in FROM",
             )
-        if name in self.partition:
-            if contains(kind, "collated"):
-                # equal strings of a collation differ in bytes, never in these 96 bits
-                return F.concat(F.hex(F.xxhash64(name)), F.hex(F.hash(name).cast("bigint"))).alias(name)
-            return encode(F.col(name), kind).alias(name)
-        return encode(F.col(name), kind).alias(name) if name.startswith("h") else F.col(name)
+        if name in self.partition and contains(kind, "collated"):
+            # equal strings of a collation differ in bytes, never in these 96 bits
+            return F.concat(F.hex(F.xxhash64(name)), F.hex(F.hash(name).cast("bigint"))).alias(name)
+        return encode(F.col(name), kind).alias(name)
 
-    def sort(self, wide: DataFrame) -> DataFrame:
-        exchanged = wide.repartition(*self.partition) if self.partition else wide.repartition(1)
-        order: list[Column] = [F.col(name).asc() for name in self.partition]
-        if self.joined:
-            order.append(F.col(POSITION).asc())
-        else:
-            for number, (_, item) in enumerate(self.window.order_by):
-                order.append(sort_key(f"o{number}", item.descending, item.nulls_first))
-        unread = [f"o{number}" for number in range(len(self.window.order_by))] + [POSITION]
-        return exchanged.sortWithinPartitions(*order).drop(*unread)
+    def plan(self, types: Mapping[str, DataType]) -> kernel.WindowPlan:
+        """What the kernel is told."""
+        columns = {name: _arrow(kind) for name, kind in types.items()}
+        aggregates = {
+            call.name: _arrow(self.analyzer.aggregate(call)) for call, _ in self.draft.kernel_aggregates
+        }
+        constants = self.analyzer.constants(dict(self.draft.constants))
+        return kernel_plan(self.draft, columns, aggregates, constants, ansi=is_ansi(self.gateway))
 
-    # -- the kernel's plan -------------------------------------------------------------------------
+    def result(self, types: Mapping[str, DataType]) -> StructType:
+        """What the kernel gives, in Spark's own types and in the order of the plan."""
+        positions = {variable.name for variable in self.window.variables() if variable.role is Role.POSITION}
+        fields = []
+        for name, columns in self.draft.fields:
+            struct = _struct(columns, types)
+            kind = (
+                LongType() if name in positions else ArrayType(struct) if name == self.window.name else struct
+            )
+            fields.append(StructField(name, kind))
+        if self.draft.spark_aggregates:
+            fields.append(StructField(ROWS, ArrayType(_struct(self.draft.spark_fields, types))))
+        fields += [
+            StructField(call.name, self.analyzer.aggregate(call)) for call, _ in self.draft.kernel_aggregates
+        ]
+        return StructType(fields)
 
-    def plan(self, wide: DataFrame) -> kernel.WindowPlan:
-        window, draft = self.window, self.draft
-        types = {item.name: self.plain_type(item.name, wide) for item in draft.hoisted}
-        variables = {variable.name: variable for variable in window.variables()}
-        outputs: list[kernel.RowOutput | kernel.PositionOutput | kernel.RowsOutput] = []
-        for name, fields in draft.fields:
-            if name == window.name:
-                outputs.append(kernel.RowsOutput(name, fields))
-                self.result.append((name, ArrayType(_struct(fields, types))))
-            else:
-                outputs.append(self.variable_output(variables[name], fields, types))
-        if draft.spark_aggregates:
-            outputs.append(kernel.RowsOutput(ROWS, draft.spark_fields, markers=False))
-            self.result.append((ROWS, ArrayType(_struct(draft.spark_fields, types))))
-        self.keys = [name for name, _ in self.result if name != ROWS]
-        aggregates = []
-        for call, column in draft.kernel_aggregates:
-            kind = self.analyzer.aggregate(call)
-            self.result.append((call.name, kind))
-            self.keys.append(call.name)
-            result = arrow_type(kind)
-            assert call.function is not None and result is not None
-            spec = Aggregate(call.function, column, result, call.ignore_nulls, call.parameters, self.ansi)
-            aggregates.append((call.name, spec))
-        label = draft.predicate(Side.LABEL if window.label is not None else Side.START)
-        labels = draft.labels
-        if label is not None and label.typed is None:
-            labels = kernel.ColumnRef("__is_label", "label" if window.label is not None else "start")
-        start, end = draft.search(Side.START), draft.search(Side.END)
-        result_schema = arrow_schema(StructType([StructField(name, _travelling(kind)) for name, kind in self.result]))
-        return kernel.WindowPlan(
-            tumbling=window.tumbling,
-            partition=tuple(self.partition),
-            has_label=window.label is not None,
-            labels=labels,
-            start=self.search(start),
-            end=self.search(end),
-            only_start=window.start.only,
-            only_end=window.end is not None and window.end.only,
-            first_only=window.label is None and window.start.unbounded,
-            outputs=tuple(outputs),
-            aggregates=tuple(aggregates),
-            result=result_schema,
-            ansi=self.ansi,
-            sql=window.sql,
-            constants=self.analyzer.constants(dict(draft.constants)),
-        )
-
-    @property
-    def ansi(self) -> bool:
-        return is_ansi(self.gateway)
-
-    def search(self, found: Found | None) -> kernel.Search | None:
-        """The search of a boundary: by the join plan's positions for all, where it is needed for one."""
-        if found is None:
-            return None
-        if self.joined and found.search.strategy not in ("unbounded", "always"):
-            return kernel.Search("given", column=f"__{found.side.value}_position")
-        return found.search
-
-    def variable_output(
-        self, variable: Variable, fields: tuple[tuple[str, str], ...], types: Mapping[str, DataType]
-    ) -> kernel.RowOutput | kernel.PositionOutput:
-        if variable.role is Role.POSITION:
-            self.result.append((variable.name, LongType()))
-            return kernel.PositionOutput(variable.name, variable.side.value)
-        self.result.append((variable.name, _struct(fields, types)))
-        return kernel.RowOutput(variable.name, variable.side.value, variable.role.shift, fields)
-
-    def plain_type(self, column: str, wide: DataFrame) -> DataType:
-        """The type of a hoisted column before it was dressed for travelling."""
-        item = next(item for item in self.draft.hoisted if item.name == column)
+    def plain_type(self, item: Hoisted, wide: DataFrame) -> DataType:
+        """The type of a hoisted column, a field's in full."""
         if item.variable == "r":
-            field = item.text.render()[3:-1].replace("``", "`")
-            return self.analyzer.row[field].dataType
-        return wide.schema[column].dataType
+            return self.analyzer.row[item.text.render()[3:-1].replace("``", "`")].dataType
+        return wide.schema[item.name].dataType
+
+
+def _arrow(kind: DataType) -> pa.DataType:
+    found = arrow_type(kind)
+    assert found is not None, f"{kind.simpleString()} was refused before"
+    return found
 
 
 def is_ansi(gateway: Gateway) -> bool:
@@ -284,12 +240,19 @@ def _struct(fields: tuple[tuple[str, str], ...], types: Mapping[str, DataType]) 
     return StructType([StructField(name, types[column]) for name, column in fields])
 
 
-def _travelling(kind: DataType) -> DataType:
+def _travelling(kind: StructType) -> StructType:
+    """The schema that stands for this one between Python and Spark."""
+    return StructType([StructField(field.name, _on_the_way(field.dataType)) for field in kind.fields])
+
+
+def _on_the_way(kind: DataType) -> DataType:
     match kind:
         case StructType():
-            return StructType([StructField(field.name, travelling_type(field.dataType)) for field in kind.fields])
+            return StructType(
+                [StructField(field.name, travelling_type(field.dataType)) for field in kind.fields]
+            )
         case ArrayType(elementType=StructType() as element):
-            return ArrayType(_travelling(element))
+            return ArrayType(_on_the_way(element))
         case _:
             return travelling_type(kind)
 
@@ -310,5 +273,3 @@ def _runner(plan: kernel.WindowPlan) -> Callable[[Iterable[pa.RecordBatch]], Ite
             raise RuntimeError(mark + json.dumps(data)) from error
 
     return run
-
-

@@ -28,12 +28,16 @@ MARK = "WINDROW-ERROR "
 
 _STATE = re.compile(r"\s*SQLSTATE: (\w{5}).*$", re.DOTALL)
 # what Spark adds to its messages that our hint says, or that nobody reads
-_ADVICE = re.compile(r"(\s*Did you mean one of the following\?.*| Verify the spelling and correctness.*)$", re.DOTALL)
+_ADVICE = re.compile(
+    r"(\s*Did you mean one of the following\?.*| Verify the spelling and correctness.*)$", re.DOTALL
+)
 _CONDITION = re.compile(r"^\[[\w.]+\]\s*")
 
 
-def translate(error: PySparkException, text: SqlText | None = None, names: Mapping[str, str] | None = None) -> WindrowError:
-    """One of our errors for one of Spark's, located in the user's text where `text` is what Spark was given."""
+def translate(
+    error: PySparkException, text: SqlText | None = None, names: Mapping[str, str] | None = None
+) -> WindrowError:
+    """One of our errors for one of Spark's, located in the user's text behind what Spark was given."""
     from_worker = _from_worker(str(error))
     if from_worker is not None:
         return from_worker
@@ -55,7 +59,9 @@ def translate(error: PySparkException, text: SqlText | None = None, names: Mappi
     )
 
 
-def in_window_terms(error: WindrowError, window: Window, fields: Iterable[str], side: Side | None) -> WindrowError:
+def in_window_terms(
+    error: WindrowError, window: Window, fields: Iterable[str], side: Side | None
+) -> WindrowError:
     """Say of an unknown name in a window's clause or SELECT what it could have meant.
 
     `side` is the predicate's, None for the SELECT list after the clause.
@@ -77,12 +83,22 @@ def in_window_terms(error: WindrowError, window: Window, fields: Iterable[str], 
             hint = did_you_mean(path[0], known)
             if hint is None and path[0].lower() in {field.lower() for field in fields}:
                 rows = [variable.name for variable in visible if variable.role.value != "AT"]
-                hint = f"{path[0]} is a column of the rows: write {rows[0]}.{path[0]}" if rows else (
-                    f"{path[0]} is a column of the rows: declare a row variable with AS and read it there"
+                hint = (
+                    f"{path[0]} is a column of the rows: write {rows[0]}.{path[0]}"
+                    if rows
+                    else (
+                        f"{path[0]} is a column of the rows: declare a row variable with AS and read it there"
+                    )
                 )
             if hint is None:
-                hint = f"declared are {', '.join(known)}" if known else "declare it with AS, AT, PREV AS or NEXT AS"
-        return AnalysisError(message, condition=condition, sqlstate="42703", sql=error.sql, span=error.span, hint=hint)
+                hint = (
+                    f"declared are {', '.join(known)}"
+                    if known
+                    else "declare it with AS, AT, PREV AS or NEXT AS"
+                )
+        return AnalysisError(
+            message, condition=condition, sqlstate="42703", sql=error.sql, span=error.span, hint=hint
+        )
     if error.condition == "FIELD_NOT_FOUND":
         unknown = path[-1]
         return AnalysisError(
@@ -124,7 +140,9 @@ def _locate(error: PySparkException, text: SqlText, names: dict[str, str]) -> tu
             continue
         return text.locate(start, stop + 1, names)
     if isinstance(error, ParseException):
-        place = re.search(r"\(line (\d+), pos (\d+)\)", str(error)) or re.search(r"line (\d+), pos (\d+)", str(error))
+        place = re.search(r"\(line (\d+), pos (\d+)\)", str(error)) or re.search(
+            r"line (\d+), pos (\d+)", str(error)
+        )
         if place:
             lines = text.render(names).splitlines(keepends=True)
             start = sum(len(line) for line in lines[: int(place[1]) - 1]) + int(place[2])

@@ -42,9 +42,13 @@ class Gateway:
             Spark's error, located in the user's text.
         """
         with self.views({key: (relations or {})[key] for key in text.relations()}) as names:
+            rendered = text.render(names)
             with self.translated(text, names):
-                rendered = text.render(names)
-                frame = self.spark.sql(rendered, args=self.parameters) if self.parameters else self.spark.sql(rendered)
+                frame = (
+                    self.spark.sql(rendered, args=self.parameters)
+                    if self.parameters
+                    else self.spark.sql(rendered)
+                )
                 if not self.is_connect:
                     return frame
                 frame.schema  # noqa: B018 - Connect analyses only when asked; an error belongs here
@@ -66,7 +70,9 @@ class Gateway:
                     self.spark.catalog.dropTempView(name)
 
     @contextmanager
-    def translated(self, text: SqlText | None = None, names: Mapping[str, str] | None = None) -> Iterator[None]:
+    def translated(
+        self, text: SqlText | None = None, names: Mapping[str, str] | None = None
+    ) -> Iterator[None]:
         """Raise Spark's errors as ours."""
         with quiet():
             try:
@@ -98,5 +104,5 @@ def _drop_quietly(spark: SparkSession, name: str) -> None:
     """Drop a view at the end of a DataFrame's life; a session that is gone has dropped it already."""
     try:
         spark.catalog.dropTempView(name)
-    except Exception:  # noqa: BLE001 - a finalizer may run while the session or interpreter shuts down
+    except Exception:
         return

@@ -18,28 +18,24 @@ from pyspark.sql import functions as F
 from windrow.algebra.bind import IDENTITY
 from windrow.algebra.nodes import Boundary, Window
 from windrow.algebra.physical import Draft
+from windrow.rules.kernel_plan import IS_LABEL, given_position
 from windrow.spark.analyzer import SparkAnalyzer
 from windrow.spark.arrow import is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.syntax.nodes import Role, Side
 from windrow.syntax.sqltext import Relation, SqlText
 
-__all__ = ["POSITION", "add_positions", "needs_join"]
+__all__ = ["POSITION", "add_positions"]
 
 POSITION = "__position"
 _NEIGHBOURS = {-1: ("__previous", "__previous_position"), 1: ("__next", "__next_position")}
 
 
-def needs_join(draft: Draft) -> bool:
-    """Whether a predicate of the window is beyond the kernel."""
-    return any(predicate.typed is None for predicate in draft.predicates)
-
-
 def add_positions(gateway: Gateway, window: Window, draft: Draft, analyzer: SparkAnalyzer) -> DataFrame:
     """The rows with their position, whether each is a label row, and where its window starts and ends.
 
-    Adds `__position`, `__is_label`, and `__start_position` and `__end_position` (1-based, NULL where the
-    predicate is not satisfied) for the boundaries that are searched for.
+    Adds the row's position, whether it is a label row, and the positions of the boundaries that are
+    searched for (1-based, NULL where the predicate is not satisfied).
     """
     return _JoinPlan(gateway, window, draft, analyzer).run()
 
@@ -61,7 +57,9 @@ class _JoinPlan:
             value = F.col("r").getField(field.name)
             order.append(value if is_orderable(field.dataType) else F.to_json(F.struct(value.alias("x"))))
         sequence = SparkWindow.partitionBy(*self.keys)
-        rows = analyzer.rows.withColumn(POSITION, F.row_number().over(sequence.orderBy(*order)).cast("bigint"))
+        rows = analyzer.rows.withColumn(
+            POSITION, F.row_number().over(sequence.orderBy(*order)).cast("bigint")
+        )
         by_position = sequence.orderBy(POSITION)
         for shift, (row, position) in _NEIGHBOURS.items():
             rows = rows.withColumn(row, F.lag("r", -shift).over(by_position))
@@ -70,7 +68,7 @@ class _JoinPlan:
 
     def run(self) -> DataFrame:
         labels = self.labels()
-        found = labels.select(*self.columns("l"), F.lit(True).alias("__is_label"))
+        found = labels.select(*self.columns("l"), F.lit(True).alias(IS_LABEL))
         start, end = self.draft.search(Side.START), self.draft.search(Side.END)
         if start is not None and start.search.strategy not in ("unbounded", "always"):
             found = self.with_position(found, self.starts(labels))
@@ -80,7 +78,11 @@ class _JoinPlan:
         on = self.same_partition("l") & (F.col(POSITION) == F.col("l_n"))
         kept = ["r", *self.keys, *(name for name in self.numbered.columns if name.startswith("o")), POSITION]
         return self.numbered.join(found, on, "left").select(
-            *kept, *(F.coalesce(F.col(name), F.lit(False)).alias(name) if name == "__is_label" else name for name in columns)
+            *kept,
+            *(
+                F.coalesce(F.col(name), F.lit(False)).alias(name) if name == IS_LABEL else name
+                for name in columns
+            ),
         )
 
     # -- the sides as relations --------------------------------------------------------------------
@@ -99,7 +101,9 @@ class _JoinPlan:
 
     def side(self, letter: str, boundary: Boundary) -> DataFrame:
         """The rows as candidates for a boundary, with the boundary's variables as columns."""
-        columns = [F.col(key).alias(f"{letter}_{key}") for key in self.keys] + [F.col(POSITION).alias(f"{letter}_n")]
+        columns = [F.col(key).alias(f"{letter}_{key}") for key in self.keys] + [
+            F.col(POSITION).alias(f"{letter}_n")
+        ]
         for variable in boundary.variables:
             row, position = _NEIGHBOURS.get(variable.role.shift, ("r", POSITION))
             if variable.role is Role.POSITION:
@@ -115,7 +119,9 @@ class _JoinPlan:
             return frame
         if boundary.when.column is not None:
             return frame.filter(boundary.when.column)
-        query = SqlText.of(self.window.prefix, "SELECT * FROM ", Relation("pairs"), " WHERE ", boundary.when.text)
+        query = SqlText.of(
+            self.window.prefix, "SELECT * FROM ", Relation("pairs"), " WHERE ", boundary.when.text
+        )
         return self.gateway.sql(query, {"pairs": frame})
 
     # -- label, start, end -------------------------------------------------------------------------
@@ -130,7 +136,7 @@ class _JoinPlan:
         """For each label row, the first row that satisfies START."""
         pairs = labels.join(self.side("s", self.window.start), self.same_partition("l", "s"))
         satisfied = self.filtered(pairs, self.window.start)
-        return satisfied.groupBy(*self.names("l")).agg(F.min("s_n").alias("__start_position"))
+        return satisfied.groupBy(*self.names("l")).agg(F.min("s_n").alias(given_position(Side.START)))
 
     def ends(self, labels: DataFrame, found: DataFrame) -> DataFrame:
         """For each label row, the first row from its window's start on that satisfies END."""
@@ -144,13 +150,15 @@ class _JoinPlan:
             if start.search.strategy == "always":
                 known = self.with_start(known, F.lit(1).cast("bigint"))
         else:
-            known = self.with_position(known, found.select(*self.names("l"), "__start_position"))
-            known = known.withColumn("__from", F.coalesce("__start_position", F.lit(1).cast("bigint")))
-            known = self.with_start(known, F.col("__start_position"))
+            known = self.with_position(known, found.select(*self.names("l"), given_position(Side.START)))
+            known = known.withColumn(
+                "__from", F.coalesce(given_position(Side.START), F.lit(1).cast("bigint"))
+            )
+            known = self.with_start(known, F.col(given_position(Side.START)))
         candidates = self.side("e", self.window.end)
         pairs = known.join(candidates, self.same_partition("l", "e") & (F.col("e_n") >= F.col("__from")))
         satisfied = self.filtered(pairs, self.window.end)
-        return satisfied.groupBy(*self.names("l")).agg(F.min("e_n").alias("__end_position"))
+        return satisfied.groupBy(*self.names("l")).agg(F.min("e_n").alias(given_position(Side.END)))
 
     def with_position(self, labels: DataFrame, positions: DataFrame) -> DataFrame:
         """Adds a position per label row, NULL where there is none; partition keys may be NULL."""
@@ -167,5 +175,7 @@ class _JoinPlan:
         """Adds START's variables: NULL rows where START is not satisfied."""
         known = known.withColumn("__at", position)
         return known.join(
-            self.side("s", self.window.start), self.same_partition("l", "s") & (F.col("__at") == F.col("s_n")), "left"
+            self.side("s", self.window.start),
+            self.same_partition("l", "s") & (F.col("__at") == F.col("s_n")),
+            "left",
         )

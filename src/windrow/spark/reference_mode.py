@@ -18,10 +18,11 @@ from windrow.errors import NotSupportedError
 from windrow.kernels.reference.aggregates import aggregate
 from windrow.kernels.reference.expressions import compile_expression
 from windrow.kernels.reference.window_by import Boundary, OrderKey, WindowBy, window_by
+from windrow.rules.kernel_plan import ROWS
 from windrow.spark.arrow import contains
 from windrow.spark.batch import BoundWindow, is_ansi
 from windrow.spark.gateway import Gateway
-from windrow.spark.spark_aggregates import ROWS, aggregate_in_spark
+from windrow.spark.spark_aggregates import aggregate_in_spark
 from windrow.syntax.nodes import Role
 
 __all__ = ["build_reference"]
@@ -34,7 +35,12 @@ def build_reference(gateway: Gateway, bound: BoundWindow) -> DataFrame:
 
 class _Reference:
     def __init__(self, gateway: Gateway, bound: BoundWindow) -> None:
-        self.gateway, self.window, self.draft, self.analyzer = gateway, bound.window, bound.draft, bound.analyzer
+        self.gateway, self.window, self.draft, self.analyzer = (
+            gateway,
+            bound.window,
+            bound.draft,
+            bound.analyzer,
+        )
         self.ansi = is_ansi(gateway)
         self.row = bound.analyzer.row
 
@@ -49,7 +55,10 @@ class _Reference:
         with self.gateway.translated():
             collected = self.analyzer.rows.collect()
         # the keys that Spark computed ride along under names that no field can have
-        rows = [{**_plain(item["r"]), **{f"\0{name}": item[name] for name in item.__fields__ if name != "r"}} for item in collected]
+        rows = [
+            {**_plain(item["r"]), **{f"\0{name}": item[name] for name in item.__fields__ if name != "r"}}
+            for item in collected
+        ]
         windows = window_by(rows, self.clause())
         columns = self.columns()
         data = [tuple(read(result) for _, _, read in columns) for result in windows]
@@ -93,7 +102,8 @@ class _Reference:
         """The user's text of an expression."""
         if fragment.column is not None or fragment.span is None:
             raise NotSupportedError(
-                "the reference interpreter reads predicates as text, not as Columns", condition="REFERENCE_EXPRESSION"
+                "the reference interpreter reads predicates as text, not as Columns",
+                condition="REFERENCE_EXPRESSION",
             )
         return self.window.sql[fragment.span.start : fragment.span.stop]
 
@@ -123,7 +133,8 @@ class _Reference:
 
     def aggregate(self, call: nodes.AggregateCall) -> Callable[[Mapping[str, Any]], Any]:
         name = self.window.name
-        assert call.function is not None and call.argument is not None
+        assert call.function is not None
+        assert call.argument is not None
         distinct = call.function == "count_distinct"
         function = "count" if distinct else call.function
         argument = compile_expression(call.argument.text.render(), ansi=self.ansi)
@@ -133,7 +144,12 @@ class _Reference:
             values = [argument({name: row}) for row in result[name] if row is not None]
             parameters = (call.parameters,) if len(call.parameters) > 1 else call.parameters
             return aggregate(
-                function, values, distinct=distinct, ignore_nulls=call.ignore_nulls, parameters=parameters, kind=kind
+                function,
+                values,
+                distinct=distinct,
+                ignore_nulls=call.ignore_nulls,
+                parameters=parameters,
+                kind=kind,
             )
 
         return value

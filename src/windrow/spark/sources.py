@@ -351,6 +351,8 @@ def _input_error(shown: str, text: str) -> InputError | UsageError:
     said = re.search(r"\[([A-Z][A-Z0-9_]*)[A-Z0-9_.]*\]\s*(.*?)\s*(?:SQLSTATE: (\w{5})|$)", text, re.DOTALL)
     condition, detail, state = (said[1], said[2], said[3]) if said else ("", text, None)
     detail = " ".join(re.split(r"\n\s*at |\n\nJVM stacktrace", detail)[0].split())
+    # What Py4J and Java put before an error that Spark has no condition for.
+    detail = re.sub(r"^An error occurred while calling \S+ : (?:[\w$]+\.)*([\w$]+: )?", "", detail)
     message = f"Spark cannot read {shown}: {detail}"
     if condition == "DATA_SOURCE_NOT_FOUND":
         return UsageError(
@@ -359,7 +361,13 @@ def _input_error(shown: str, text: str) -> InputError | UsageError:
     if condition == "UNABLE_TO_INFER_SCHEMA":
         return _empty(f"{shown} holds no data to tell its columns by")
     if condition.startswith("MALFORMED_RECORD"):
-        return InputError(message, condition="MALFORMED_RECORD", sqlstate=state)
+        # Spark's own text advises a mode that the caller cannot set.
+        return InputError(
+            f"{shown} holds a record that is malformed or cut short",
+            condition="MALFORMED_RECORD",
+            hint="mend the record, or read the file with spark.read and register the DataFrame",
+            sqlstate=state,
+        )
     if condition == "FAILED_READ_FILE" or "EOFException" in text or "org.apache.orc" in text:
         return InputError(
             message, condition="TORN_FILE", hint="the file may be cut short or damaged: fetch it again"

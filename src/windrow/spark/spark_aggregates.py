@@ -11,12 +11,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from windrow.algebra.nodes import AggregateCall, Window
+from windrow.rules.kernel_plan import ROWS
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 
-__all__ = ["ROWS", "aggregate_in_spark"]
-
-ROWS = "__rows"
+__all__ = ["aggregate_in_spark"]
 
 
 def aggregate_in_spark(
@@ -34,7 +33,9 @@ def aggregate_in_spark(
         carried.append(f"any_value({quoted(inside)}) AS {quoted('__kept_' + name)}")
     results = SqlText.join(", ", (SqlText.of(call.text, f" AS {quoted(call.name)}") for call in calls))
     kept = "".join(f"{item}, " for item in carried)
-    query = SqlText.of(window.prefix, "SELECT ", kept, results, " FROM ", Relation("exploded"), " GROUP BY __number")
+    query = SqlText.of(
+        window.prefix, "SELECT ", kept, results, " FROM ", Relation("exploded"), " GROUP BY __number"
+    )
     frame = gateway.sql(query, {"exploded": exploded})
     for name in keys:
         frame = frame.withColumnRenamed("__kept_" + name, name)

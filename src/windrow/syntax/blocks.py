@@ -6,6 +6,8 @@ brackets, and WITH lists. What stands between them stays a range of tokens.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.nodes import Block, Cte, Range
 from windrow.syntax.tokens import TokenList
@@ -73,11 +75,19 @@ def _malformed(tokens: TokenList, index: int, expected: str) -> ParseError:
 
 def _block(tokens: TokenList, window: int) -> Block:
     level_start, level_stop = _level_around(tokens, window)
-    level = [index for index in tokens.level(level_start, level_stop) if tokens.parent[index] == tokens.parent[window]]
-    starts = [i for i in level if i < window and tokens.word(i) == "SELECT" and not tokens.is_symbol(i - 1, ".")]
+    level = [
+        index
+        for index in tokens.level(level_start, level_stop)
+        if tokens.parent[index] == tokens.parent[window]
+    ]
+    starts = [
+        i for i in level if i < window and tokens.word(i) == "SELECT" and not tokens.is_symbol(i - 1, ".")
+    ]
     set_before = [i for i in level if i < window and _is_set_operator(tokens, i)]
     clause_stop = tokens.partner[window + 4] + 1
-    set_after = [i for i in level if i >= clause_stop and (_is_set_operator(tokens, i) or tokens.is_symbol(i, ";"))]
+    set_after = [
+        i for i in level if i >= clause_stop and (_is_set_operator(tokens, i) or tokens.is_symbol(i, ";"))
+    ]
     stop = set_after[0] if set_after else level_stop
     if not starts or (set_before and starts[-1] < set_before[-1]):
         raise ParseError(
@@ -99,10 +109,12 @@ def _block(tokens: TokenList, window: int) -> Block:
             hint="add FROM with the rows to make windows of",
         )
     after = _words_after(tokens, [i for i in level if clause_stop <= i < stop], clause_stop)
-    in_set = bool(set_before and set_before[-1] < select) or any(_is_set_operator(tokens, i) for i in set_after)
-    tail_start = after["TAIL"] if "TAIL" in after else stop
+    in_set = bool(set_before and set_before[-1] < select) or any(
+        _is_set_operator(tokens, i) for i in set_after
+    )
+    tail_start = after.get("TAIL", stop)
     ordered = [marks[word] for word in ("FROM", "GROUP", "LET", "HAVING") if word in marks] + [window]
-    ends = dict(zip(ordered, ordered[1:], strict=False))
+    ends = dict(pairwise(ordered))
 
     def part(word: str, width: int) -> Range | None:
         return (marks[word] + width, ends[marks[word]]) if word in marks else None
@@ -136,7 +148,10 @@ def _is_set_operator(tokens: TokenList, index: int) -> bool:
         tokens.word(index) in _SET_OPERATORS
         and not tokens.is_symbol(index - 1, "*")
         and not tokens.is_symbol(index - 1, ".")
-        and (tokens.word(index + 1) in ("SELECT", "ALL", "DISTINCT", "FROM", "VALUES", "TABLE") or tokens.is_symbol(index + 1, "("))
+        and (
+            tokens.word(index + 1) in ("SELECT", "ALL", "DISTINCT", "FROM", "VALUES", "TABLE")
+            or tokens.is_symbol(index + 1, "(")
+        )
     )
 
 
@@ -147,13 +162,20 @@ def _clause_words(tokens: TokenList, level: list[int]) -> dict[str, int]:
         word = tokens.word(index)
         if tokens.is_symbol(index - 1, "."):
             continue
-        if word == "FROM" and tokens.word(index - 1) == "DISTINCT" and "FROM" not in marks and tokens.word(index - 2) in ("IS", "NOT"):
+        if (
+            word == "FROM"
+            and tokens.word(index - 1) == "DISTINCT"
+            and "FROM" not in marks
+            and tokens.word(index - 2) in ("IS", "NOT")
+        ):
             continue
         if word == "GROUP" and tokens.word(index + 1) != "BY":
             continue
         if word == "LET" and "GROUP" not in marks:
             continue
-        if word in ("FROM", "WHERE", "GROUP", "LET", "HAVING", "QUALIFY", "WINDOW") and (word == "FROM" or "FROM" in marks):
+        if word in ("FROM", "WHERE", "GROUP", "LET", "HAVING", "QUALIFY", "WINDOW") and (
+            word == "FROM" or "FROM" in marks
+        ):
             marks.setdefault(word, index)
     return marks
 
@@ -195,11 +217,13 @@ def _words_after(tokens: TokenList, level: list[int], clause_stop: int) -> dict[
                 break
         elif index == clause_stop:
             raise ParseError(
-                f"expected HAVING, ORDER BY, LIMIT or the end of the query after WINDOW BY (…), found {tokens[index].text}",
+                f"expected HAVING, ORDER BY, LIMIT or the end after WINDOW BY, found {tokens[index].text}",
                 condition="PARSE_SYNTAX_ERROR",
                 sql=tokens.sql,
                 span=tokens[index].span,
-                hint="FROM, WHERE and GROUP BY stand before WINDOW BY" if word in ("WHERE", "GROUP", "FROM") else None,
+                hint="FROM, WHERE and GROUP BY stand before WINDOW BY"
+                if word in ("WHERE", "GROUP", "FROM")
+                else None,
             )
     return found
 
@@ -231,7 +255,9 @@ def _with_list(tokens: TokenList, index: int) -> list[Cte]:
             after = tokens.partner[at] + 1
             if tokens.word(after) == "AS" or tokens.is_symbol(after, "("):
                 at = after
-        while tokens.word(at) in ("MAX", "RECURSION", "LEVEL") or (at < len(tokens) and tokens[at].text.isdigit()):
+        while tokens.word(at) in ("MAX", "RECURSION", "LEVEL") or (
+            at < len(tokens) and tokens[at].text.isdigit()
+        ):
             at += 1
         if tokens.word(at) == "AS":
             at += 1

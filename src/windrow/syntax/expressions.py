@@ -84,11 +84,22 @@ _BINARY = [
     ({"*", "/", "%", "DIV"}, 6),
 ]
 _KNOWN_BINARY = {"+", "-", "*", "/", "%", "DIV"}
-_NOT_NAMES = {"CASE", "CAST", "TRY_CAST", "INTERVAL", "EXISTS", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "TIME"}
+_NOT_NAMES = {
+    "CASE",
+    "CAST",
+    "TRY_CAST",
+    "INTERVAL",
+    "EXISTS",
+    "DATE",
+    "TIMESTAMP",
+    "TIMESTAMP_NTZ",
+    "TIMESTAMP_LTZ",
+    "TIME",
+}
 _CONSTANTS = {"TRUE", "FALSE", "NULL"}
 
 
-class _Unknown(Exception):
+class _UnknownFormError(Exception):
     """The stretch has a form that this parser does not take apart."""
 
 
@@ -98,8 +109,8 @@ def parse_expression(tokens: TokenList, start: int, stop: int) -> Expression:
         parser = _Parser(tokens, start, stop)
         found = parser.disjunction()
         if parser.at != stop:
-            raise _Unknown
-    except _Unknown:
+            raise _UnknownFormError
+    except _UnknownFormError:
         return Opaque(tuple(_paths(tokens, start, stop)), (start, stop))
     return found
 
@@ -154,7 +165,7 @@ class _Parser:
 
     def need(self, word: str) -> None:
         if not self.take(word):
-            raise _Unknown
+            raise _UnknownFormError
 
     # -- Boolean level ---------------------------------------------------------------------------
 
@@ -201,7 +212,7 @@ class _Parser:
     def pattern(self, start: int) -> Expression:
         self.at += 1
         if self.word() in ("ANY", "ALL", "SOME"):
-            raise _Unknown
+            raise _UnknownFormError
         self.arithmetic(0)
         if self.take("ESCAPE"):
             self.at += 1
@@ -225,7 +236,7 @@ class _Parser:
                 self.at += 1
                 return self.opaque(start, self.at)
             else:
-                raise _Unknown
+                raise _UnknownFormError
         else:
             negated = self.take("NOT")
             if self.take("IN"):
@@ -237,7 +248,7 @@ class _Parser:
                 high = self.arithmetic(0)
                 found = Operation("BETWEEN", (left, low, high), (start, self.at))
             else:
-                raise _Unknown
+                raise _UnknownFormError
         return Operation("NOT", (found,), (start, self.at)) if negated else found
 
     # -- arithmetic ------------------------------------------------------------------------------
@@ -280,17 +291,19 @@ class _Parser:
             if symbol == "::" and self.symbol() == "(":
                 self.at = self.tokens.partner[self.at] + 1
             if self.at > self.stop:
-                raise _Unknown
+                raise _UnknownFormError
             found = self.opaque(start, self.at)
         return found
 
     def primary(self) -> Expression:
         if self.at >= self.stop:
-            raise _Unknown
+            raise _UnknownFormError
         start, token = self.at, self.tokens[self.at]
         if token.kind in (Kind.NUMBER, Kind.STRING):
             self.at += 1
-            while self.at < self.stop and token.kind is Kind.STRING and self.tokens[self.at].kind is Kind.STRING:
+            while (
+                self.at < self.stop and token.kind is Kind.STRING and self.tokens[self.at].kind is Kind.STRING
+            ):
                 self.at += 1
             return Literal((start, self.at))
         if token.is_symbol("?"):
@@ -302,13 +315,17 @@ class _Parser:
         if token.is_symbol("("):
             return self.parenthesised()
         if not token.is_name:
-            raise _Unknown
+            raise _UnknownFormError
         if token.word in _CONSTANTS:
             self.at += 1
             return Literal((start, self.at))
         if token.word in ("CASE", "INTERVAL"):
             return self.case() if token.word == "CASE" else self.interval()
-        typed = token.word in _NOT_NAMES and self.at + 1 < self.stop and self.tokens[self.at + 1].kind is Kind.STRING
+        typed = (
+            token.word in _NOT_NAMES
+            and self.at + 1 < self.stop
+            and self.tokens[self.at + 1].kind is Kind.STRING
+        )
         if typed:
             self.at += 2
             return self.opaque(start, self.at)
@@ -317,11 +334,11 @@ class _Parser:
     def parenthesised(self) -> Expression:
         start, close = self.at, self.tokens.partner[self.at]
         if self.tokens.word(start + 1) in ("SELECT", "WITH", "VALUES", "FROM", "TABLE"):
-            raise _Unknown
+            raise _UnknownFormError
         inner = _Parser(self.tokens, start + 1, close)
         found = inner.disjunction()
         if inner.at != close:
-            raise _Unknown
+            raise _UnknownFormError
         self.at = close + 1
         return _widened(found, (start, self.at))
 
@@ -337,25 +354,25 @@ class _Parser:
         close = self.tokens.partner[self.at]
         try:
             if len(parts) > 1 or parts[0].upper() in _NOT_NAMES:
-                raise _Unknown
+                raise _UnknownFormError
             return Call(parts[0].lower(), self.arguments(), (start, self.at))
-        except _Unknown:
+        except _UnknownFormError:
             self.at = close + 1
             return self.opaque(start, self.at)
 
     def arguments(self) -> tuple[Expression, ...]:
         """The expressions of a parenthesised list at the cursor, which moves past it."""
         if self.symbol() != "(":
-            raise _Unknown
+            raise _UnknownFormError
         close = self.tokens.partner[self.at]
         if self.tokens.word(self.at + 1) in ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "DISTINCT", "ALL"):
-            raise _Unknown
+            raise _UnknownFormError
         found = []
         for start, stop in self.tokens.split(self.at + 1, close):
             inner = _Parser(self.tokens, start, stop)
             found.append(inner.disjunction())
             if inner.at != stop:
-                raise _Unknown
+                raise _UnknownFormError
         self.at = close + 1
         return tuple(found)
 
@@ -368,7 +385,7 @@ class _Parser:
             if depth == 0:
                 self.at = index + 1
                 return self.opaque(start, self.at)
-        raise _Unknown
+        raise _UnknownFormError
 
     def interval(self) -> Expression:
         """INTERVAL 'x' unit [TO unit], INTERVAL 7 DAYS [3 HOURS …], or a column called interval."""
@@ -377,7 +394,10 @@ class _Parser:
         first = self.at
         while self.at < self.stop and (
             self.tokens[self.at].kind in (Kind.NUMBER, Kind.STRING)
-            or (self.symbol() in ("-", "+") and self.tokens[min(self.at + 1, self.stop - 1)].kind in (Kind.NUMBER, Kind.STRING))
+            or (
+                self.symbol() in ("-", "+")
+                and self.tokens[min(self.at + 1, self.stop - 1)].kind in (Kind.NUMBER, Kind.STRING)
+            )
         ):
             self.at += 2 if self.symbol() else 1
             if self.word() and self.word() not in ("AND", "OR", "IS", "NOT", "IN", "BETWEEN", "DIV"):

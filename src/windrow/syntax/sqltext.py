@@ -58,7 +58,10 @@ class SqlText:
 
     def render(self, names: dict[str, str] | None = None) -> str:
         """The text to give to Spark, with each relation's name from `names` (its key where absent)."""
-        return "".join(part.text if isinstance(part, Piece) else (names or {}).get(part.key, part.key) for part in self.parts)
+        return "".join(
+            part.text if isinstance(part, Piece) else (names or {}).get(part.key, part.key)
+            for part in self.parts
+        )
 
     def relations(self) -> list[str]:
         """The keys of the relations that it refers to, in order, each once."""
@@ -82,7 +85,6 @@ class SqlText:
             last = part.offset + min(stop, end) - begin
             return part.source, Span(first, max(first, last))
         return None
-
 
     def locate_before(self, offset: int, names: dict[str, str] | None = None) -> tuple[str, Span] | None:
         """The last character that the user wrote before an offset of the rendered text."""

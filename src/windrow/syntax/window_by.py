@@ -69,7 +69,9 @@ class _Parser:
                 hint="add END … WHEN …, or END UNBOUNDED for windows that run to the end of the partition",
             )
         span = self.tokens.span(self.window, self.stop + 1)
-        clause = WindowClause(name.name, name.span, span, tumbling, partition_by, order_by, label, first, last)
+        clause = WindowClause(
+            name.name, name.span, span, tumbling, partition_by, order_by, label, first, last
+        )
         self.check_names(clause)
         return clause
 
@@ -107,7 +109,11 @@ class _Parser:
     def order_item(self, item: Range) -> OrderItem:
         start, stop = item
         nulls_first: bool | None = None
-        if stop - start > 2 and self.tokens.word(stop - 2) == "NULLS" and self.tokens.word(stop - 1) in ("FIRST", "LAST"):
+        if (
+            stop - start > 2
+            and self.tokens.word(stop - 2) == "NULLS"
+            and self.tokens.word(stop - 1) in ("FIRST", "LAST")
+        ):
             nulls_first = self.tokens.word(stop - 1) == "FIRST"
             stop -= 2
         descending = stop - start > 1 and self.tokens.word(stop - 1) == "DESC"
@@ -220,12 +226,21 @@ class _Parser:
 
     def begins_part(self, index: int) -> bool:
         before = self.tokens[index - 1]
-        word, following = self.tokens.word(index), self.tokens.word(index + 1) if index + 1 < self.stop else ""
-        operand_expected = (before.kind is Kind.SYMBOL and before.text not in (")", "]", "?")) or before.word in ("BY", "WHEN")
+        word, following = (
+            self.tokens.word(index),
+            self.tokens.word(index + 1) if index + 1 < self.stop else "",
+        )
+        operand_expected = (
+            before.kind is Kind.SYMBOL and before.text not in (")", "]", "?")
+        ) or before.word in ("BY", "WHEN")
         if operand_expected:
             # no expression goes on with AS and the like: after a dangling operator this is the next part
             dangling = before.kind is Kind.SYMBOL and before.text not in (".", ",", "(", "[")
-            return dangling and word in ("START", "END") and following in _AFTER_BOUNDARY - {"", "START", "END", "ONLY"}
+            return (
+                dangling
+                and word in ("START", "END")
+                and following in _AFTER_BOUNDARY - {"", "START", "END", "ONLY"}
+            )
         ends = index + 1 == self.stop
         if word in ("START", "END"):
             return ends or (following in _AFTER_BOUNDARY and following != "")
@@ -245,5 +260,7 @@ class _Parser:
             condition="PARSE_SYNTAX_ERROR",
             sql=self.tokens.sql,
             span=self.here(),
-            hint=hint or did_you_mean(found, expected) or "the order is TYPE, PARTITION BY, ORDER BY, LABEL, START, END",
+            hint=hint
+            or did_you_mean(found, expected)
+            or "the order is TYPE, PARTITION BY, ORDER BY, LABEL, START, END",
         )

@@ -95,21 +95,9 @@ def as_string(value: Any) -> str:
     raise mismatch("CAST to STRING", value)
 
 
-TARGETS = frozenset(
-    (
-        "tinyint",
-        "smallint",
-        "int",
-        "bigint",
-        "float",
-        "double",
-        "decimal",
-        "string",
-        "boolean",
-        "date",
-        "timestamp",
-    )
-)
+_WIDTHS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+
+TARGETS = frozenset({*_WIDTHS, "float", "double", "decimal", "string", "boolean", "date", "timestamp"})
 """The types that can be cast to."""
 
 
@@ -132,8 +120,6 @@ def _cast(value: Any, to: Type, ansi: bool) -> Any:
         case _:
             return _to_integer(value, to, ansi)
 
-
-_WIDTHS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 

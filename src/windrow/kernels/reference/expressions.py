@@ -40,8 +40,8 @@ def compile_expression(sql: str, *, ansi: bool = True) -> Evaluator:
     sql
         A Spark SQL scalar expression.
     ansi
-        Whether division by zero, overflow and malformed casts raise (Spark's ANSI mode) or give NULL. A string
-        beside an operand of another type is cast as in ANSI mode in either.
+        Whether division by zero, overflow and malformed casts raise (Spark's ANSI mode) or give NULL. A
+        string beside an operand of another type is cast as in ANSI mode in either.
 
     Returns
     -------

@@ -1,0 +1,137 @@
+"""The last step: a finished draft as the plan that the kernel is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from windrow.algebra.physical import Draft, Found
+from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.plan import (
+    ColumnRef,
+    PairExpression,
+    PositionOutput,
+    RowOutput,
+    RowsOutput,
+    Search,
+    WindowPlan,
+)
+from windrow.syntax.nodes import Role, Side
+
+__all__ = ["IS_LABEL", "ROWS", "given_position", "kernel_plan", "needs_join"]
+
+IS_LABEL = "__is_label"
+ROWS = "__rows"
+"""The column with a window's rows for the aggregates that Spark computes."""
+
+
+def needs_join(draft: Draft) -> bool:
+    """Whether a predicate of the window is beyond the kernel."""
+    return any(predicate.typed is None for predicate in draft.predicates)
+
+
+def given_position(side: Side) -> str:
+    """The column in which the join plan gives the position of a boundary."""
+    return f"__{side.value}_position"
+
+
+def kernel_plan(
+    draft: Draft,
+    columns: Mapping[str, pa.DataType],
+    aggregates: Mapping[str, pa.DataType],
+    constants: pa.Table,
+    *,
+    ansi: bool,
+) -> WindowPlan:
+    """The kernel's plan.
+
+    Parameters
+    ----------
+    draft
+        After all rules.
+    columns
+        The Arrow types of the hoisted columns.
+    aggregates
+        The Arrow types of the kernel's aggregates, by their column's name.
+    constants
+        One row with the draft's constants.
+    ansi
+        Whether overflow and division by zero raise.
+    """
+    window = draft.window
+    outputs = _outputs(draft)
+    specs = tuple(
+        (
+            call.name,
+            Aggregate(
+                call.function or "", column, aggregates[call.name], call.ignore_nulls, call.parameters, ansi
+            ),
+        )
+        for call, column in draft.kernel_aggregates
+    )
+    fields = [_field(output, columns) for output in outputs]
+    fields += [pa.field(name, aggregates[name]) for name, _ in specs]
+    return WindowPlan(
+        tumbling=window.tumbling,
+        partition=tuple(f"p{number}" for number in range(len(window.partition_by))),
+        has_label=window.label is not None,
+        labels=_labels(draft),
+        start=_search(draft, draft.search(Side.START)),
+        end=_search(draft, draft.search(Side.END)),
+        only_start=window.start.only,
+        only_end=window.end is not None and window.end.only,
+        first_only=window.label is None and window.start.unbounded,
+        outputs=outputs,
+        aggregates=specs,
+        result=pa.schema(fields),
+        ansi=ansi,
+        sql=window.sql,
+        constants=constants,
+    )
+
+
+def _outputs(draft: Draft) -> tuple[RowOutput | PositionOutput | RowsOutput, ...]:
+    variables = {variable.name: variable for variable in draft.window.variables()}
+    outputs: list[RowOutput | PositionOutput | RowsOutput] = []
+    for name, fields in draft.fields:
+        if name == draft.window.name:
+            outputs.append(RowsOutput(name, fields))
+        elif variables[name].role is Role.POSITION:
+            outputs.append(PositionOutput(name, variables[name].side.value))
+        else:
+            outputs.append(RowOutput(name, variables[name].side.value, variables[name].role.shift, fields))
+    if draft.spark_aggregates:
+        outputs.append(RowsOutput(ROWS, draft.spark_fields, markers=False))
+    return tuple(outputs)
+
+
+def _field(output: RowOutput | PositionOutput | RowsOutput, columns: Mapping[str, pa.DataType]) -> pa.Field:
+    match output:
+        case PositionOutput(name=name):
+            return pa.field(name, pa.int64())
+        case RowOutput(name=name, fields=fields):
+            return pa.field(name, _struct(fields, columns))
+        case RowsOutput(name=name, fields=fields):
+            return pa.field(name, pa.list_(pa.field("element", _struct(fields, columns))))
+
+
+def _struct(fields: tuple[tuple[str, str], ...], columns: Mapping[str, pa.DataType]) -> pa.DataType:
+    return pa.struct([pa.field(name, columns[column]) for name, column in fields])
+
+
+def _labels(draft: Draft) -> PairExpression | None:
+    side = Side.LABEL if draft.window.label is not None else Side.START
+    predicate = draft.predicate(side)
+    if predicate is not None and predicate.typed is None:
+        return ColumnRef(IS_LABEL, side.value)
+    return draft.labels
+
+
+def _search(draft: Draft, found: Found | None) -> Search | None:
+    """The search of a boundary: by the join plan's positions for all, where it is needed for one."""
+    if found is None:
+        return None
+    if needs_join(draft) and found.search.strategy not in ("unbounded", "always"):
+        return Search("given", column=given_position(found.side))
+    return found.search
