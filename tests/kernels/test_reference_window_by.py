@@ -269,9 +269,9 @@ class TestLabel:
         )
         assert extents(days(1, 2, 3, 4), previous) == [[3]]
 
-    def test_tumbling_without_end_runs_to_the_labels_next_start(self) -> None:
+    def test_tumbling_without_end_runs_to_the_next_labels_start(self) -> None:
         same = clause("tumbling", on("s.val = l.val", as_="s"), label=on(as_="l"))
-        assert extents(days(7, 8, 7, 8), same) == [[1, 2]]
+        assert extents(days(7, 8, 7, 8), same) == [[1], [2, 3, 4]]
 
     def test_label_takes_no_only(self) -> None:
         with pytest.raises(UsageError, match="INVALID_LABEL"):

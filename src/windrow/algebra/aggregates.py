@@ -74,19 +74,24 @@ class Aggregates:
     at: dict[Range, AggregateCall]
 
 
-def find_aggregates(tokens: TokenList, ranges: list[Range], window: str) -> Aggregates:
-    """The aggregates over `window` in these ranges; the same text twice is one aggregate."""
+def find_aggregates(tokens: TokenList, ranges: list[Range], window: str, others: list[str]) -> Aggregates:
+    """The aggregates over `window` in these ranges; the same text twice is one aggregate.
+
+    `others` are the names of the other variables in scope.
+    """
     found: dict[Range, AggregateCall] = {}
     by_text: dict[str, AggregateCall] = {}
     calls = [call for start, stop in ranges for call in _calls(tokens, start, stop, window)]
-    for start, stop in sorted(calls, key=lambda call: call[1] - call[0]):
-        if any(start <= inner[0] and inner[1] <= stop for inner in found):
-            continue  # an aggregate around one over the window is Spark's
+    # an aggregate around one over the window is Spark's
+    innermost = [call for call in calls if not any(other != call and _covers(call, other) for other in calls)]
+    for start, stop in innermost:
         text = " ".join(tokens[index].text.lower() for index in range(start, stop))
         if text not in by_text:
             call = _call(tokens, start, stop, f"__aggregate{len(by_text)}")
             (reads,) = find_uses(tokens, [(start, stop)], [window], [])
-            by_text[text] = replace(call, reads=reads.fields)
+            by_text[text] = replace(
+                call, reads=reads.fields, others=find_uses(tokens, [(start, stop)], others, [])
+            )
         found[start, stop] = by_text[text]
     return Aggregates(tuple(by_text.values()), found)
 
@@ -202,6 +207,10 @@ def _call(tokens: TokenList, start: int, stop: int, name: str) -> AggregateCall:
         return AggregateCall(name, canonical, guarded, ignore_nulls, parameters, text, span)
     fragment = Fragment(SqlText.of(argument), parse_expression(tokens, first, last), tokens.span(first, last))
     return AggregateCall(name, canonical, fragment, ignore_nulls, parameters, text, span)
+
+
+def _covers(outer: Range, inner: Range) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def _fractions(tokens: TokenList, argument: Range) -> tuple[float, ...] | None:

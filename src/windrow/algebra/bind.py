@@ -96,14 +96,15 @@ class _Binder:
             for part in (block.select, block.having, block.tail)
             if part is not None and part[0] < part[1]
         ]
-        aggregates = find_aggregates(tokens, ranges, clause.name)
-        names = [variable.name for variable in clause.variables()] + [clause.name]
+        variables = [variable.name for variable in clause.variables()]
+        names = [*variables, clause.name]
+        aggregates = find_aggregates(tokens, ranges, clause.name, variables)
         stars = self.stars(block.select)
         if stars:
             uses = tuple(Uses(name, None) for name in names)
         else:
             uses = find_uses(tokens, ranges, names, list(aggregates.at))
-        uses = _with_argument_uses(tokens, aggregates, uses, names, clause.name)
+        uses = _with_argument_uses(aggregates, uses, names)
         outer = self.outer(block, key, aggregates, stars, names)
         label, start, end = (
             self.boundary(clause, boundary) if boundary else None
@@ -363,13 +364,10 @@ def _ends_operand(token: Token) -> bool:
     return token.word not in ("AND", "OR", "NOT", "IS", "DISTINCT", "FROM", "LIKE", "BETWEEN", "DIV")
 
 
-def _with_argument_uses(
-    tokens: TokenList, aggregates: Aggregates, uses: tuple[Uses, ...], names: list[str], window: str
-) -> tuple[Uses, ...]:
+def _with_argument_uses(aggregates: Aggregates, uses: tuple[Uses, ...], names: list[str]) -> tuple[Uses, ...]:
     """Adds what arguments of aggregates read beside the window's own rows (``AVG(w.val - s.val)``)."""
-    others = [name for name in names if name.lower() != window.lower()]
     held = {use.name: use.fields for use in uses}
-    for use in find_uses(tokens, list(aggregates.at), others, []):
+    for use in (use for call in aggregates.calls for use in call.others):
         known = held.get(use.name, frozenset())
         held[use.name] = None if known is None or use.fields is None else known | use.fields
     return tuple(Uses(name, held[name]) for name in names if name in held)

@@ -52,7 +52,7 @@ class AggregateCall:
     `name` is the column that holds its value. `function` is canonical and `argument` a fragment over
     the window's name as one row, where the kernel may compute it; `text` is the whole call for Spark,
     in which the window's name stands for one row. `reads` are the fields of the window's rows that it
-    reads, None for all.
+    reads, None for all; `others` are the other variables that it reads.
     """
 
     name: str
@@ -63,6 +63,7 @@ class AggregateCall:
     text: SqlText
     span: Span
     reads: frozenset[str] | None = None
+    others: tuple[Uses, ...] = ()
 
 
 @dataclass(frozen=True)

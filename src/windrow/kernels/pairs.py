@@ -294,7 +294,7 @@ def _arithmetic(expression: Operation, parts: list[Array], valid: Array | None, 
                 )
             valid = used & ~zero
             operands[1] = np.where(operands[1] == 0, 1, operands[1]).astype(dtype)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         result = _NUMPY[expression.operator](*operands)
     if (
         dtype.kind == "i"

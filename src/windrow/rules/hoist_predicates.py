@@ -146,13 +146,26 @@ class _Hoister:
         variable = self.scope.get(expression.parts[0].lower())
         return None if variable is None or variable.role is Role.POSITION else variable
 
+    def needs_identity(self, expression: Expression) -> bool:
+        """Whether the part is a row variable or compares two: Spark's columns know values, not rows."""
+        if self.is_row(expression) is not None:
+            return True
+        if isinstance(expression, Operation) and expression.operator in _COMPARISONS:
+            if all(self.is_row(operand) is not None for operand in expression.operands):
+                return True
+        return any(
+            self.needs_identity(part)
+            for part in _operands(expression)
+            if not (isinstance(expression, Operation) and expression.operator == "IS NULL")
+        )
+
     # -- to the kernel's expressions ---------------------------------------------------------------
 
     def convert(self, expression: Expression, guards: tuple[Expression, ...]) -> kernel.PairExpression:
         """The part as the kernel evaluates it; `guards` hold wherever it is evaluated."""
         if not self.reads(expression):
             return self.constant(expression)
-        if self.single_row(expression) is not None and self.is_row(expression) is None:
+        if self.single_row(expression) is not None and not self.needs_identity(expression):
             return self.hoisted(expression, guards)
         match expression:
             case Name(parts=parts):
@@ -390,13 +403,17 @@ class _Hoister:
 KERNEL_TYPES = INTEGERS | FLOATS | {"boolean", "date", "timestamp", "timestamp_ntz", "void"}
 
 
-def _parts(expression: Expression) -> list[Expression]:
-    """The expression and everything in it."""
+def _operands(expression: Expression) -> tuple[Expression, ...]:
     match expression:
         case Operation(operands=parts) | Call(arguments=parts):
-            return [expression, *(inner for part in parts for inner in _parts(part))]
+            return parts
         case Name() | Literal() | Opaque():
-            return [expression]
+            return ()
+
+
+def _parts(expression: Expression) -> list[Expression]:
+    """The expression and everything in it."""
+    return [expression, *(inner for part in _operands(expression) for inner in _parts(part))]
 
 
 def _cast(text: SqlText, to: str | None) -> SqlText:

@@ -18,13 +18,12 @@ __all__ = ["push_aggregates"]
 def push_aggregates(draft: Draft, analyzer: Analyzer) -> Draft:
     """Give each aggregate to the kernel or to Spark."""
     columns = Columns(draft)
-    others = {variable.name.lower() for variable in draft.window.variables()}
     in_kernel: list[tuple[AggregateCall, str | None]] = []
     in_spark: list[AggregateCall] = []
     for call in draft.window.aggregates:
         analyzer.aggregate_type(call)
         argument = call.argument
-        if call.function is None or argument is None or _reads_others(call, others):
+        if call.function is None or argument is None or call.others:
             in_spark.append(call)
             continue
         counts_rows = isinstance(argument.expression, Name) and len(argument.expression.parts) == 1
@@ -40,12 +39,6 @@ def push_aggregates(draft: Draft, analyzer: Analyzer) -> Draft:
         spark_aggregates=tuple(in_spark),
         hoisted=tuple(columns.hoisted.values()),
     )
-
-
-def _reads_others(call: AggregateCall, others: set[str]) -> bool:
-    """Whether the call reads other variables too; its words are looked at, so at worst it says yes."""
-    words = call.text.render().lower().replace(".", " ").replace("(", " ").replace(")", " ").replace(",", " ")
-    return bool(others & {word.strip("`") for word in words.split()})
 
 
 def _column(text: SqlText, expression: object, draft: Draft, analyzer: Analyzer, columns: Columns) -> str:

@@ -253,7 +253,7 @@ def _with_list(tokens: TokenList, index: int) -> list[Cte]:
         first, at = at, at + 1
         if tokens.is_symbol(at, "("):
             after = tokens.partner[at] + 1
-            if tokens.word(after) == "AS" or tokens.is_symbol(after, "("):
+            if tokens.word(after) in ("AS", "MAX") or tokens.is_symbol(after, "("):
                 at = after
         while tokens.word(at) in ("MAX", "RECURSION", "LEVEL") or (
             at < len(tokens) and tokens[at].text.isdigit()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from typing import ClassVar
 
 from sqlglot import TokenType
 from sqlglot.dialects.spark import Spark
@@ -39,8 +40,18 @@ _STRINGS = {
     TokenType.HEREDOC_STRING,
     TokenType.BIT_STRING,
 }
-_COMMANDS = {TokenType.COMMAND, TokenType.EXECUTE, TokenType.FETCH, TokenType.SHOW, TokenType.RENAME}
 _OPENING = {"(": ")", "[": "]"}
+# operators that sqlglot gives in parts: array<array<int>> closes two brackets, x >> 1 is a shift
+_JOINED = {("<", "<"): "<<", (">", ">"): ">>", (">>", ">"): ">>>"}
+
+
+class _Tokenizer(Spark.Tokenizer):
+    """sqlglot's, without commands: it would keep what follows EXPLAIN and the like as one string."""
+
+    COMMANDS: ClassVar[set[TokenType]] = set()
+
+
+_TOKENIZER = _Tokenizer(dialect=Spark())
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,36 +154,46 @@ def tokenize(sql: str) -> TokenList:
         ``PARSE_SYNTAX_ERROR`` for a string, identifier or comment that does not end, and for brackets
         that do not pair.
     """
-    tokens = _read(sql, 0)
+    tokens = _read(sql)
     partner, parent = _pair(sql, tokens)
     return TokenList(sql, tuple(tokens), partner, parent)
 
 
-def _read(sql: str, at: int) -> list[Token]:
-    """The tokens from offset `at` on."""
+def _read(sql: str) -> list[Token]:
     try:
-        raw = Spark().tokenize(sql[at:])
+        raw = _TOKENIZER.tokenize(sql)
     except TokenError as error:
         message = "text ends inside a string, a quoted identifier or a comment"
         raise ParseError(
             message, condition="PARSE_SYNTAX_ERROR", sql=sql, span=_unterminated(sql), hint="close the quote"
         ) from error
     tokens: list[Token] = []
-    before: TokenType | None = None
     for item in raw:
-        start, stop = at + item.start, at + item.end + 1
-        written = sql[stop - len(item.text) : stop] == item.text
-        if before in _COMMANDS and item.token_type is TokenType.STRING and written:
-            # sqlglot keeps what follows EXPLAIN and the like as one string
-            tokens += _read(sql[:stop], stop - len(item.text))
-        elif not tokens or tokens[-1].start != start:  # else it is the suffix of a number, read as a cast
-            kind = _kind(item.token_type, sql[start:stop])
-            # sqlglot reads ORDER BY as one token
-            words = re.finditer(r"\S+", sql[start:stop]) if kind is Kind.WORD else ()
-            split = [Token(kind, word[0], start + word.start(), start + word.end()) for word in words]
-            tokens += split or [Token(kind, sql[start:stop], start, stop)]
-        before = item.token_type
+        start, stop = item.start, item.end + 1
+        if tokens and start < tokens[-1].stop:
+            continue  # the suffix of a number, read as a cast
+        kind = _kind(item.token_type, sql[start:stop])
+        # sqlglot reads ORDER BY as one token
+        words = re.finditer(r"\S+", sql[start:stop]) if kind is Kind.WORD else ()
+        split = [Token(kind, word[0], start + word.start(), start + word.end()) for word in words]
+        for token in split or [Token(kind, sql[start:stop], start, stop)]:
+            whole = _joined(tokens[-1], token) if tokens else None
+            if whole is not None:
+                tokens.pop()
+            tokens.append(whole or token)
     return tokens
+
+
+def _joined(left: Token, right: Token) -> Token | None:
+    """The one token that two of sqlglot's are in Spark: a shift operator, or .5 with its point."""
+    if left.kind is not Kind.SYMBOL or left.stop != right.start:
+        return None
+    text = left.text + right.text
+    if right.kind is Kind.NUMBER and left.text == "." and "." not in right.text:
+        return Token(Kind.NUMBER, text, left.start, right.stop)
+    if right.kind is Kind.SYMBOL and (left.text, right.text) in _JOINED:
+        return Token(Kind.SYMBOL, text, left.start, right.stop)
+    return None
 
 
 def _kind(token_type: TokenType, text: str) -> Kind:
@@ -182,7 +203,8 @@ def _kind(token_type: TokenType, text: str) -> Kind:
         return Kind.STRING
     if token_type is TokenType.NUMBER:
         return Kind.NUMBER
-    return Kind.WORD if text[0].isalpha() or text[0] == "_" else Kind.SYMBOL
+    # Spark's names may begin with a digit
+    return Kind.WORD if text[0].isalnum() or text[0] == "_" else Kind.SYMBOL
 
 
 def _pair(sql: str, tokens: list[Token]) -> tuple[dict[int, int], tuple[int, ...]]:

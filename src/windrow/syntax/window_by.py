@@ -22,6 +22,8 @@ from windrow.syntax.tokens import Kind, TokenList
 __all__ = ["parse_window_by"]
 
 _AFTER_BOUNDARY = {"AS", "AT", "PREV", "NEXT", "WHEN", "UNBOUNDED", "ONLY", "START", "END", ""}
+_VARIABLES_FOLLOW = {"AS", "AT", "PREV", "NEXT", "WHEN", "UNBOUNDED"}
+_OPERATORS = {"AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "DIV"}
 _ROLES = {"AS": Role.ROW, "AT": Role.POSITION, "PREV": Role.PREVIOUS, "NEXT": Role.NEXT}
 
 
@@ -217,12 +219,22 @@ class _Parser:
                 cases += 1
             elif word == "END" and cases:
                 cases -= 1
-            elif not cases and index > self.at and self.begins_part(index):
+            elif not cases and (
+                self.begins_no_expression(index) if index == self.at else self.begins_part(index)
+            ):
                 return index
         return self.stop
 
     def is_qualified(self, index: int) -> bool:
         return self.tokens.is_symbol(index - 1, ".")
+
+    def begins_no_expression(self, index: int) -> bool:
+        """Whether words stand here that can only be the next part, even where an operand is missing."""
+        word = self.tokens.word(index)
+        following = self.tokens.word(index + 1) if index + 1 < self.stop else ""
+        if word in ("START", "END"):
+            return following in _VARIABLES_FOLLOW
+        return word in ("PARTITION", "ORDER") and following == "BY"
 
     def begins_part(self, index: int) -> bool:
         before = self.tokens[index - 1]
@@ -230,17 +242,9 @@ class _Parser:
             self.tokens.word(index),
             self.tokens.word(index + 1) if index + 1 < self.stop else "",
         )
-        operand_expected = (
-            before.kind is Kind.SYMBOL and before.text not in (")", "]", "?")
-        ) or before.word in ("BY", "WHEN")
-        if operand_expected:
-            # no expression goes on with AS and the like: after a dangling operator this is the next part
-            dangling = before.kind is Kind.SYMBOL and before.text not in (".", ",", "(", "[")
-            return (
-                dangling
-                and word in ("START", "END")
-                and following in _AFTER_BOUNDARY - {"", "START", "END", "ONLY"}
-            )
+        after_operator = before.word in _OPERATORS and not self.is_qualified(index - 1)
+        if after_operator or (before.kind is Kind.SYMBOL and before.text not in (")", "]", "?")):
+            return before.text not in (".", ":") and self.begins_no_expression(index)
         ends = index + 1 == self.stop
         if word in ("START", "END"):
             return ends or (following in _AFTER_BOUNDARY and following != "")

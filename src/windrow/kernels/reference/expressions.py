@@ -420,7 +420,7 @@ def _cast(node: exp.Cast | exp.TryCast, ansi: bool) -> Evaluator:
 
 def _type(node: exp.DataType) -> Type:
     name = str(node.this.value).lower()
-    name = {"text": "string", "timestamptz": "timestamp"}.get(name, name)
+    name = {"text": "string", "timestamptz": "timestamp", "timestampntz": "timestamp"}.get(name, name)
     if name not in TARGETS:
         raise _unsupported(f"type {node.sql(dialect='spark')}")
     return Type(name, *(int(size.name) for size in node.expressions))

@@ -179,11 +179,20 @@ def _labelled(partition: Partition, clause: WindowBy) -> Iterator[_Window]:
     if not clause.tumbling:
         yield from windows
         return
+    windows.sort(key=lambda window: (window.first, window.label))
+    if clause.end is None:
+        windows = [_before_next(window, windows, partition) for window in windows]
     resume = 0
-    for window in sorted(windows, key=lambda window: (window.first, window.label)):
+    for window in windows:
         if window.first >= resume:
             yield window
             resume = window.last(partition) + 1
+
+
+def _before_next(window: _Window, windows: Sequence[_Window], partition: Partition) -> _Window:
+    """Without END: the window of a label runs to the row before the next label's window starts."""
+    later = [other.first for other in windows if other.first > window.first]
+    return _Window(window.label, window.start, min(later, default=len(partition)) - 1)
 
 
 def _start(partition: Partition, clause: WindowBy, label: int) -> int | None:
@@ -199,7 +208,7 @@ def _end(partition: Partition, clause: WindowBy, label: int | None, start: int |
     final = len(partition) - 1
     env = _bind(clause.label, partition, label)
     if clause.end is None:
-        if clause.start.unbounded or start is None:
+        if clause.start.unbounded or label is not None:
             return final
         later = range(start + 1, len(partition))
         return next((row - 1 for row in later if _satisfied(clause.start, partition, row, env)), final)

@@ -1,0 +1,78 @@
+"""Writing a file so that it is there in whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from windrow.errors import ExecutionError
+
+__all__ = ["atomically", "writing_to"]
+
+
+@contextmanager
+def atomically(path: Path) -> Iterator[Path]:
+    """A path to write to, which takes the place of `path` when the block ends without an error.
+
+    The file stands in the same directory, so that taking its place is one step. What is there already and no
+    regular file, a device or a named pipe, is written to itself.
+
+    Raises
+    ------
+    ExecutionError
+        ``OUTPUT_NOT_WRITTEN``: no permission, no such directory, a full disk.
+    """
+    # Through a symbolic link, its target is replaced and not the link.
+    target = path.resolve()
+    if target.exists() and not target.is_file() and not target.is_dir():
+        with writing_to(path):
+            yield target
+        return
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with writing_to(path):
+            if target.is_dir():
+                raise IsADirectoryError(errno.EISDIR, "a directory")
+            # Before any work is done: whoever may not write here learns it now.
+            temporary.touch(exist_ok=False)
+            if target.exists():
+                temporary.chmod(target.stat().st_mode)
+        yield temporary
+        with writing_to(path):
+            with temporary.open("rb+") as written:
+                os.fsync(written.fileno())
+            temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing_to(path: Path) -> Iterator[None]:
+    """Raise what the file system says while `path` is written as an error that names it."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise ExecutionError(
+            f"file {path} cannot be written: {_reason(error)}",
+            condition="OUTPUT_NOT_WRITTEN",
+            hint=_hint(path, error),
+        ) from None
+
+
+def _reason(error: OSError) -> str:
+    """What the system says; pyarrow wraps that in words of its own."""
+    return os.strerror(error.errno).lower() if error.errno else str(error)
+
+
+def _hint(path: Path, error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"create the directory {path.parent} first"
+    if isinstance(error, IsADirectoryError):
+        return "name a file in it"
+    return "choose another --output"

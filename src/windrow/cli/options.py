@@ -1,0 +1,57 @@
+"""The options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["COMMAND", "CONF", "DEBUG", "FILE", "MASTER", "TABLE", "TABLE_FORMAT"]
+
+FILE = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="FILE",
+        help="The script: statements separated by semicolons. [bold]-[/] or a pipe is stdin.",
+        show_default=False,
+    ),
+]
+COMMAND = Annotated[
+    str | None,
+    typer.Option("--command", "-c", metavar="SQL", help="The script itself.", show_default=False),
+]
+TABLE = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table",
+        "-t",
+        metavar="NAME=PATH",
+        help="A table to attach: Parquet, CSV, JSON, ORC or GHCN-Daily; a file, a directory, a quoted glob or a "
+        "URI. Repeat it for more tables, or for more files of one.",
+        show_default=False,
+    ),
+]
+TABLE_FORMAT = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table-format",
+        metavar="[NAME=]FORMAT",
+        help="The format of the tables, or of one, where the files' names do not say it.",
+        show_default=False,
+    ),
+]
+MASTER = Annotated[
+    str,
+    typer.Option(
+        "--master",
+        metavar="URL",
+        envvar="SPARK_REMOTE",
+        help="Where Spark runs: local\\[*], spark://host:7077, or sc://host:15002 for Spark Connect.",
+    ),
+]
+CONF = Annotated[
+    list[str] | None,
+    typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark's.", show_default=False),
+]
+DEBUG = Annotated[bool, typer.Option("--debug", help="Show tracebacks with errors, Java's included.")]

@@ -1,0 +1,99 @@
+"""``windrow explain`` and ``windrow check``: what a script would do, without doing it.
+
+A script is read statement by statement, as it would be run. Of what it does, only that is done which
+later statements need to be understood and which ends with the session: temporary views, SET, USE, DECLARE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from windrow.cli.connection import Connection, SessionFactory, open_session
+from windrow.cli.progress import Progress
+from windrow.cli.run import at_its_place
+from windrow.cli.script import Statement
+from windrow.errors import AnalysisError
+from windrow.spark.gateway import Gateway
+from windrow.statements import check
+from windrow.syntax.blocks import find_blocks
+from windrow.syntax.tokens import tokenize
+
+if TYPE_CHECKING:
+    from windrow.session import Session
+
+__all__ = ["check_script", "explain_script"]
+
+
+def explain_script(
+    statements: list[Statement],
+    asked: Connection,
+    factory: SessionFactory | None,
+    opened: Callable[[Session], None],
+    *,
+    spark: bool,
+) -> Iterator[str]:
+    """The plan of each statement; with `spark`, followed by Spark's own."""
+    for session, statement in _each(statements, asked, factory, opened):
+        yield _plan(session, statement, asked, spark)
+        _prepare(session, statement, asked)
+
+
+def check_script(
+    statements: list[Statement],
+    asked: Connection,
+    factory: SessionFactory | None,
+    opened: Callable[[Session], None],
+) -> None:
+    """Parse and bind every statement.
+
+    Raises
+    ------
+    WindrowError
+        The first one's that is wrong, located in the script.
+    """
+    for session, statement in _each(statements, asked, factory, opened):
+        with at_its_place(statement, asked):
+            if statement.is_query and not find_blocks(tokenize(statement.padded)):
+                # Spark's own queries are analysed when they are named, and computed later.
+                session.sql(statement.padded)
+            else:
+                check(Gateway(session.spark), statement.padded)
+        _prepare(session, statement, asked)
+
+
+def _each(
+    statements: list[Statement],
+    asked: Connection,
+    factory: SessionFactory | None,
+    opened: Callable[[Session], None],
+) -> Iterator[tuple[Session, Statement]]:
+    with Progress() as progress:
+        progress.begin("starting Spark")
+        session = open_session(asked, factory)
+        opened(session)
+        progress.pause()
+        for statement in statements:
+            yield session, statement
+
+
+def _plan(session: Session, statement: Statement, asked: Connection, spark: bool) -> str:
+    if statement.is_query:
+        with at_its_place(statement, asked):
+            return session.sql(statement.padded).plan(spark)
+    explain = "" if statement.is_explain else "EXPLAIN FORMATTED " if spark else "EXPLAIN "
+    with at_its_place(statement, asked, inserted=len(explain)):
+        text = str(session.sql(explain + statement.padded).collect()[0][0])
+        if text.startswith("Error occurred during query planning"):
+            raise AnalysisError(
+                text.partition("\n")[2].strip() or text,
+                condition="UNEXPLAINED",
+                hint="windrow check says where it is wrong",
+            )
+        return text.strip()
+
+
+def _prepare(session: Session, statement: Statement, asked: Connection) -> None:
+    if statement.is_session_local:
+        with at_its_place(statement, asked):
+            session.sql(statement.padded)

@@ -1,0 +1,105 @@
+"""From what can go wrong to what the user sees: one message on stderr and an exit code.
+
+Exit codes: 0, 1 where the query failed, 2 where the command line is wrong, 130 after Ctrl-C, 141 when the
+reader of stdout went away (as a program that SIGPIPE ended).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import typer
+from rich.text import Text
+
+from windrow.cli.terminal import errors_console, printable
+from windrow.errors import UsageError, WindrowError, render
+
+__all__ = ["CLOSED_PIPE", "FAILED", "INTERRUPTED", "USAGE", "reporting", "show_error"]
+
+FAILED = 1
+USAGE = 2
+INTERRUPTED = 130
+CLOSED_PIPE = 141
+
+
+@contextmanager
+def reporting(debug: bool, on_interrupt: Callable[[], None] | None = None) -> Iterator[None]:
+    """Run a command's work, and turn what it raises into a message and an exit code.
+
+    Parameters
+    ----------
+    debug
+        Show tracebacks too, Java's included.
+    on_interrupt
+        Called when the user stops the command; it cancels what runs elsewhere.
+
+    Raises
+    ------
+    typer.Exit
+        With the exit code, where it is not 0.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except typer.Exit:
+        raise
+    except KeyboardInterrupt:
+        if on_interrupt is not None:
+            # A second Ctrl-C, or a Spark that is gone, must not keep the user waiting or print a trace.
+            with suppress(Exception, KeyboardInterrupt):
+                on_interrupt()
+        errors_console().print("interrupted", style="yellow")
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        _abandon_stdout()
+        raise typer.Exit(CLOSED_PIPE) from None
+    except WindrowError as error:
+        show_error(error, debug)
+        raise typer.Exit(USAGE if isinstance(error, UsageError) else FAILED) from None
+    except Exception as error:
+        _show_unexpected(error, debug)
+        raise typer.Exit(FAILED) from None
+
+
+def show_error(error: WindrowError, debug: bool = False) -> None:
+    """Print an error to stderr: message, line, caret and hint."""
+    if debug:
+        _show_traceback(error)
+    text = Text(printable(f"error {render(error)}"))
+    text.highlight_regex(r"^error \[[^\]]*\]", "bold red")
+    text.highlight_regex(r"(?m)^\s+\^+$", "bold red")
+    text.highlight_regex(r"(?m)^line \d+, column \d+$", "dim")
+    text.highlight_regex(r"(?m)^hint:", "bold cyan")
+    errors_console().print(text)
+
+
+def _show_unexpected(error: Exception, debug: bool) -> None:
+    """An error that nobody foresaw: its first line, and how to see the rest."""
+    if debug:
+        _show_traceback(error)
+        return
+    first = next((line for line in str(error).splitlines() if line.strip()), "")
+    text = Text(printable(f"error {type(error).__name__}: {first}"))
+    text.append("\nhint: run it again with --debug to see where it comes from")
+    text.highlight_regex(r"^error \w+", "bold red")
+    text.highlight_regex(r"(?m)^hint:", "bold cyan")
+    errors_console().print(text)
+
+
+def _show_traceback(error: BaseException) -> None:
+    """The traceback, with the errors of Spark's that ours stand for."""
+    link: BaseException | None = error
+    while link is not None:
+        link.__suppress_context__ = False
+        link = link.__context__
+    sys.stderr.write("".join(traceback.format_exception(error)))
+
+
+def _abandon_stdout() -> None:
+    """Keep Python's own flush at exit from complaining about the pipe."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,119 @@
+"""The rows of a result, one by one: the driver holds a few at a time, whatever their number.
+
+Spark itself turns values into text, so that every type is written as Spark writes it and in the session's
+time zone, and the work is done where the rows are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.captured import convert_exception
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from windrow.errors import Span, WindrowError
+from windrow.spark.errors import translate
+from windrow.spark.gateway import Gateway, quiet
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = ["as_json", "as_text", "stream", "translated"]
+
+# Microseconds, and the offset from UTC, are written out: nothing is lost, whatever reads them. The default
+# would cut times to milliseconds.
+_JSON = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+
+
+def as_json(frame: DataFrame) -> DataFrame:
+    """One column, `line`: each row as a JSON object with a field for every column, in order.
+
+    Decimals are numbers with all their digits, NaN and infinities the strings ``"NaN"``, ``"Infinity"``
+    and ``"-Infinity"``, for which JSON has no numbers; binary values are base64.
+    """
+    names = frame.columns
+    # By position: two columns of a result may have one name.
+    numbered = frame.toDF(*_positions(frame))
+    fields = [F.col(position).alias(name) for position, name in zip(numbered.columns, names, strict=True)]
+    return numbered.select(F.to_json(F.struct(*fields), _JSON).alias("line"))
+
+
+def as_text(frame: DataFrame, *, iso: bool) -> DataFrame:
+    """Every column as a string, NULL where the value is; structs, arrays and maps as JSON.
+
+    With `iso`, timestamps have the form that they have in JSON, else that which Spark shows.
+    """
+    names = frame.columns
+    numbered = frame.toDF(*_positions(frame))
+    columns = [_text(F.col(field.name), field.dataType, iso) for field in numbered.schema.fields]
+    return numbered.select(*columns).toDF(*names)
+
+
+def stream(spark: SparkSession, frame: DataFrame, sql: str) -> Iterator[tuple[object, ...]]:
+    """The rows in order, with errors located in `sql`; the next partition is computed while one is read."""
+    with translated(spark, sql):
+        yield from frame.toLocalIterator(prefetchPartitions=True)
+
+
+@contextmanager
+def translated(spark: SparkSession, sql: str) -> Iterator[None]:
+    """Raise what Spark reports while rows are computed as an error of ours, located in `sql`."""
+    try:
+        with Gateway(spark).translated():
+            yield
+    except Py4JJavaError as error:
+        # The local iterator lets this through, where `collect` does not.
+        with quiet():
+            cause = _spark_error(error)
+            raise _located(translate(cause), cause, sql) from None
+    except WindrowError as error:
+        if isinstance(error.__context__, PySparkException):
+            _located(error, error.__context__, sql)
+        raise
+
+
+def _positions(frame: DataFrame) -> list[str]:
+    return [f"c{number}" for number in range(len(frame.columns))]
+
+
+def _text(column: Column, kind: T.DataType, iso: bool) -> Column:
+    if isinstance(kind, T.StructType | T.ArrayType | T.MapType):
+        return F.to_json(column, _JSON)
+    if isinstance(kind, T.BinaryType):
+        return F.base64(column)
+    if iso and isinstance(kind, T.TimestampType | T.TimestampNTZType):
+        # The one function that formats both without a detour through the other.
+        return F.get_json_object(F.to_json(F.struct(column.alias("v")), _JSON), "$.v")
+    return column.cast("string")
+
+
+def _spark_error(error: Py4JJavaError) -> PySparkException:
+    """The first error with a condition among the causes of what Java threw."""
+    cause = error.java_exception
+    first = found = convert_exception(cause)
+    while cause is not None and not found.getCondition():
+        found = convert_exception(cause)
+        cause = cause.getCause()
+    return found if found.getCondition() else first
+
+
+def _located(error: WindrowError, cause: PySparkException, sql: str) -> WindrowError:
+    """The error with the position of Spark's fragment, if that stands in the user's text exactly once."""
+    if error.span is not None:
+        return error
+    for context in cause.getQueryContext():
+        fragment = context.fragment()
+        if fragment and sql.count(fragment) == 1:
+            start = sql.index(fragment)
+            error.sql, error.span = sql, Span(start, start + len(fragment))
+            break
+    return error

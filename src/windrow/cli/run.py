@@ -1,0 +1,200 @@
+"""``windrow run``: the statements of a script in order, and the rows of its queries."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from pyspark.sql import types as T
+from rich.console import Console
+
+from windrow.cli.connection import Connection, SessionFactory, open_session, with_table_hint
+from windrow.cli.files import atomically, writing_to
+from windrow.cli.formats import Format, csv_lines, markdown_lines
+from windrow.cli.progress import Progress
+from windrow.cli.rows import as_json, as_text, stream, translated
+from windrow.cli.script import Statement
+from windrow.cli.tables import ROWS, print_table
+from windrow.cli.terminal import errors_console, is_plain, stdout_console
+from windrow.errors import AnalysisError, UsageError, WindrowError
+from windrow.spark.gateway import Gateway
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from windrow.relation import Relation
+    from windrow.session import Session
+
+__all__ = ["Output", "at_its_place", "run_script"]
+
+_COUNT_EVERY = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What becomes of the rows: their form, the file of the last query, and how many are wanted."""
+
+    format: Format
+    path: Path | None = None
+    limit: int | None = None
+
+
+def run_script(
+    statements: list[Statement],
+    asked: Connection,
+    output: Output,
+    factory: SessionFactory | None,
+    opened: Callable[[Session], None],
+) -> None:
+    """Run the statements in order and show the rows of each that has any.
+
+    With a file to write, the last query's rows go there; those of the queries before it are shown.
+
+    Parameters
+    ----------
+    statements, asked, output
+        What to run, in which session, and what becomes of the rows.
+    factory
+        Makes the SparkSession; None for the one that the command line asks for.
+    opened
+        Told of the session as soon as there is one, so that it can be stopped.
+
+    Raises
+    ------
+    WindrowError
+        Located in the script.
+    """
+    last = _last_query(statements) if output.path is not None else None
+    with Progress() as progress:
+        progress.begin("starting Spark")
+        session = open_session(asked, factory)
+        opened(session)
+        for statement in statements:
+            progress.begin("running", session.spark)
+            with at_its_place(statement, asked):
+                relation = session.sql(statement.padded)
+                if statement is last and output.path is not None:
+                    _write(session, relation, statement, output, output.path, progress)
+                elif relation.df.columns and not statement.is_silent:
+                    _show(session, relation, statement, output, progress)
+            progress.pause()
+
+
+@contextmanager
+def at_its_place(statement: Statement, asked: Connection, inserted: int = 0) -> Iterator[None]:
+    """Raise a statement's errors with their position in the script, and the tables that there are."""
+    try:
+        yield
+    except WindrowError as error:
+        raise with_table_hint(statement.relocated(error, inserted), list(asked.tables)) from error.__cause__
+
+
+def _last_query(statements: list[Statement]) -> Statement:
+    found = [statement for statement in statements if statement.gives_rows]
+    if not found:
+        raise UsageError(
+            "script has no query whose rows --output could hold",
+            condition="NO_QUERY",
+            hint="end it with a SELECT, or leave --output out",
+        )
+    return found[-1]
+
+
+def _write(
+    session: Session,
+    relation: Relation,
+    statement: Statement,
+    output: Output,
+    path: Path,
+    progress: Progress,
+) -> None:
+    """Write the rows of the last query to the file."""
+    if not relation.df.columns:
+        raise AnalysisError(
+            "statement has no rows to write", condition="NO_ROWS", hint="end the script with a query"
+        )
+    with atomically(path) as temporary:
+        if output.format is Format.PARQUET:
+            from windrow.cli.parquet import write_parquet
+
+            frame = relation.df if output.limit is None else relation.df.limit(output.limit)
+            rows = write_parquet(session.spark, frame, temporary, path, statement.padded, progress.count)
+        else:
+            with writing_to(path), temporary.open("w", encoding="utf-8", newline="") as file:
+                rows = _put(session, relation, statement, output, file, progress)
+    progress.pause()
+    if sys.stderr.isatty():
+        errors_console().print(f"{rows:,} rows written to {path}", style="dim", markup=False)
+
+
+def _show(
+    session: Session, relation: Relation, statement: Statement, output: Output, progress: Progress
+) -> None:
+    """Show the rows on stdout."""
+    shown = Output(Format.TABLE if output.format is Format.PARQUET else output.format, None, output.limit)
+    _put(session, relation, statement, shown, sys.stdout, progress)
+    sys.stdout.flush()
+
+
+def _put(
+    session: Session,
+    relation: Relation,
+    statement: Statement,
+    output: Output,
+    file: IO[str],
+    progress: Progress,
+) -> int:
+    """Put the rows into a text file or onto stdout, and return their number."""
+    if output.format is Format.TABLE:
+        return _put_table(session, relation, statement, output.limit, file, progress)
+    frame = relation.df if output.limit is None else relation.df.limit(output.limit)
+    with Gateway(session.spark).translated():
+        text = as_json(frame) if output.format is Format.JSON else as_text(frame, iso=True)
+    rows = stream(session.spark, text, statement.padded)
+    if output.format is Format.JSON:
+        lines: Iterable[str] = (f"{line}\n" for (line,) in rows)
+        header = 0
+    else:
+        make = csv_lines if output.format is Format.CSV else markdown_lines
+        lines = make(frame.columns, rows)
+        header = 1 if output.format is Format.CSV else 2
+    written = 0
+    is_terminal = file.isatty()
+    for line in lines:
+        written += 1
+        if is_terminal and written > header:
+            progress.pause()
+        if written % _COUNT_EVERY == 0:
+            progress.count(written - header)
+        file.write(line)
+    return written - header
+
+
+def _put_table(
+    session: Session,
+    relation: Relation,
+    statement: Statement,
+    limit: int | None,
+    file: IO[str],
+    progress: Progress,
+) -> int:
+    most = ROWS if limit is None else limit
+    with translated(session.spark, statement.padded):
+        # One more than is shown tells whether there are more.
+        rows = as_text(relation.df.limit(most + 1), iso=False).collect()
+    progress.pause()
+    to_stdout = file is sys.stdout
+    print_table(
+        stdout_console() if to_stdout else Console(file=file, width=100_000, emoji=False),
+        relation.df.columns,
+        list(itertools.islice(rows, most)),
+        [isinstance(field.dataType, T.NumericType) for field in relation.df.schema.fields],
+        more=len(rows) > most,
+        plain=is_plain() or not to_stdout,
+    )
+    return min(len(rows), most)

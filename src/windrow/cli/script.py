@@ -1,0 +1,148 @@
+"""The SQL that a command is given: where it is read from, and the statements in it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from windrow.errors import InputError, Span, UsageError, WindrowError
+from windrow.syntax.blocks import split_statements
+from windrow.syntax.tokens import TokenList, tokenize
+
+__all__ = ["Statement", "read_script", "split_script"]
+
+_QUERIES = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"})
+_GIVE_ROWS = frozenset({"SHOW", "DESCRIBE", "DESC", "EXPLAIN", "LIST", "BEGIN", "EXECUTE"})
+# Spark answers these with what has been set, which is no result.
+_SILENT = frozenset({"SET", "RESET", "USE"})
+_SESSION_LOCAL = frozenset({"SET", "RESET", "USE", "DECLARE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement of a script.
+
+    Attributes
+    ----------
+    script
+        The whole text.
+    span
+        Where the statement stands in it.
+    words
+        Its first words in capitals; the empty string for what is no word.
+    is_query
+        Whether it is a query, which does nothing until its rows are asked for.
+    """
+
+    script: str
+    span: Span
+    words: tuple[str, ...]
+    is_query: bool
+
+    @property
+    def padded(self) -> str:
+        """The statement with spaces for what comes before it: errors have the positions of the script."""
+        return re.sub(r"[^\n]", " ", self.script[: self.span.start]) + self.text
+
+    @property
+    def text(self) -> str:
+        """The statement alone."""
+        return self.script[self.span.start : self.span.stop]
+
+    @property
+    def gives_rows(self) -> bool:
+        """Whether it is a query or lists something."""
+        return self.is_query or self.words[0] in _GIVE_ROWS
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the rows with which Spark answers it are none of the user's."""
+        return self.words[0] in _SILENT
+
+    @property
+    def is_explain(self) -> bool:
+        """Whether it is EXPLAIN itself."""
+        return self.words[0] == "EXPLAIN"
+
+    @property
+    def is_session_local(self) -> bool:
+        """Whether it changes nothing but what later statements of the session mean: temporary views, SET."""
+        if self.words[0] in _SESSION_LOCAL:
+            return True
+        return self.words[0] == "CREATE" and bool({"TEMP", "TEMPORARY"} & set(self.words[1:5]))
+
+    def relocated(self, error: WindrowError, inserted: int = 0) -> WindrowError:
+        """The error with its position in the script instead of in the text that was run.
+
+        `inserted` is how many characters that text has more, before the statement.
+        """
+        if error.span is not None and error.sql is not None:
+            error.sql = self.script
+            error.span = error.span.shifted(-inserted)
+        return error
+
+
+def read_script(file: Path | None, command: str | None) -> str:
+    """The text of ``-c``, of a file, or of stdin (``-``, or a pipe where neither is given).
+
+    Raises
+    ------
+    UsageError
+        ``NO_QUERY``, ``TWO_QUERIES``, ``QUERY_FILE_NOT_FOUND``.
+    InputError
+        ``UNREADABLE_QUERY``.
+    """
+    if command is not None and file is not None:
+        raise UsageError(
+            "both a file and -c are given", condition="TWO_QUERIES", hint="put the query into one of them"
+        )
+    if command is not None:
+        return command
+    if file is None and sys.stdin.isatty():
+        raise UsageError(
+            "no query is given", condition="NO_QUERY", hint="name a file, or write -c 'SELECT …'"
+        )
+    try:
+        if file is None or str(file) == "-":
+            return sys.stdin.buffer.read().decode("utf-8-sig")
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"query of {file or 'stdin'} is not UTF-8 text (byte {error.start})",
+            condition="UNREADABLE_QUERY",
+            hint="a query is SQL text; data files are attached with --table NAME=PATH",
+        ) from None
+    except OSError as error:
+        raise UsageError(
+            f"query file {file} cannot be read: {error.strerror}",
+            condition="QUERY_FILE_NOT_FOUND",
+            hint="check the path; a query given directly needs -c",
+        ) from None
+
+
+def split_script(text: str) -> list[Statement]:
+    """The statements between semicolons.
+
+    Raises
+    ------
+    UsageError
+        ``NO_QUERY`` where there are none.
+    """
+    tokens = tokenize(text)
+    statements = [_statement(tokens, start, stop) for start, stop in split_statements(tokens)]
+    if not statements:
+        raise UsageError("query is empty", condition="NO_QUERY", hint="write a statement, such as SELECT 1")
+    return statements
+
+
+def _statement(tokens: TokenList, start: int, stop: int) -> Statement:
+    words = tuple(tokens.word(index) for index in range(start, min(start + 6, stop)))
+    # A bracket begins a query: (SELECT …) UNION …
+    is_query = words[0] in _QUERIES or tokens.is_symbol(start, "(")
+    inserts = any(
+        tokens.word(index) == "INSERT" and tokens.word(index + 1) in ("INTO", "OVERWRITE")
+        for index in tokens.level(start, stop)
+    )
+    return Statement(tokens.sql, tokens.span(start, stop), words, is_query and not inserts)

@@ -1,0 +1,289 @@
+"""The documentation is true: every block of it is run, every link leads somewhere.
+
+``python -m tests.test_docs --update [PAGE …]`` runs the same blocks and writes what they print into the
+pages.
+
+A page is Markdown. Its fenced blocks are run in order, in a directory of their own, over one session:
+
+=========== ========================================================================================
+sql         statements, the last one's rows shown; ``EXPLAIN`` as the text that it is
+python      in one namespace per page, which begins with `session`; what is printed is shown
+sh          one command of Windrow's a line (``\\`` goes on to the next), standard output shown
+text        directly below one of these: what it shows. A line ``…`` stands for any lines
+others      not run: grammar, json, csv, …
+=========== ========================================================================================
+
+A comment on a line of its own before a block says how the block is to be taken:
+
+| ``<!-- not run: REASON -->``     it cannot be run here
+| ``<!-- fails: CONDITION -->``    it is refused with this condition; the text below is the message
+| ``<!-- tables: NAME, … -->``     these tables of `windrow.datasets` exist from here on
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import windrow
+from windrow.datasets import DATASETS
+
+ROOT = Path(__file__).parents[1]
+PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md")), *sorted(ROOT.glob("docs/**/*.md"))]
+UPDATE = "WINDROW_UPDATE_DOCS"
+
+RUNNABLE = ("sql", "python", "sh")
+ANY_LINES = "…"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, its text, and the first and last line of that text (0-based, half open).
+
+    `directives` are the comments between the block before and this one, by their word.
+    """
+
+    language: str
+    text: str
+    start: int
+    stop: int
+    directives: Mapping[str, str]
+
+    @property
+    def is_run(self) -> bool:
+        return self.language in RUNNABLE and "not run" not in self.directives
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page and its blocks; `output[n]` is the block that shows what block n prints."""
+
+    path: Path
+    lines: list[str]
+    blocks: list[Block]
+    output: dict[int, Block]
+
+
+def read(path: Path) -> Page:
+    lines = path.read_text(encoding="utf-8").split("\n")
+    blocks: list[Block] = []
+    output: dict[int, Block] = {}
+    directives: dict[str, str] = {}
+    between = False  # whether prose stands between the last block and this line
+    at = 0
+    while at < len(lines):
+        fence = re.fullmatch(r"( *)(```+) *(\w*)", lines[at])
+        if fence is None:
+            if comment := re.fullmatch(r"\s*<!-- (not run|fails|tables): (.*?) -->\s*", lines[at]):
+                directives[comment[1]] = comment[2]
+            between = between or bool(lines[at].strip())
+            at += 1
+            continue
+        stop = next(n for n in range(at + 1, len(lines)) if lines[n].strip() == fence[2])
+        text = "\n".join(line.removeprefix(fence[1]) for line in lines[at + 1 : stop])
+        block = Block(fence[3], text, at + 1, stop, directives)
+        if block.language == "text" and not between and blocks and blocks[-1].language in RUNNABLE:
+            output[len(blocks) - 1] = block
+        blocks.append(block)
+        directives, between = {}, False
+        at = stop + 1
+    return Page(path, lines, blocks, output)
+
+
+def identify(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+# -- without Spark ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", PAGES, ids=identify)
+def test_every_block_has_a_language_and_every_reason_is_given(path):
+    for block in read(path).blocks:
+        assert block.language, f"line {block.start}: a block without a language"
+        assert block.directives.get("not run", "a reason").strip(), f"line {block.start}: no reason"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=identify)
+def test_every_link_leads_to_a_file_and_heading(path):
+    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = (path.parent / name).resolve() if name else path
+        assert file.exists(), f"{target}: no such file"
+        assert file.is_relative_to(ROOT), f"{target}: leaves the project"
+        if anchor:
+            assert anchor in anchors(file), f"{target}: no such heading"
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_every_public_name_is_in_the_python_reference():
+    text = (ROOT / "docs/python.md").read_text(encoding="utf-8")
+    missing = [name for name in windrow.__all__ if not re.search(rf"\b{name}\b", text)]
+    assert missing == []
+
+
+def test_every_condition_raised_is_explained():
+    """Those that Windrow shares with Spark need no page of ours, except where the cure differs."""
+    pages = "".join(path.read_text(encoding="utf-8") for path in PAGES)
+    raised = {
+        condition
+        for module in (ROOT / "src").rglob("*.py")
+        for condition in re.findall(r'condition="([A-Z_.]+)"', module.read_text(encoding="utf-8"))
+    }
+    missing = sorted(condition for condition in raised if f"`{condition}`" not in pages)
+    assert missing == [], "add them to the tables of errors in docs/"
+
+
+def test_pages_name_nothing_of_one_machine():
+    for path in PAGES:
+        found = re.search(r"(?<![\w./<-])/(home|work|tmp|root|Users)/", path.read_text(encoding="utf-8"))
+        assert found is None, f"{identify(path)}: {found[0]}"
+
+
+# -- with Spark ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", PAGES, ids=identify)
+def test_every_block_runs_and_prints_what_the_page_says(path, spark, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    # a terminal's width and colours are not the page's
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+    page = read(path)
+    shown: dict[int, str] = {}
+    problems: list[str] = []
+    with clean_catalogue(spark):
+        runner = Runner(spark)
+        for number, block in enumerate(page.blocks):
+            runner.prepare(block)
+            if not block.is_run:
+                continue
+            try:
+                shown[number] = runner.run(block)
+            except AssertionError as error:
+                problems.append(f"{identify(path)}:{block.start}: {error}")
+    if os.environ.get(UPDATE):
+        update(page, shown)
+    else:
+        for number, text in shown.items():
+            wanted = page.output.get(number)
+            if wanted is not None and not agrees(text, wanted.text):
+                problems.append(
+                    f"{identify(path)}:{wanted.start}: the page says\n{wanted.text}\nbut it is\n{text}"
+                )
+    if problems:
+        pytest.fail("\n\n".join(problems), pytrace=False)
+
+
+def agrees(found: str, wanted: str) -> bool:
+    """Whether the text is the one wanted, in which a line `…` stands for any lines."""
+    pieces = [re.escape(line) if line != ANY_LINES else r"(?:.*\n)*?.*" for line in wanted.split("\n")]
+    return re.fullmatch("\n".join(pieces), found) is not None
+
+
+def update(page: Page, shown: Mapping[int, str]) -> None:
+    lines = list(page.lines)
+    for number in sorted(shown, reverse=True):
+        block = page.output.get(number)
+        if block is not None and not agrees(shown[number], block.text):
+            lines[block.start : block.stop] = shown[number].split("\n")
+    page.path.write_text("\n".join(lines), encoding="utf-8")
+
+
+@contextlib.contextmanager
+def clean_catalogue(spark: Any) -> Iterator[None]:
+    """Drop the tables and views, and undo the settings, that a page leaves behind."""
+    before = {table.name for table in spark.catalog.listTables()}
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        yield
+    finally:
+        for table in spark.catalog.listTables():
+            if table.name not in before:
+                kind = "VIEW" if table.tableType == "TEMPORARY" else "TABLE"
+                spark.sql(f"DROP {kind} IF EXISTS `{table.name}`")
+        spark.conf.set("spark.sql.session.timeZone", zone)
+
+
+class Runner:
+    """Runs the blocks of one page."""
+
+    def __init__(self, spark: Any) -> None:
+        self.session = windrow.Session(spark)
+        self.namespace: dict[str, Any] = {"session": self.session, "spark": spark, "__name__": "__docs__"}
+
+    def prepare(self, block: Block) -> None:
+        for name in filter(None, re.split(r",\s*", block.directives.get("tables", ""))):
+            frame = self.session.spark.createDataFrame(DATASETS[name].make())
+            self.session.register(name, frame)
+
+    def run(self, block: Block) -> str:
+        """What the block prints; an AssertionError where it does not do what it should."""
+        expected = block.directives.get("fails")
+        printed = io.StringIO()
+        try:
+            with contextlib.redirect_stdout(printed):
+                {"sql": self.sql, "python": self.python, "sh": self.sh}[block.language](block.text)
+        except windrow.WindrowError as error:
+            if error.getCondition() != expected:
+                raise AssertionError(f"the block is refused:\n{error}") from None
+            return str(error)
+        if expected is not None:
+            raise AssertionError(f"the block is not refused with {expected}")
+        return "\n".join(line.rstrip() for line in printed.getvalue().strip("\n").split("\n"))
+
+    def sql(self, text: str) -> None:
+        relation = self.session.script(text)[-1]
+        if relation.df.columns == ["plan"]:
+            print(relation.collect()[0][0])
+        elif relation.df.columns:
+            relation.show(100, truncate=False)
+
+    def python(self, text: str) -> None:
+        exec(compile(text, "<page>", "exec"), self.namespace)
+
+    def sh(self, text: str) -> None:
+        for line in re.sub(r"\\\n\s*", "", text).splitlines():
+            words = shlex.split(line, comments=True)
+            if words:
+                assert words[0] == "windrow", f"not a command of Windrow's: {line}"
+                command(words[1:])
+
+
+def command(arguments: list[str]) -> None:
+    """Run a command in this process, its output to standard output."""
+    from typer.testing import CliRunner
+    from windrow.cli.main import app
+
+    result = CliRunner().invoke(app, arguments)
+    print(result.stdout, end="")
+    assert result.exit_code == 0, f"windrow {shlex.join(arguments)}: {result.exit_code}\n{result.output}"
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] != ["--update"]:
+        raise SystemExit("usage: python -m tests.test_docs --update [PAGE …]")
+    os.environ[UPDATE] = "1"
+    chosen = [
+        f"{__file__}::test_every_block_runs_and_prints_what_the_page_says[{page}]" for page in sys.argv[2:]
+    ]
+    raise SystemExit(pytest.main(chosen or [f"{__file__}", "-k", "test_every_block_runs"]))
