@@ -142,7 +142,6 @@ def test_every_public_name_is_in_the_python_reference():
 
 
 def test_every_condition_raised_is_explained():
-    """Those that Windrow shares with Spark need no page of ours, except where the cure differs."""
     pages = "".join(path.read_text(encoding="utf-8") for path in PAGES)
     raised = {
         condition
@@ -272,6 +271,7 @@ class Runner:
 def command(arguments: list[str]) -> None:
     """Run a command in this process, its output to standard output."""
     from typer.testing import CliRunner
+
     from windrow.cli.main import app
 
     result = CliRunner().invoke(app, arguments)

@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 
 from windrow.algebra import nodes
 from windrow.algebra.bind import bind
+from windrow.algebra.names import ROW, order_key, partition_key
 from windrow.errors import UsageError, did_you_mean
 from windrow.spark.batch import bind_window, build_window
 from windrow.spark.gateway import Gateway
@@ -177,9 +178,15 @@ def _run(df: DataFrame, sql: str, keys: dict[str, Column], columns: dict[str, Co
 def _rows(window: nodes.Window, keys: dict[str, Column]) -> SqlText:
     """The window's input from the DataFrame; the keys given as Columns are not part of its rows."""
     hidden = f"* EXCEPT ({', '.join(map(quoted, keys))})" if keys else "*"
-    items = [SqlText.of(f"struct({hidden}) AS r")]
-    items += [SqlText.of("(", key.text, f") AS p{number}") for number, key in enumerate(window.partition_by)]
-    items += [SqlText.of("(", key.text, f") AS o{number}") for number, (key, _) in enumerate(window.order_by)]
+    items = [SqlText.of(f"struct({hidden}) AS {ROW}")]
+    items += [
+        SqlText.of("(", key.text, f") AS {partition_key(number)}")
+        for number, key in enumerate(window.partition_by)
+    ]
+    items += [
+        SqlText.of("(", key.text, f") AS {order_key(number)}")
+        for number, (key, _) in enumerate(window.order_by)
+    ]
     return SqlText.of("SELECT ", SqlText.join(", ", items), " FROM ", Relation(_INPUT))
 
 

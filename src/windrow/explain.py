@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from windrow.algebra.names import ROW, order_key, partition_key
 from windrow.algebra.nodes import Boundary, Fragment, Statement
 from windrow.algebra.physical import Draft, Found
 from windrow.spark.batch import BoundWindow
@@ -10,13 +13,15 @@ from windrow.syntax.sqltext import SqlText
 
 __all__ = ["explain"]
 
+_INTERNAL = re.compile(r"\b__(?=[poh]\d+\b|aggregate\d+\b)")
+
 
 def explain(statement: Statement, bound: tuple[BoundWindow, ...]) -> str:
     """The plan as text: each window, inputs first, then the SQL that reads them."""
     names = {item.window.key: f"windows {number}" for number, item in enumerate(bound, 1)}
     parts = [_window(number, item, names) for number, item in enumerate(bound, 1)]
     parts.append(_section("Spark SQL", [("query", _shown(statement.text, names))]))
-    return "\n\n".join(parts)
+    return _INTERNAL.sub("", "\n\n".join(parts))
 
 
 def _window(number: int, item: BoundWindow, names: dict[str, str]) -> str:
@@ -90,8 +95,8 @@ def _boundary(boundary: Boundary, names: dict[str, str]) -> str:
 
 def _exchange(item: BoundWindow) -> str:
     """What Spark will shuffle."""
-    columns = [f"p{number}" for number in range(len(item.window.partition_by))]
-    columns += [f"o{number}" for number in range(len(item.window.order_by))]
+    columns = [partition_key(number) for number in range(len(item.window.partition_by))]
+    columns += [order_key(number) for number in range(len(item.window.order_by))]
     columns += [hoisted.name for hoisted in item.draft.hoisted]
     to = "by hash of the partition keys" if item.window.partition_by else "to one task"
     joined = any(predicate.typed is None for predicate in item.draft.predicates)
@@ -109,13 +114,13 @@ def _text(fragment: Fragment, names: dict[str, str]) -> str:
 
 
 def _shown(text: SqlText, names: dict[str, str]) -> str:
-    return " ".join(text.render(names).split())
+    return " ".join(text.render(names).replace(f"{ROW}.", "").split())
 
 
 def _without_keys(rows: SqlText) -> SqlText:
     """The input's SQL as the user would write it: what we select from it is listed below it."""
     for index, part in enumerate(rows.parts):
-        if not isinstance(part, Reference) and part.text.startswith("struct(*)"):
+        if not isinstance(part, Reference) and part.text.startswith("struct(*"):
             rest = rows.parts[index + 1 :]
             source = next(
                 (

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
-from windrow.algebra.bind import POSITIONAL
+from windrow.algebra.names import POSITIONAL
 from windrow.errors import UsageError, did_you_mean
 from windrow.relation import Relation
 from windrow.spark.gateway import Gateway

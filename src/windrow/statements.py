@@ -18,7 +18,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.reference_mode import build_reference
 from windrow.syntax.blocks import split_statements
 from windrow.syntax.nodes import Range
-from windrow.syntax.sqltext import Piece, SqlText
+from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.tokens import TokenList, tokenize
 
 if TYPE_CHECKING:
@@ -107,7 +107,8 @@ def _explain(gateway: Gateway, tokens: TokenList, statement: Range) -> Relation:
     start += with_spark
     query = _query_of(tokens, _view_query(tokens, (start, statement[1])) or (start, statement[1]))
     algebra = bind(tokens, query)
-    assert algebra is not None
+    if algebra is None:
+        return _plain(gateway, tokens.sql, [])
     frame, bound = run_statement(gateway, algebra, build_window)
     text = explain(algebra, bound)
     if with_spark:
@@ -182,11 +183,12 @@ def _create_view(gateway: Gateway, tokens: TokenList, head: Range, frame: DataFr
             )
         frame = frame.toDF(*columns)
     with gateway.translated():
-        if "GLOBAL" in words:
+        is_global = "GLOBAL" in words
+        known = f"global_temp.{quoted(name)}" if is_global else quoted(name)
+        if is_global:
             create = frame.createOrReplaceGlobalTempView if "REPLACE" in words else frame.createGlobalTempView
-        elif keep and gateway.spark.catalog.tableExists(name):
-            return gateway.spark.sql("SELECT 1 WHERE FALSE")
         else:
             create = frame.createOrReplaceTempView if "REPLACE" in words else frame.createTempView
-        create(name)
+        if not (keep and gateway.spark.catalog.tableExists(known)):
+            create(quoted(name))
     return gateway.spark.sql("SELECT 1 WHERE FALSE").select()

@@ -15,14 +15,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow.algebra.bind import IDENTITY, bind
+from windrow.algebra.bind import bind
+from windrow.algebra.names import IDENTITY, partition_key
 from windrow.algebra.nodes import AggregateCall, Boundary, Window
 from windrow.algebra.physical import Draft
 from windrow.kernels.aggregates import supports
 from windrow.kernels.reference.aggregates import aggregate
 from windrow.kernels.reference.comparison import compare
 from windrow.kernels.reference.expressions import compile_expression
-from windrow.kernels.reference.values import Months
 from windrow.kernels.reference.window_by import Boundary as ReferenceBoundary
 from windrow.kernels.reference.window_by import OrderKey, WindowBy, window_by
 from windrow.kernels.window_by import window_by as kernel
@@ -58,6 +58,19 @@ _SAMPLES: dict[str, Any] = {
 }
 
 
+_OTHER_SAMPLES = _SAMPLES | {"boolean": False, "int": 0, "bigint": 0, "double": -1.0, "string": ""}
+_KINDS = (
+    (bool, "boolean"),
+    (int, "bigint"),
+    (float, "double"),
+    (str, "string"),
+    (datetime.datetime, "timestamp_ntz"),
+    (datetime.date, "date"),
+    (datetime.timedelta, "interval day to second"),
+    (Decimal, "decimal(10,2)"),
+)
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows with Spark types: column → simple string."""
@@ -87,26 +100,21 @@ class _Analyzer:
         return [self.kind(text.render(), env) for text in texts]
 
     def kind(self, text: str, env: Mapping[str, Any]) -> str:
+        if text.startswith("CASE WHEN "):  # a guarded column: of the type of what it guards
+            text = text.rsplit(" THEN ", 1)[1].removesuffix(" END")
         path = text.strip("() `").split(".")
-        if len(path) == 2 and path[0] in env and path[1] in self.fields:
-            return self.fields[path[1]]
+        if len(path) == 2 and path[0] in env and path[1].strip("`") in self.fields:
+            return self.fields[path[1].strip("`")]
         if len(path) == 1 and env.get(path[0]) == 1:
             return "bigint"
-        value = compile_expression(text)(env)
-        for python, kind in (
-            (bool, "boolean"),
-            (int, "bigint"),
-            (float, "double"),
-            (str, "string"),
-            (datetime.datetime, "timestamp_ntz"),
-            (datetime.date, "date"),
-            (datetime.timedelta, "interval day to second"),
-            (Decimal, "decimal(10,2)"),
-            (Months, "interval month"),
-        ):
-            if isinstance(value, python):
-                return kind
-        return "void" if value is None else "struct<>"
+        evaluate = compile_expression(text)
+        for sample in (_SAMPLES, _OTHER_SAMPLES):
+            row = {name: sample[kind] for name, kind in self.fields.items()}
+            value = evaluate({name: row if isinstance(held, dict) else held for name, held in env.items()})
+            for python, kind in _KINDS:
+                if isinstance(value, python):
+                    return kind
+        return "void"
 
     def column_scope(self, column: Any, boundary: Boundary) -> str | None:
         raise AssertionError("no Columns here")
@@ -140,7 +148,7 @@ def by_kernel(sql: str, table: Table, aggregate_types: Mapping[str, pa.DataType]
     rows = sorted(table.rows, key=cmp_to_key(lambda one, other: _order(window, one, other)))
     columns: dict[str, pa.Array] = {}
     for number, key in enumerate(window.partition_by):
-        columns[f"p{number}"] = pa.array(
+        columns[partition_key(number)] = pa.array(
             [row[key.text.render()] for row in rows], ARROW[table.types[key.text.render()]]
         )
     types: dict[str, pa.DataType] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from windrow.algebra.names import AGGREGATE
 from windrow.algebra.nodes import AggregateCall, Fragment, Uses
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
@@ -87,7 +88,7 @@ def find_aggregates(tokens: TokenList, ranges: list[Range], window: str, others:
     for start, stop in innermost:
         text = " ".join(tokens[index].text.lower() for index in range(start, stop))
         if text not in by_text:
-            call = _call(tokens, start, stop, f"__aggregate{len(by_text)}")
+            call = _call(tokens, start, stop, f"{AGGREGATE}{len(by_text)}")
             (reads,) = find_uses(tokens, [(start, stop)], [window], [])
             by_text[text] = replace(
                 call, reads=reads.fields, others=find_uses(tokens, [(start, stop)], others, [])

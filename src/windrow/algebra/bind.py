@@ -6,6 +6,7 @@ Only text is moved here; names and types are looked up when Spark analyses the p
 from __future__ import annotations
 
 from windrow.algebra.aggregates import Aggregates, find_aggregates, find_uses
+from windrow.algebra.names import IDENTITY, POSITIONAL, ROW, order_key, partition_key
 from windrow.algebra.nodes import Boundary, Fragment, Statement, Uses, Window
 from windrow.algebra.predicates import refuse_in_predicate
 from windrow.errors import NotSupportedError, ParseError
@@ -15,13 +16,7 @@ from windrow.syntax.nodes import Block, BoundaryClause, Range, Role, WindowClaus
 from windrow.syntax.sqltext import Piece, Relation, SqlText, quoted
 from windrow.syntax.tokens import Kind, Token, TokenList
 
-__all__ = ["IDENTITY", "POSITIONAL", "bind"]
-
-IDENTITY = "__row_of_"
-"""Prefix of the columns that stand for row variables where two of them are compared."""
-
-POSITIONAL = "__windrow_"
-"""Prefix of the names that positional parameters are given."""
+__all__ = ["bind"]
 
 
 def bind(tokens: TokenList, statement: Range) -> Statement | None:
@@ -172,11 +167,11 @@ class _Binder:
         order_by: tuple[Fragment, ...],
     ) -> SqlText:
         keys: list[SqlText] = []
-        for letter, fragments in (("p", partition_by), ("o", order_by)):
+        for name, fragments in ((partition_key, partition_by), (order_key, order_by)):
             keys += [
-                SqlText.of("(", item.text, f") AS {letter}{number}") for number, item in enumerate(fragments)
+                SqlText.of("(", item.text, f") AS {name(number)}") for number, item in enumerate(fragments)
             ]
-        columns = SqlText.join(", ", [SqlText.of("struct(*) AS r"), *keys])
+        columns = SqlText.join(", ", [SqlText.of(f"struct(*) AS {ROW}"), *keys])
         if block.group_by is None:
             return SqlText.of(prefix, "SELECT ", columns, " ", self.text(*block.source))
         return SqlText.of(prefix, "SELECT ", columns, " FROM (", self.groups(block), ")")

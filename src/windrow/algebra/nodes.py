@@ -78,7 +78,7 @@ class Uses:
 class Window:
     """One WINDOW BY.
 
-    `rows` gives the input: a struct column `r` with the row, `p0…` and `o0…` with the keys. `prefix`
+    `rows` gives the input: a struct with the row, and the keys (:mod:`windrow.algebra.names`). `prefix`
     is the WITH list that the block sees, put before any SQL made for it. `outer` is the block's SELECT
     over the windows, in which the relation `key` stands for them.
     """

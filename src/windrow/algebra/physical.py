@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from windrow.algebra.names import ROW, hoisted
 from windrow.algebra.nodes import AggregateCall, Boundary, Fragment, Window
 from windrow.kernels.plan import PairExpression, Search
 from windrow.syntax.nodes import Side
-from windrow.syntax.sqltext import SqlText
+from windrow.syntax.sqltext import SqlText, quoted
 
-__all__ = ["Analyzer", "Columns", "Draft", "Found", "Hoisted", "Predicate"]
+__all__ = ["Analyzer", "Columns", "Draft", "Found", "Hoisted", "Predicate", "field_of"]
 
 
 class Analyzer(Protocol):
@@ -96,6 +97,14 @@ class Draft:
         return next((item for item in self.found if item.side is side), None)
 
 
+_FIELD = f"{ROW}."
+
+
+def field_of(item: Hoisted) -> str:
+    """The field that a column over the row itself holds."""
+    return item.text.render()[len(_FIELD) + 1 : -1].replace("``", "`")
+
+
 class Columns:
     """The columns and constants that a draft asks Spark for; the same text twice is one column."""
 
@@ -114,13 +123,13 @@ class Columns:
                 and item.text.render() == rendered
             ):
                 return item.name
-        name = f"h{len(self.hoisted)}"
+        name = hoisted(len(self.hoisted))
         self.hoisted[name] = Hoisted(name, text, variable, column)
         return name
 
     def field(self, field: str) -> str:
         """The name of the column that holds this field of the row."""
-        return self.add(SqlText.of("r.`" + field.replace("`", "``") + "`"), "r")
+        return self.add(SqlText.of(_FIELD, quoted(field)), ROW)
 
     def constant(self, text: SqlText) -> str:
         """The name of the constant with this text."""

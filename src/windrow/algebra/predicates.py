@@ -12,6 +12,7 @@ __all__ = ["refuse_in_predicate"]
 _SEES = "a {} predicate sees the variables of its own boundary and of those before it"
 _CHANGING = {"rand", "randn", "random", "randstr", "uniform", "uuid", "shuffle",
              "monotonically_increasing_id", "spark_partition_id", "input_file_name"}  # fmt: skip
+_CLOCK = {"current_timestamp", "now", "current_date", "curdate", "current_time", "localtimestamp"}
 # scalar functions that share a name with an aggregate of ours; over one row they are not aggregates
 _SCALAR_TOO = {
     "any",
@@ -33,13 +34,23 @@ def refuse_in_predicate(tokens: TokenList, predicate: Range, clause: WindowClaus
     Raises
     ------
     AnalysisError
-        ``AGGREGATE_IN_PREDICATE``, ``NONDETERMINISTIC_PREDICATE`` or ``VARIABLE_OUT_OF_SCOPE``.
+        ``AGGREGATE_IN_PREDICATE`` or ``VARIABLE_OUT_OF_SCOPE``.
+    NotSupportedError
+        ``NONDETERMINISTIC_PREDICATE`` or ``SYSTEM_CLOCK_IN_PREDICATE``.
     """
     for index in range(*predicate):
         token = tokens[index]
         if tokens.is_symbol(index - 1, "."):
             continue
         name = token.text.lower()
+        if token.kind is Kind.WORD and name in _CLOCK and not tokens.is_symbol(index + 1, "."):
+            raise NotSupportedError(
+                f"{token.text} reads the system clock, on which no window of stored rows can depend",
+                condition="SYSTEM_CLOCK_IN_PREDICATE",
+                sql=tokens.sql,
+                span=token.span,
+                hint="compare with a time in the rows, or give the time as a parameter",
+            )
         if token.kind is Kind.WORD and tokens.is_symbol(index + 1, "("):
             in_subquery = _in_subquery(tokens, index, predicate)
             if name in AGGREGATES - _SCALAR_TOO and not in_subquery:
@@ -59,7 +70,11 @@ def refuse_in_predicate(tokens: TokenList, predicate: Range, clause: WindowClaus
                     span=tokens.span(index, tokens.partner[index + 1] + 1),
                     hint="compute it once into a column of a stored table",
                 )
-        elif token.is_name and token.name.lower() == clause.name.lower() and tokens.is_symbol(index + 1, "."):
+        elif (
+            token.is_name
+            and token.name.lower() == clause.name.lower()
+            and not _in_subquery(tokens, index, predicate)
+        ):
             raise AnalysisError(
                 f"window {clause.name} is not known in its own predicates",
                 condition="VARIABLE_OUT_OF_SCOPE",

@@ -72,8 +72,8 @@ def csv_lines(names: Iterable[str], rows: Iterable[Iterable[str | None]]) -> Ite
 def csv_line(values: Iterable[str | None]) -> str:
     r"""One record as RFC 4180 quotes it, ended by LF; NULL is an empty field, the empty string ``""``.
 
-    >>> csv_line(["a", None, "", 'say "b"', "x,y"])
-    'a,,"","say ""b""","x,y"\n'
+    >>> csv_line(["a", None, "", 'a "b" c', "x,y"])
+    'a,,"","a ""b"" c","x,y"\n'
 
     A lone NULL is quoted, because readers skip empty lines:
 

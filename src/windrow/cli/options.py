@@ -27,8 +27,8 @@ TABLE = Annotated[
         "--table",
         "-t",
         metavar="NAME=PATH",
-        help="A table to attach: Parquet, CSV, JSON, ORC or GHCN-Daily; a file, a directory, a quoted glob or a "
-        "URI. Repeat it for more tables, or for more files of one.",
+        help="A table to attach: Parquet, CSV, JSON, ORC or GHCN-Daily; a file, a directory, a quoted glob "
+        "or a URI. Repeat it for more tables, or for more files of one.",
         show_default=False,
     ),
 ]

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check_script", "explain_script"]
 
+_UNPLANNED = "Error occurred during query planning"
+
 
 def explain_script(
     statements: list[Statement],
@@ -53,12 +55,12 @@ def check_script(
         The first one's that is wrong, located in the script.
     """
     for session, statement in _each(statements, asked, factory, opened):
-        with at_its_place(statement, asked):
-            if statement.is_query and not find_blocks(tokenize(statement.padded)):
-                # Spark's own queries are analysed when they are named, and computed later.
-                session.sql(statement.padded)
-            else:
+        if find_blocks(tokenize(statement.padded)):
+            with at_its_place(statement, asked):
                 check(Gateway(session.spark), statement.padded)
+        else:
+            # Spark says what is wrong with its own statements where it plans them.
+            _plan(session, statement, asked, spark=False)
         _prepare(session, statement, asked)
 
 
@@ -83,14 +85,24 @@ def _plan(session: Session, statement: Statement, asked: Connection, spark: bool
             return session.sql(statement.padded).plan(spark)
     explain = "" if statement.is_explain else "EXPLAIN FORMATTED " if spark else "EXPLAIN "
     with at_its_place(statement, asked, inserted=len(explain)):
-        text = str(session.sql(explain + statement.padded).collect()[0][0])
-        if text.startswith("Error occurred during query planning"):
-            raise AnalysisError(
-                text.partition("\n")[2].strip() or text,
-                condition="UNEXPLAINED",
-                hint="windrow check says where it is wrong",
-            )
-        return text.strip()
+        text = str(session.sql(explain + statement.padded).collect()[0][0]).strip()
+    if text.startswith(_UNPLANNED):
+        _raise_reason(session, statement, asked)
+    return text
+
+
+def _raise_reason(session: Session, statement: Statement, asked: Connection) -> None:
+    """Raise what is wrong with a statement that Spark's EXPLAIN calls wrong and says no more about."""
+    with at_its_place(statement, asked):
+        if statement.padded_source is not None:
+            session.sql(statement.padded_source)
+        raise AnalysisError(
+            "statement cannot be planned",
+            condition="NOT_PLANNED",
+            sql=statement.script,
+            span=statement.span,
+            hint="check the names of tables and columns in it",
+        )
 
 
 def _prepare(session: Session, statement: Statement, asked: Connection) -> None:

@@ -55,6 +55,9 @@ def reporting(debug: bool, on_interrupt: Callable[[], None] | None = None) -> It
         errors_console().print("interrupted", style="yellow")
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
+        if on_interrupt is not None:
+            with suppress(Exception):
+                on_interrupt()
         _abandon_stdout()
         raise typer.Exit(CLOSED_PIPE) from None
     except WindrowError as error:

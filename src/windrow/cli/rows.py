@@ -1,4 +1,4 @@
-"""The rows of a result, one by one: the driver holds a few at a time, whatever their number.
+"""The rows of a result, one by one: the driver holds a partition or two at a time, not the result.
 
 Spark itself turns values into text, so that every type is written as Spark writes it and in the session's
 time zone, and the work is done where the rows are.
@@ -10,18 +10,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import convert_exception
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from windrow.errors import Span, WindrowError
+from windrow.errors import ExecutionError, Span, WindrowError
 from windrow.spark.errors import translate
 from windrow.spark.gateway import Gateway, quiet
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
 
 __all__ = ["as_json", "as_text", "stream", "translated"]
 
@@ -58,10 +58,20 @@ def as_text(frame: DataFrame, *, iso: bool) -> DataFrame:
     return numbered.select(*columns).toDF(*names)
 
 
-def stream(spark: SparkSession, frame: DataFrame, sql: str) -> Iterator[tuple[object, ...]]:
+# PySpark's iterator, when it is freed, reads the rest of its partition. Those not read to their end are kept
+# from that, as the process is about to end without them.
+_unread: list[Iterator[Row]] = []
+
+
+def stream(spark: SparkSession, frame: DataFrame, sql: str) -> Iterator[Row]:
     """The rows in order, with errors located in `sql`; the next partition is computed while one is read."""
     with translated(spark, sql):
-        yield from frame.toLocalIterator(prefetchPartitions=True)
+        rows = frame.toLocalIterator(prefetchPartitions=True)
+        _unread.append(rows)
+        # Not `yield from`, which would free PySpark's iterator as soon as this one is closed.
+        for row in rows:  # noqa: UP028
+            yield row
+        _unread.remove(rows)
 
 
 @contextmanager
@@ -75,6 +85,12 @@ def translated(spark: SparkSession, sql: str) -> Iterator[None]:
         with quiet():
             cause = _spark_error(error)
             raise _located(translate(cause), cause, sql) from None
+    except (Py4JNetworkError, ConnectionError, EOFError):
+        raise ExecutionError(
+            "Spark has ended while it computed the rows",
+            condition="SPARK_LOST",
+            hint="if its memory was too small: --conf spark.driver.memory=8g",
+        ) from None
     except WindrowError as error:
         if isinstance(error.__context__, PySparkException):
             _located(error, error.__context__, sql)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Output", "at_its_place", "run_script"]
 
 _COUNT_EVERY = 1000
+_MORE = " (--limit N shows N, --output writes all)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +195,7 @@ def _put_table(
         relation.df.columns,
         list(itertools.islice(rows, most)),
         [isinstance(field.dataType, T.NumericType) for field in relation.df.schema.fields],
-        more=len(rows) > most,
+        more=_MORE if len(rows) > most else None,
         plain=is_plain() or not to_stdout,
     )
     return min(len(rows), most)

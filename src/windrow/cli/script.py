@@ -34,22 +34,30 @@ class Statement:
         Its first words in capitals; the empty string for what is no word.
     is_query
         Whether it is a query, which does nothing until its rows are asked for.
+    source
+        Where the query of CREATE … AS SELECT and INSERT INTO … SELECT stands, if it is such a statement.
     """
 
     script: str
     span: Span
     words: tuple[str, ...]
     is_query: bool
+    source: Span | None = None
 
     @property
     def padded(self) -> str:
         """The statement with spaces for what comes before it: errors have the positions of the script."""
-        return re.sub(r"[^\n]", " ", self.script[: self.span.start]) + self.text
+        return _padded(self.script, self.span)
 
     @property
-    def text(self) -> str:
-        """The statement alone."""
-        return self.script[self.span.start : self.span.stop]
+    def padded_source(self) -> str | None:
+        """The query of :attr:`source` in the same way."""
+        return _padded(self.script, self.source) if self.source is not None else None
+
+    @property
+    def line(self) -> int:
+        """The number of the line that it begins in, from 1."""
+        return self.script.count("\n", 0, self.span.start) + 1
 
     @property
     def gives_rows(self) -> bool:
@@ -137,6 +145,10 @@ def split_script(text: str) -> list[Statement]:
     return statements
 
 
+def _padded(script: str, span: Span) -> str:
+    return re.sub(r"[^\n]", " ", script[: span.start]) + script[span.start : span.stop]
+
+
 def _statement(tokens: TokenList, start: int, stop: int) -> Statement:
     words = tuple(tokens.word(index) for index in range(start, min(start + 6, stop)))
     # A bracket begins a query: (SELECT …) UNION …
@@ -145,4 +157,17 @@ def _statement(tokens: TokenList, start: int, stop: int) -> Statement:
         tokens.word(index) == "INSERT" and tokens.word(index + 1) in ("INTO", "OVERWRITE")
         for index in tokens.level(start, stop)
     )
-    return Statement(tokens.sql, tokens.span(start, stop), words, is_query and not inserts)
+    return Statement(
+        script=tokens.sql,
+        span=tokens.span(start, stop),
+        words=words,
+        is_query=is_query and not inserts,
+        source=_source(tokens, start, stop) if words[0] in ("CREATE", "REPLACE", "INSERT") else None,
+    )
+
+
+def _source(tokens: TokenList, start: int, stop: int) -> Span | None:
+    for index in tokens.level(start, stop):
+        if tokens.word(index) in ("SELECT", "WITH") and tokens.word(index + 1) != "SCHEMA":
+            return tokens.span(index, stop)
+    return None

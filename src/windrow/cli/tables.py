@@ -23,7 +23,7 @@ def print_table(
     rows: Sequence[Sequence[str | None]],
     numeric: Sequence[bool],
     *,
-    more: bool,
+    more: str | None,
     plain: bool,
 ) -> None:
     """Print rows with a line that counts them.
@@ -35,18 +35,18 @@ def print_table(
     names, rows, numeric
         The columns' names, their values as text, and whether they are numbers, which stand at the right.
     more
-        Whether there are rows after these.
+        Where there are rows after these, how to see them, which may be the empty string; else None.
     plain
         Frames of ASCII instead of lines and colours.
     """
-    table = Table(box=box.ASCII if plain else box.ROUNDED, header_style="" if plain else "bold")
+    table = Table(box=box.ASCII2 if plain else box.ROUNDED, header_style="" if plain else "bold")
     for name, is_number in zip(names, numeric, strict=True):
         table.add_column(_cell(name), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_cell(value) if value is not None else _null(plain) for value in row))
     console.print(table)
     count = f"{len(rows):,} row{'' if len(rows) == 1 else 's'}"
-    text = f"first {count}; there are more (--limit N shows N)" if more else count
+    text = count if more is None else f"first {count}; there are more{more}"
     console.print(Text(text, style="" if plain else "dim"))
 
 

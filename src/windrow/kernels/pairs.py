@@ -310,11 +310,18 @@ def _arithmetic(expression: Operation, parts: list[Array], valid: Array | None, 
 
 def _overflows(operator: str, operands: list[Array], result: Array, used: Array) -> bool:
     """Whether the exact result of an integer operation leaves the dtype, for any value that counts."""
-    exact = _NUMPY[operator](*(operand.astype(np.float64) for operand in operands))
-    suspicious = used & (
-        np.abs(exact - result.astype(np.float64)) > np.maximum(np.abs(exact) * 2.0**-40, 0.5)
-    )
-    return bool(suspicious.any())
+    left, right = operands[0], operands[-1]
+    lowest = np.iinfo(result.dtype).min
+    if operator == "+":  # the operands have one sign and the result has the other
+        wrong = ((left ^ result) & (right ^ result)) < 0
+    elif operator == "-":
+        wrong = ((left ^ right) & (left ^ result)) < 0
+    elif operator == "*":
+        divisor = np.where(left == 0, 1, left)
+        wrong = (left != 0) & ((result // divisor != right) | ((left == -1) & (right == lowest)))
+    else:  # NEG and ABS
+        wrong = left == lowest
+    return bool((used & wrong).any())
 
 
 def _failed(condition: str, sqlstate: str, message: str, hint: str) -> ExecutionError:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from windrow.algebra.bind import IDENTITY
+from windrow.algebra.names import IDENTITY
 from windrow.algebra.nodes import Boundary, Fragment
 from windrow.algebra.physical import Analyzer, Columns, Draft, Predicate
 from windrow.errors import AnalysisError
@@ -150,9 +150,9 @@ class _Hoister:
         """Whether the part is a row variable or compares two: Spark's columns know values, not rows."""
         if self.is_row(expression) is not None:
             return True
-        if isinstance(expression, Operation) and expression.operator in _COMPARISONS:
-            if all(self.is_row(operand) is not None for operand in expression.operands):
-                return True
+        compares = isinstance(expression, Operation) and expression.operator in _COMPARISONS
+        if compares and all(self.is_row(operand) is not None for operand in _operands(expression)):
+            return True
         return any(
             self.needs_identity(part)
             for part in _operands(expression)
@@ -359,7 +359,9 @@ class _Hoister:
             guard for guard in guards if self.single_row(guard) is variable and self.is_row(guard) is None
         ]
         if held and not self.is_safe(expression):
-            conditions = SqlText.join(" AND ", (SqlText.of("(", self.text(guard), ")") for guard in held))
+            # the kernel needs the value unless a guard is FALSE; NULL is not FALSE
+            passed = (SqlText.of("COALESCE((", self.text(guard), "), TRUE)") for guard in held)
+            conditions = SqlText.join(" AND ", passed)
             text = SqlText.of("CASE WHEN ", conditions, " THEN ", text, " END")
         is_field = isinstance(expression, Name) and len(expression.parts) == 2 and cast is None
         if is_field and isinstance(expression, Name) and expression.parts[1].lower() in self.fields:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from windrow.algebra.names import partition_key
 from windrow.algebra.physical import Draft, Found
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.plan import (
@@ -74,7 +75,7 @@ def kernel_plan(
     fields += [pa.field(name, aggregates[name]) for name, _ in specs]
     return WindowPlan(
         tumbling=window.tumbling,
-        partition=tuple(f"p{number}" for number in range(len(window.partition_by))),
+        partition=tuple(partition_key(number) for number in range(len(window.partition_by))),
         has_label=window.label is not None,
         labels=_labels(draft),
         start=_search(draft, draft.search(Side.START)),

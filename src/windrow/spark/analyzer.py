@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from windrow.algebra.bind import IDENTITY
+from windrow.algebra.names import IDENTITY, ROW, order_key, partition_key
 from windrow.algebra.nodes import AggregateCall, Boundary, Fragment, Window
 from windrow.errors import AnalysisError, WindrowError
 from windrow.kernels.aggregates import supports
@@ -31,7 +31,7 @@ class SparkAnalyzer:
 
     def __init__(self, gateway: Gateway, window: Window, rows: DataFrame) -> None:
         self.gateway, self.window, self.rows = gateway, window, rows
-        row = rows.schema["r"].dataType
+        row = rows.schema[ROW].dataType
         assert isinstance(row, StructType)
         self.row = row
         self.fields = {field.name: field.dataType.simpleString() for field in row.fields}
@@ -53,7 +53,7 @@ class SparkAnalyzer:
                 continue
             with quiet():
                 try:
-                    found = self.rows.select(F.col("r").alias(variable.name)).select(column).schema
+                    found = self.rows.select(F.col(ROW).alias(variable.name)).select(column).schema
                 except PySparkException:
                     continue
             kind = found.fields[0].dataType.simpleString()
@@ -74,7 +74,7 @@ class SparkAnalyzer:
     def aggregate(self, call: AggregateCall) -> DataType:
         """The type of an aggregate, as Spark has it."""
         if call.name not in self.aggregate_types:
-            scope = self.scope(Side.END).withColumn(self.window.name, F.col("__row"))
+            scope = self.scope(Side.END).withColumn(self.window.name, F.col(ROW))
             try:
                 self.aggregate_types[call.name] = self.analyse([call.text], scope).fields[0].dataType
             except WindrowError as error:
@@ -105,7 +105,7 @@ class SparkAnalyzer:
             return pa.table({})
         one = self.gateway.spark.sql("SELECT 1 AS __one")
         nothing = F.lit(None)
-        columns = [nothing.cast(self.row).alias("r")]
+        columns = [nothing.cast(self.row).alias(ROW)]
         for variable in self.window.variables():
             kind = "bigint" if variable.role is Role.POSITION else self.row
             columns.append(nothing.cast(kind).alias(variable.name))
@@ -120,16 +120,16 @@ class SparkAnalyzer:
     @cached_property
     def window_row(self) -> DataFrame:
         """The rows with the window's name standing for one row."""
-        return self.rows.select(F.col("r").alias(self.window.name))
+        return self.rows.select(F.col(ROW).alias(self.window.name))
 
     def scope(self, side: Side) -> DataFrame:
         """A relation with a column for each variable that a predicate of `side` sees."""
-        columns = [F.col("r").alias("__row")]
+        columns = [F.col(ROW).alias(ROW)]
         for variable in self.window.visible(side):
             if variable.role is Role.POSITION:
                 columns.append(F.lit(1).cast("bigint").alias(variable.name))
             else:
-                columns.append(F.col("r").alias(variable.name))
+                columns.append(F.col(ROW).alias(variable.name))
                 columns.append(F.lit(1).cast("bigint").alias(IDENTITY + variable.name))
         return self.rows.select(*columns)
 
@@ -141,12 +141,12 @@ class SparkAnalyzer:
 
     def _check_keys(self) -> None:
         """Refuse keys that have no order, or cannot be grouped by."""
-        keys = [(f"p{number}", key) for number, key in enumerate(self.window.partition_by)]
-        keys += [(f"o{number}", key) for number, (key, _) in enumerate(self.window.order_by)]
+        keys = [(partition_key(number), key) for number, key in enumerate(self.window.partition_by)]
+        keys += [(order_key(number), key) for number, (key, _) in enumerate(self.window.order_by)]
         for name, key in keys:
             kind = self.rows.schema[name].dataType
             if not is_orderable(kind):
-                verb = "partitioned" if name.startswith("p") else "ordered"
+                verb = "partitioned" if name.startswith(partition_key(0)[:-1]) else "ordered"
                 raise AnalysisError(
                     f"rows cannot be {verb} by a value of type {kind.simpleString()}",
                     condition="UNORDERABLE_TYPE",

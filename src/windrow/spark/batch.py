@@ -18,8 +18,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
 
+from windrow.algebra.names import ROW, order_key, partition_key
 from windrow.algebra.nodes import Statement, Window
-from windrow.algebra.physical import Draft, Hoisted
+from windrow.algebra.physical import Draft, Hoisted, field_of
 from windrow.errors import NotSupportedError, WindrowError
 from windrow.kernels import plan as kernel
 from windrow.rules import optimize
@@ -125,7 +126,7 @@ class _Stage:
     def __init__(self, gateway: Gateway, bound: BoundWindow, rows: DataFrame) -> None:
         self.gateway, self.rows = gateway, rows
         self.window, self.draft, self.analyzer = bound.window, bound.draft, bound.analyzer
-        self.partition = [f"p{number}" for number in range(len(self.window.partition_by))]
+        self.partition = [partition_key(number) for number in range(len(self.window.partition_by))]
 
     def run(self) -> DataFrame:
         wide = self.wide()
@@ -143,12 +144,12 @@ class _Stage:
 
     def wide(self) -> DataFrame:
         """The keys and the hoisted columns: all that the kernel reads, and nothing else."""
-        variables = {item.variable for item in self.draft.hoisted if item.variable != "r"}
-        scope = self.rows.select("*", *(F.col("r").alias(name) for name in sorted(variables)))
+        variables = {item.variable for item in self.draft.hoisted if item.variable != ROW}
+        scope = self.rows.select("*", *(F.col(ROW).alias(name) for name in sorted(variables)))
         for item in self.draft.hoisted:
             if item.column is not None:
                 scope = scope.withColumn(item.name, item.column)
-        kept = [quoted(name) for name in self.rows.columns if name != "r"]
+        kept = [quoted(name) for name in self.rows.columns if name != ROW]
         kept += [item.name for item in self.draft.hoisted if item.column is not None]
         texts = [item for item in self.draft.hoisted if item.column is None]
         items = SqlText.join(
@@ -164,9 +165,11 @@ class _Stage:
             order = [F.col(POSITION).asc()]
         else:
             keys = enumerate(self.window.order_by)
-            order = [sort_key(f"o{number}", item.descending, item.nulls_first) for number, (_, item) in keys]
+            order = [
+                sort_key(order_key(number), item.descending, item.nulls_first) for number, (_, item) in keys
+            ]
         in_order = exchanged.sortWithinPartitions(*(F.col(name).asc() for name in self.partition), *order)
-        unread = {*(f"o{number}" for number in range(len(self.window.order_by))), POSITION}
+        unread = {*(order_key(number) for number in range(len(self.window.order_by))), POSITION}
         return in_order.select(*(self.travelling(wide, name) for name in wide.columns if name not in unread))
 
     def travelling(self, frame: DataFrame, name: str) -> Column:
@@ -212,8 +215,8 @@ class _Stage:
 
     def plain_type(self, item: Hoisted, wide: DataFrame) -> DataType:
         """The type of a hoisted column, a field's in full."""
-        if item.variable == "r":
-            return self.analyzer.row[item.text.render()[3:-1].replace("``", "`")].dataType
+        if item.variable == ROW:
+            return self.analyzer.row[field_of(item)].dataType
         return wide.schema[item.name].dataType
 
 

@@ -127,7 +127,7 @@ def _hint(error: PySparkException) -> str | None:
     proposal = parameters.get("proposal") or parameters.get("suggestion")
     if not proposal or not isinstance(error, AnalysisException):
         return None
-    candidates = [name.strip("` ") for name in proposal.split(",")]
+    candidates = [name.replace("`", "").strip() for name in proposal.split(",")]
     asked = (parameters.get("objectName") or "").split(".")[-1].strip("`")
     return did_you_mean(asked, candidates) or f"there are {', '.join(candidates)}"
 

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as SparkWindow
 from pyspark.sql import functions as F
 
-from windrow.algebra.bind import IDENTITY
+from windrow.algebra.names import IDENTITY, ROW, order_key, partition_key
 from windrow.algebra.nodes import Boundary, Window
 from windrow.algebra.physical import Draft
 from windrow.rules.kernel_plan import IS_LABEL, given_position
@@ -43,26 +43,29 @@ def add_positions(gateway: Gateway, window: Window, draft: Draft, analyzer: Spar
 class _JoinPlan:
     def __init__(self, gateway: Gateway, window: Window, draft: Draft, analyzer: SparkAnalyzer) -> None:
         self.gateway, self.window, self.draft = gateway, window, draft
-        self.keys = [f"p{number}" for number in range(len(window.partition_by))]
+        self.keys = [partition_key(number) for number in range(len(window.partition_by))]
         self.numbered = self.number(analyzer)
 
     def number(self, analyzer: SparkAnalyzer) -> DataFrame:
         from windrow.spark.batch import sort_key
 
         order: list[Column] = [
-            sort_key(f"o{number}", item.descending, item.nulls_first)
+            sort_key(order_key(number), item.descending, item.nulls_first)
             for number, (_, item) in enumerate(self.window.order_by)
         ]
-        for field in analyzer.row.fields:
-            value = F.col("r").getField(field.name)
-            order.append(value if is_orderable(field.dataType) else F.to_json(F.struct(value.alias("x"))))
+        # one key for all columns: as a key each, Spark's constraints would double with every column
+        values = [(F.col(ROW).getField(field.name), field.dataType) for field in analyzer.row.fields]
+        parts = [
+            value if is_orderable(kind) else F.to_json(F.struct(value.alias("x"))) for value, kind in values
+        ]
+        order.append(F.struct(*parts))
         sequence = SparkWindow.partitionBy(*self.keys)
         rows = analyzer.rows.withColumn(
             POSITION, F.row_number().over(sequence.orderBy(*order)).cast("bigint")
         )
         by_position = sequence.orderBy(POSITION)
         for shift, (row, position) in _NEIGHBOURS.items():
-            rows = rows.withColumn(row, F.lag("r", -shift).over(by_position))
+            rows = rows.withColumn(row, F.lag(ROW, -shift).over(by_position))
             rows = rows.withColumn(position, F.lag(POSITION, -shift).over(by_position))
         return rows
 
@@ -75,8 +78,9 @@ class _JoinPlan:
         if end is not None and end.search.strategy not in ("unbounded", "always"):
             found = self.with_position(found, self.ends(labels, found))
         columns = [name for name in found.columns if name not in self.names("l")]
-        on = self.same_partition("l") & (F.col(POSITION) == F.col("l_n"))
-        kept = ["r", *self.keys, *(name for name in self.numbered.columns if name.startswith("o")), POSITION]
+        on = self.same_partition("l") & (F.col(POSITION) == F.col("__l_n"))
+        orders = [order_key(number) for number in range(len(self.window.order_by))]
+        kept = [ROW, *self.keys, *orders, POSITION]
         return self.numbered.join(found, on, "left").select(
             *kept,
             *(
@@ -88,7 +92,7 @@ class _JoinPlan:
     # -- the sides as relations --------------------------------------------------------------------
 
     def names(self, side: str) -> list[str]:
-        return [*(f"{side}_{key}" for key in self.keys), f"{side}_n"]
+        return [*(f"__{side}_{key}" for key in self.keys), f"__{side}_n"]
 
     def columns(self, side: str) -> list[Column]:
         return [F.col(name) for name in self.names(side)]
@@ -96,16 +100,16 @@ class _JoinPlan:
     def same_partition(self, side: str, other: str = "") -> Column:
         same = F.lit(True)
         for key in self.keys:
-            same = same & F.col(f"{side}_{key}").eqNullSafe(F.col(f"{other}_{key}" if other else key))
+            same = same & F.col(f"__{side}_{key}").eqNullSafe(F.col(f"__{other}_{key}" if other else key))
         return same
 
     def side(self, letter: str, boundary: Boundary) -> DataFrame:
         """The rows as candidates for a boundary, with the boundary's variables as columns."""
-        columns = [F.col(key).alias(f"{letter}_{key}") for key in self.keys] + [
-            F.col(POSITION).alias(f"{letter}_n")
+        columns = [F.col(key).alias(f"__{letter}_{key}") for key in self.keys] + [
+            F.col(POSITION).alias(f"__{letter}_n")
         ]
         for variable in boundary.variables:
-            row, position = _NEIGHBOURS.get(variable.role.shift, ("r", POSITION))
+            row, position = _NEIGHBOURS.get(variable.role.shift, (ROW, POSITION))
             if variable.role is Role.POSITION:
                 columns.append(F.col(POSITION).alias(variable.name))
             else:
@@ -129,14 +133,14 @@ class _JoinPlan:
     def labels(self) -> DataFrame:
         boundary = self.window.label or self.window.start
         if boundary.unbounded:
-            return self.side("l", boundary).filter(F.col("l_n") == 1)
+            return self.side("l", boundary).filter(F.col("__l_n") == 1)
         return self.filtered(self.side("l", boundary), boundary)
 
     def starts(self, labels: DataFrame) -> DataFrame:
         """For each label row, the first row that satisfies START."""
         pairs = labels.join(self.side("s", self.window.start), self.same_partition("l", "s"))
         satisfied = self.filtered(pairs, self.window.start)
-        return satisfied.groupBy(*self.names("l")).agg(F.min("s_n").alias(given_position(Side.START)))
+        return satisfied.groupBy(*self.names("l")).agg(F.min("__s_n").alias(given_position(Side.START)))
 
     def ends(self, labels: DataFrame, found: DataFrame) -> DataFrame:
         """For each label row, the first row from its window's start on that satisfies END."""
@@ -144,7 +148,7 @@ class _JoinPlan:
         known = labels
         start = self.draft.search(Side.START)
         if start is None:
-            known = known.withColumn("__from", F.col("l_n"))
+            known = known.withColumn("__from", F.col("__l_n"))
         elif start.search.strategy in ("unbounded", "always"):
             known = known.withColumn("__from", F.lit(1).cast("bigint"))
             if start.search.strategy == "always":
@@ -156,26 +160,26 @@ class _JoinPlan:
             )
             known = self.with_start(known, F.col(given_position(Side.START)))
         candidates = self.side("e", self.window.end)
-        pairs = known.join(candidates, self.same_partition("l", "e") & (F.col("e_n") >= F.col("__from")))
+        pairs = known.join(candidates, self.same_partition("l", "e") & (F.col("__e_n") >= F.col("__from")))
         satisfied = self.filtered(pairs, self.window.end)
-        return satisfied.groupBy(*self.names("l")).agg(F.min("e_n").alias(given_position(Side.END)))
+        return satisfied.groupBy(*self.names("l")).agg(F.min("__e_n").alias(given_position(Side.END)))
 
     def with_position(self, labels: DataFrame, positions: DataFrame) -> DataFrame:
         """Adds a position per label row, NULL where there is none; partition keys may be NULL."""
         renamed = positions.select(
-            *(F.col(name).alias(f"found_{name}") for name in self.names("l")),
+            *(F.col(name).alias(f"__found{name}") for name in self.names("l")),
             *(name for name in positions.columns if name not in self.names("l")),
         )
         same = F.lit(True)
         for name in self.names("l"):
-            same = same & F.col(name).eqNullSafe(F.col(f"found_{name}"))
-        return labels.join(renamed, same, "left").drop(*(f"found_{name}" for name in self.names("l")))
+            same = same & F.col(name).eqNullSafe(F.col(f"__found{name}"))
+        return labels.join(renamed, same, "left").drop(*(f"__found{name}" for name in self.names("l")))
 
     def with_start(self, known: DataFrame, position: Column) -> DataFrame:
         """Adds START's variables: NULL rows where START is not satisfied."""
         known = known.withColumn("__at", position)
         return known.join(
             self.side("s", self.window.start),
-            self.same_partition("l", "s") & (F.col("__at") == F.col("s_n")),
+            self.same_partition("l", "s") & (F.col("__at") == F.col("__s_n")),
             "left",
         )

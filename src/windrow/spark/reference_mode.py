@@ -7,13 +7,16 @@ Spark makes the input rows, as ever, and the SELECT over the windows. Selected w
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
 
 from windrow.algebra import nodes
+from windrow.algebra.names import POSITIONAL, ROW, order_key, partition_key
 from windrow.errors import NotSupportedError
 from windrow.kernels.reference.aggregates import aggregate
 from windrow.kernels.reference.expressions import compile_expression
@@ -24,6 +27,7 @@ from windrow.spark.batch import BoundWindow, is_ansi
 from windrow.spark.gateway import Gateway
 from windrow.spark.spark_aggregates import aggregate_in_spark
 from windrow.syntax.nodes import Role
+from windrow.syntax.tokens import tokenize
 
 __all__ = ["build_reference"]
 
@@ -56,7 +60,7 @@ class _Reference:
             collected = self.analyzer.rows.collect()
         # the keys that Spark computed ride along under names that no field can have
         rows = [
-            {**_plain(item["r"]), **{f"\0{name}": item[name] for name in item.__fields__ if name != "r"}}
+            {**_plain(item[ROW]), **{f"\0{name}": item[name] for name in item.__fields__ if name != ROW}}
             for item in collected
         ]
         windows = window_by(rows, self.clause())
@@ -76,9 +80,11 @@ class _Reference:
         return WindowBy(
             name=window.name,
             tumbling=window.tumbling,
-            partition_by=tuple(_key(f"\0p{number}") for number in range(len(window.partition_by))),
+            partition_by=tuple(
+                _key(f"\0{partition_key(number)}") for number in range(len(window.partition_by))
+            ),
             order_by=tuple(
-                OrderKey(_key(f"\0o{number}"), item.descending, item.nulls_first)
+                OrderKey(_key(f"\0{order_key(number)}"), item.descending, item.nulls_first)
                 for number, (_, item) in enumerate(window.order_by)
             ),
             start=self.boundary(window.start),
@@ -105,7 +111,25 @@ class _Reference:
                 "the reference interpreter reads predicates as text, not as Columns",
                 condition="REFERENCE_EXPRESSION",
             )
-        return self.window.sql[fragment.span.start : fragment.span.stop]
+        sql, span = self.window.sql, fragment.span
+        # positional parameters are numbered through the whole query
+        marks = [token.start for token in tokenize(sql).tokens if token.is_symbol("?")]
+        text = sql[span.start : span.stop]
+        for number, at in reversed(list(enumerate(marks))):
+            if span.start <= at < span.stop:
+                text = f"{text[: at - span.start]}:{POSITIONAL}{number}{text[at - span.start + 1 :]}"
+        return self.with_parameters(text)
+
+    def with_parameters(self, text: str) -> str:
+        """The text with the values of parameters written out."""
+        tokens = tokenize(text)
+        marks = [index for index, token in enumerate(tokens.tokens) if token.is_symbol(":")]
+        for index in reversed(marks):
+            name = tokens[index + 1]
+            if name.name in self.gateway.parameters:
+                literal = _literal(self.gateway.parameters[name.name])
+                text = text[: tokens[index].start] + literal + text[name.stop :]
+        return text
 
     # -- the result --------------------------------------------------------------------------------
 
@@ -137,7 +161,7 @@ class _Reference:
         assert call.argument is not None
         distinct = call.function == "count_distinct"
         function = "count" if distinct else call.function
-        argument = compile_expression(call.argument.text.render(), ansi=self.ansi)
+        argument = compile_expression(self.with_parameters(call.argument.text.render()), ansi=self.ansi)
         kind = self.analyzer.argument_type(call.argument) if call.function != "count_star" else "double"
 
         def value(result: Mapping[str, Any]) -> Any:
@@ -173,6 +197,28 @@ def _rows(name: str, fields: list[str], *, markers: bool) -> Callable[[Mapping[s
         return [None if row is None else tuple(row[field] for field in fields) for row in rows]
 
     return value
+
+
+def _literal(value: Any) -> str:
+    """A parameter's value as SQL."""
+    match value:
+        case None:
+            return "NULL"
+        case bool() | int() | Decimal():
+            return str(value)
+        case float():
+            return f"CAST('{value}' AS DOUBLE)"
+        case datetime.datetime():
+            return f"TIMESTAMP '{value}'"
+        case datetime.date():
+            return f"DATE '{value}'"
+        case str():
+            return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        case _:
+            raise NotSupportedError(
+                f"a parameter of type {type(value).__name__} in the reference interpreter",
+                condition="REFERENCE_EXPRESSION",
+            )
 
 
 def _plain(value: Any) -> Any:

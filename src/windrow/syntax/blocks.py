@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.nodes import Block, Cte, Range
-from windrow.syntax.tokens import TokenList
+from windrow.syntax.tokens import Kind, TokenList
 from windrow.syntax.window_by import parse_window_by
 
 __all__ = ["find_blocks", "split_statements"]
@@ -100,6 +100,7 @@ def _block(tokens: TokenList, window: int) -> Block:
     select = starts[-1]
     marks = _clause_words(tokens, [i for i in level if select < i < window])
     _refuse_before_window(tokens, marks, window)
+    _refuse_tail_before_window(tokens, [i for i in level if marks.get("FROM", window) < i < window], window)
     if "FROM" not in marks:
         raise ParseError(
             "query block has WINDOW BY and no FROM",
@@ -172,12 +173,25 @@ def _clause_words(tokens: TokenList, level: list[int]) -> dict[str, int]:
         if word == "GROUP" and tokens.word(index + 1) != "BY":
             continue
         if word == "LET" and "GROUP" not in marks:
+            if "FROM" in marks and tokens.is_symbol(index + 2, "="):
+                raise _misplaced(
+                    tokens, index, "LET stands without GROUP BY", "write GROUP BY … LET n = COUNT(*)"
+                )
             continue
+        if word in _TAIL and "FROM" in marks and (tokens.word(index + 1) == "BY" or word == "LIMIT"):
+            hint = "put ORDER BY and LIMIT after WINDOW BY, or in a subquery in FROM"
+            raise _misplaced(tokens, index, f"{word} stands before WINDOW BY", hint)
         if word in ("FROM", "WHERE", "GROUP", "LET", "HAVING", "QUALIFY", "WINDOW") and (
             word == "FROM" or "FROM" in marks
         ):
             marks.setdefault(word, index)
     return marks
+
+
+def _misplaced(tokens: TokenList, index: int, message: str, hint: str) -> ParseError:
+    return ParseError(
+        message, condition="PARSE_SYNTAX_ERROR", sql=tokens.sql, span=tokens[index].span, hint=hint
+    )
 
 
 def _refuse_before_window(tokens: TokenList, marks: dict[str, int], window: int) -> None:
@@ -198,6 +212,27 @@ def _refuse_before_window(tokens: TokenList, marks: dict[str, int], window: int)
                 sql=tokens.sql,
                 span=tokens[marks[word]].span,
                 hint="put that part of the query in a subquery in FROM",
+            )
+
+
+def _refuse_tail_before_window(tokens: TokenList, level: list[int], window: int) -> None:
+    for index in level:
+        word, after = tokens.word(index), index + 1
+        sorts = word in ("ORDER", "SORT", "CLUSTER", "DISTRIBUTE") and tokens.word(after) == "BY"
+        limits = word in ("LIMIT", "OFFSET") and (
+            tokens[after].kind is Kind.NUMBER
+            or tokens.is_symbol(after, "?")
+            or tokens.is_symbol(after, ":")
+            or tokens.word(after) == "ALL"
+        )
+        if (sorts or limits) and not tokens.is_symbol(index - 1, "."):
+            words = f"{word} BY" if sorts else word
+            raise ParseError(
+                f"WINDOW BY stands after {words}",
+                condition="PARSE_SYNTAX_ERROR",
+                sql=tokens.sql,
+                span=tokens[window].span,
+                hint=f"write {words} after WINDOW BY, or put it in a subquery in FROM",
             )
 
 

@@ -202,12 +202,16 @@ class _Parser:
                 self.at += 1
                 right = self.arithmetic(0)
                 left = Operation(_CANONICAL.get(operator, operator), (left, right), (start, self.at))
-            elif self.word() in ("IS", "NOT", "IN", "BETWEEN"):
+                continue
+            if self.word() in ("IS", "NOT", "IN", "BETWEEN"):
                 left = self.worded_predicate(left, start)
             elif self.word() in ("LIKE", "ILIKE", "RLIKE", "REGEXP"):
                 left = self.pattern(start)
             else:
                 return left
+            if self.symbol() in _COMPARISONS:
+                # to Spark it belongs to the last operand: a BETWEEN b AND (c = d)
+                raise _UnknownFormError
 
     def pattern(self, start: int) -> Expression:
         self.at += 1
@@ -274,7 +278,7 @@ class _Parser:
             return Operation("NEG", (self.unary(),), (start, self.at))
         if self.symbol() == "+":
             self.at += 1
-            return self.unary()
+            return _widened(self.unary(), (start, self.at))
         if self.symbol() == "~":
             self.at += 1
             self.unary()

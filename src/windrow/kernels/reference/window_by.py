@@ -208,7 +208,7 @@ def _end(partition: Partition, clause: WindowBy, label: int | None, start: int |
     final = len(partition) - 1
     env = _bind(clause.label, partition, label)
     if clause.end is None:
-        if clause.start.unbounded or label is not None:
+        if clause.start.unbounded or label is not None or start is None:
             return final
         later = range(start + 1, len(partition))
         return next((row - 1 for row in later if _satisfied(clause.start, partition, row, env)), final)

@@ -1,0 +1,32 @@
+"""Names of the columns that Windrow adds to relations, kept apart from any that a user would choose."""
+
+from __future__ import annotations
+
+__all__ = ["AGGREGATE", "IDENTITY", "POSITIONAL", "ROW", "hoisted", "order_key", "partition_key"]
+
+ROW = "__row"
+"""The struct with a row of the input."""
+
+IDENTITY = "__row_of_"
+"""Prefix of the columns that stand for row variables where two of them are compared."""
+
+POSITIONAL = "__windrow_"
+"""Prefix of the names that positional parameters are given."""
+
+AGGREGATE = "__aggregate"
+"""Prefix of the columns that hold aggregates over a window."""
+
+
+def partition_key(number: int) -> str:
+    """The column of a PARTITION BY expression."""
+    return f"__p{number}"
+
+
+def order_key(number: int) -> str:
+    """The column of an ORDER BY expression."""
+    return f"__o{number}"
+
+
+def hoisted(number: int) -> str:
+    """A column that Spark computes for the kernel."""
+    return f"__h{number}"

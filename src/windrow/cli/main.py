@@ -1,0 +1,326 @@
+"""The commands and their options. What they do is imported when they are called: ``--help`` is instant."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from windrow import __version__
+from windrow.cli.connection import SessionFactory, cancel, connection
+from windrow.cli.formats import Format, chosen_format
+from windrow.cli.options import COMMAND, CONF, DEBUG, FILE, MASTER, TABLE, TABLE_FORMAT
+from windrow.cli.reporting import CLOSED_PIPE, FAILED, INTERRUPTED, reporting
+
+if TYPE_CHECKING:
+    from windrow.session import Session
+
+__all__ = ["app", "run"]
+
+app = typer.Typer(
+    name="windrow",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def run() -> None:
+    """The console script: runs the command that the arguments name, and exits."""
+    for stream in (sys.stdout, sys.stderr):
+        # JSON is UTF-8 by its standard, CSV in practice, whatever the locale.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    try:
+        app()
+    except SystemExit as ended:
+        if ended.code in (FAILED, INTERRUPTED, CLOSED_PIPE):
+            _exit_at_once(ended.code)
+        raise
+
+
+def _exit_at_once(code: int) -> None:
+    """End the process with what must be tidied up, and without what objects do when they are freed.
+
+    PySpark's iterators would first read rows that nobody wants any more, for as long as there are any.
+    """
+    atexit._run_exitfuncs()
+    with suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def _help(*paragraphs: str, examples: tuple[str, ...]) -> str:
+    """A command's help. Typer keeps the line breaks of what follows the first paragraph."""
+    shown = "\n".join(f"  [cyan]{line}[/]" for line in examples)
+    return "\n\n".join([*paragraphs, f"[bold]Examples[/]\n{shown}"])
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"windrow {__version__}")
+        raise typer.Exit
+
+
+@app.callback(
+    help=_help(
+        "Temporal SQL on Apache Spark: windows by predicates on rows.",
+        examples=("windrow demo", "windrow run query.sql --table readings=readings.parquet"),
+    )
+)
+def windrow(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    """The program without a command."""
+
+
+@app.command(
+    "run",
+    help=_help(
+        "Run a script, and show the rows of its queries.",
+        "[bold]csv[/] has a header line, the quotes of RFC 4180, lines that end in LF, and NULL as an "
+        "empty field. [bold]json[/] has an object a line, with NULL fields, ISO times, decimals as numbers "
+        "with all digits, and NaN and infinities as strings. [bold]parquet[/] needs --output.",
+        "Exit codes: 0, 1 (query failed), 2 (usage), 130 (Ctrl-C).",
+        examples=(
+            'windrow run -c "SELECT * FROM t LIMIT 3" --table t=readings.csv',
+            "windrow run query.sql -t t='data/*.parquet' --output result.parquet",
+            "cat query.sql | windrow run -t t=USW00094728.dly --format json | head",
+        ),
+    ),
+)
+def run_command(
+    context: typer.Context,
+    file: FILE = None,
+    command: COMMAND = None,
+    table: TABLE = None,
+    form: Annotated[
+        Format | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="The form of the rows; by default that of the output's suffix, or a table.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="A file for the rows of the last query; those of earlier ones are shown. It is replaced "
+            "when all rows are written, and left as it is when the query fails.",
+            show_default=False,
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit",
+            "-n",
+            min=0,
+            help="How many rows of each query at most; 50 in a table, else all.",
+            show_default=False,
+        ),
+    ] = None,
+    master: MASTER = "local[*]",
+    conf: CONF = None,
+    table_format: TABLE_FORMAT = None,
+    debug: DEBUG = False,
+) -> None:
+    """Run a script, and show the rows of its queries."""
+    with _command(context, debug) as call:
+        from windrow.cli.script import read_script, split_script
+
+        output_form = chosen_format(form, output)
+        statements = split_script(read_script(file, command))
+        asked = connection(master, _with_traces(conf, debug), table, table_format)
+        from windrow.cli.run import Output, run_script
+
+        run_script(statements, asked, Output(output_form, output, limit), call.factory, call.opened)
+
+
+@app.command(
+    "explain",
+    help=_help(
+        "Show how each statement of a script would be run, without running it.",
+        "Temporary views are made, and SET, USE and DECLARE done, so that later statements can be read.",
+        examples=(
+            "windrow explain query.sql --table t=readings.parquet",
+            "windrow explain query.sql --table t=readings.parquet --spark",
+        ),
+    ),
+)
+def explain_command(
+    context: typer.Context,
+    file: FILE = None,
+    command: COMMAND = None,
+    table: TABLE = None,
+    spark: Annotated[bool, typer.Option("--spark", help="Show Spark's plan as well.")] = False,
+    master: MASTER = "local[*]",
+    conf: CONF = None,
+    table_format: TABLE_FORMAT = None,
+    debug: DEBUG = False,
+) -> None:
+    """Show how each statement of a script would be run."""
+    with _command(context, debug) as call:
+        from windrow.cli.script import read_script, split_script
+
+        statements = split_script(read_script(file, command))
+        asked = connection(master, _with_traces(conf, debug), table, table_format)
+        from windrow.cli.plans import explain_script
+
+        plans = explain_script(statements, asked, call.factory, call.opened, spark=spark)
+        for statement, plan in zip(statements, plans, strict=True):
+            if len(statements) > 1:
+                first = "" if statement is statements[0] else "\n"
+                sys.stdout.write(f"{first}-- statement of line {statement.line}\n")
+            sys.stdout.write(f"{plan}\n")
+
+
+@app.command(
+    "check",
+    help=_help(
+        "Say whether a script is understood: its syntax, names and types, without running it.",
+        examples=("windrow check query.sql --table t=readings.parquet",),
+    ),
+)
+def check_command(
+    context: typer.Context,
+    file: FILE = None,
+    command: COMMAND = None,
+    table: TABLE = None,
+    master: MASTER = "local[*]",
+    conf: CONF = None,
+    table_format: TABLE_FORMAT = None,
+    debug: DEBUG = False,
+) -> None:
+    """Say whether a script is understood."""
+    with _command(context, debug) as call:
+        from windrow.cli.script import read_script, split_script
+
+        statements = split_script(read_script(file, command))
+        asked = connection(master, _with_traces(conf, debug), table, table_format)
+        from windrow.cli.plans import check_script
+
+        check_script(statements, asked, call.factory, call.opened)
+        sys.stdout.write(f"OK: {len(statements)} statement{'' if len(statements) == 1 else 's'}\n")
+
+
+@app.command(
+    "demo",
+    help=_help(
+        "Run three windows on a small weather table, and show SQL, rows and plan of each.",
+        examples=("windrow demo", "windrow demo | less"),
+    ),
+)
+def demo_command(
+    context: typer.Context, master: MASTER = "local[*]", conf: CONF = None, debug: DEBUG = False
+) -> None:
+    """Run the demonstration."""
+    with _command(context, debug) as call:
+        from windrow.cli.demo import show_demo
+
+        show_demo(call.factory, connection(master, _with_traces(conf, debug), None, None), call.opened)
+
+
+@app.command(
+    "doctor",
+    help=_help(
+        "Examine Python, Java, Spark and the packages, and say how to mend what is wrong.",
+        "Exits with 1 when something fails.",
+        examples=("windrow doctor", "windrow doctor --spark"),
+    ),
+)
+def doctor_command(
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Also start Spark and run a query, which takes some seconds.")
+    ] = False,
+    debug: DEBUG = False,
+) -> None:
+    """Examine what Windrow needs."""
+    with reporting(debug):
+        from windrow.cli.doctor import show_doctor
+
+        if not show_doctor(start_spark=spark):
+            raise typer.Exit(FAILED)
+
+
+@app.command(
+    "datasets",
+    help=_help(
+        "List the datasets that Windrow makes itself, or write one to a file.",
+        "They have the same rows each time.",
+        examples=(
+            "windrow datasets",
+            "windrow datasets weather --output weather.parquet --stations 100 --days 3650",
+        ),
+    ),
+)
+def datasets_command(
+    name: Annotated[
+        str | None, typer.Argument(help="The one to write; without it, they are listed.", show_default=False)
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="PATH", help="A .parquet or .csv file.", show_default=False),
+    ] = None,
+    stations: Annotated[
+        int | None, typer.Option(min=0, help="weather: how many stations.", show_default="3")
+    ] = None,
+    days: Annotated[
+        int | None, typer.Option(min=0, help="weather: how many days.", show_default="60")
+    ] = None,
+    start: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="weather: the first day.", show_default="2024-01-01"),
+    ] = None,
+    debug: DEBUG = False,
+) -> None:
+    """List the datasets, or write one."""
+    with reporting(debug):
+        from windrow.cli.datasets import list_datasets, write_dataset
+
+        given = {"stations": stations, "days": days, "start": start.date() if start else None}
+        options = {key: value for key, value in given.items() if value is not None}
+        if name is None:
+            list_datasets()
+        else:
+            write_dataset(name, output, options)
+
+
+class _Call:
+    """One call of a command that needs a session: how it is made, and which it is once it exists."""
+
+    def __init__(self, factory: SessionFactory | None) -> None:
+        self.factory = factory
+        self.session: Session | None = None
+
+    def opened(self, session: Session) -> None:
+        self.session = session
+
+
+@contextmanager
+def _command(context: typer.Context, debug: bool) -> Iterator[_Call]:
+    call = _Call(context.obj)
+    with reporting(debug, lambda: cancel(call.session)):
+        yield call
+
+
+def _with_traces(conf: list[str] | None, debug: bool) -> list[str]:
+    traces = ["spark.sql.pyspark.jvmStacktrace.enabled=true"] if debug else []
+    return traces + list(conf or ())
