@@ -37,6 +37,13 @@ def test_an_error_while_rows_are_computed_is_located_and_has_no_java_in_it(invok
         assert "Traceback" not in done.stderr
 
 
+def test_an_error_without_a_place_still_has_its_condition_and_message(invoke):
+    for form in ("table", "csv", "json"):
+        done = invoke("run", "-c", "SELECT raise_error('no such day') AS x", "-f", form)
+        assert (done.exit_code, done.stdout.strip()) == (1, "x" if form == "csv" else "")
+        assert done.stderr == "error [USER_RAISED_EXCEPTION] no such day\n", form
+
+
 def test_a_missing_table_is_told_with_the_tables_that_are_attached(invoke, readings):
     near = invoke("run", "-c", "SELECT * FROM reading", "-t", f"readings={readings}")
     far = invoke("run", "-c", "SELECT * FROM zz", "-t", f"readings={readings}", "-t", f"other={readings}")

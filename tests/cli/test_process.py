@@ -61,8 +61,8 @@ def test_a_script_on_stdin_gives_rows_on_stdout_and_nothing_else(program):
 
 
 def test_a_query_that_fails_exits_with_1_and_no_trace(program):
-    done = program("run", "-c", "SELECT raise_error('no')", "-f", "csv", *LOCAL)
-    assert (done.returncode, done.stdout) == (1, "")
+    done = program("run", "-c", "SELECT raise_error('no') AS x", "-f", "csv", *LOCAL)
+    assert (done.returncode, done.stdout) == (1, "x\n")
     assert "[USER_RAISED_EXCEPTION]" in done.stderr
     assert len(done.stderr.splitlines()) < 6
 

@@ -10,7 +10,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cmp_to_key
+from functools import cmp_to_key, lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +22,7 @@ from windrow.algebra.physical import Draft
 from windrow.kernels.aggregates import supports
 from windrow.kernels.reference.aggregates import aggregate
 from windrow.kernels.reference.comparison import compare
-from windrow.kernels.reference.expressions import compile_expression
+from windrow.kernels.reference.expressions import compile_expression as compile_uncached
 from windrow.kernels.reference.window_by import Boundary as ReferenceBoundary
 from windrow.kernels.reference.window_by import OrderKey, WindowBy, window_by
 from windrow.kernels.window_by import window_by as kernel
@@ -71,6 +71,10 @@ _KINDS = (
 )
 
 
+# parsing is most of the time that a small example takes
+compile_expression = lru_cache(maxsize=None)(compile_uncached)
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows with Spark types: column → simple string."""
@@ -117,10 +121,10 @@ class _Analyzer:
         return "void"
 
     def column_scope(self, column: Any, boundary: Boundary) -> str | None:
-        raise AssertionError("no Columns here")
+        raise AssertionError(f"no Columns here: {column} of {boundary}")
 
     def aggregate_type(self, call: AggregateCall) -> str:
-        return "any"
+        return call.name
 
     def kernel_supports(self, function: str, argument: SqlText | None) -> bool:
         return argument is None or supports(function, ARROW[self.argument(argument.render())])

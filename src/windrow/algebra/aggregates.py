@@ -112,6 +112,7 @@ def find_uses(
                 or not token.is_name
                 or token.name.lower() not in known
                 or tokens.is_symbol(index - 1, ".")
+                or tokens.is_symbol(index - 1, ":")
             ):
                 continue
             name = known[token.name.lower()]

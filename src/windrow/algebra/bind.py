@@ -12,7 +12,7 @@ from windrow.algebra.predicates import refuse_in_predicate
 from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.blocks import find_blocks
 from windrow.syntax.expressions import Call, Expression, Name, Operation, parse_expression
-from windrow.syntax.nodes import Block, BoundaryClause, Range, Role, WindowClause
+from windrow.syntax.nodes import Block, BoundaryClause, Cte, Range, Role, WindowClause
 from windrow.syntax.sqltext import Piece, Relation, SqlText, quoted
 from windrow.syntax.tokens import Kind, Token, TokenList
 
@@ -63,7 +63,7 @@ class _Binder:
         at = start
         for number, place in enumerate(self.markers):
             if at <= place < stop:
-                parts += [Piece(sql[at:place], sql, at), Piece(f":{POSITIONAL}{number}", sql, place)]
+                parts += [Piece(sql[at:place], sql, at), Piece(f":{POSITIONAL}{number}", sql, place, 1)]
                 at = place + 1
         return SqlText.of(*parts, Piece(sql[at:stop], sql, at))
 
@@ -155,9 +155,27 @@ class _Binder:
                     span=self.tokens.span(*inside[0].range),
                     hint="compute the windows in a query of their own",
                 )
+        return self.with_list(block.ctes)
+
+    def with_list(self, ctes: tuple[Cte, ...]) -> SqlText:
+        """WITH and the queries that can be seen, given from the outermost inwards."""
+        seen = {cte.name.lower(): cte for cte in ctes}
+        if not seen:
+            return SqlText()
+        items = []
+        for index, cte in enumerate(ctes):
+            if seen[cte.name.lower()] is not cte:
+                continue
+            if len(seen) == len(ctes):
+                items.append(self.text(*cte.item))
+            else:
+                # a name is taken twice: each query is told which ones it sees itself
+                head, body = (cte.item[0], cte.body[0] - 1), self.text(*cte.body)
+                items.append(
+                    SqlText.of(self.piece(head), " (", self.with_list(ctes[:index]), "(", body, "))")
+                )
         word = "WITH RECURSIVE " if any(cte.recursive for cte in seen.values()) else "WITH "
-        items = SqlText.join(", ", (self.text(*cte.item) for cte in seen.values()))
-        return SqlText.of(word, items, " ")
+        return SqlText.of(word, SqlText.join(", ", items), " ")
 
     def rows(
         self,
@@ -275,6 +293,7 @@ class _Binder:
         if (
             not token.is_name
             or self.tokens.is_symbol(index - 1, ".")
+            or self.tokens.is_symbol(index - 1, ":")
             or self.tokens.is_symbol(index + 1, "(")
         ):
             return
@@ -293,7 +312,8 @@ class _Binder:
         for first, last in inside:
             if at < first:
                 parts += [self.spaced(at, first)]
-            parts.append(Piece(replaced[first, last], self.tokens.sql, self.tokens[first].start))
+            span = self.tokens.span(first, last)
+            parts.append(Piece(replaced[first, last], self.tokens.sql, span.start, span.stop - span.start))
             at = last
             if at < stop:
                 gap = self.tokens.sql[self.tokens[last - 1].stop : self.tokens[last].start]

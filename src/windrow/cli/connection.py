@@ -117,6 +117,8 @@ def cancel(session: Session | None) -> None:
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         spark.interruptAll()
     else:
+        # Tasks end some time after their job; what Spark then logs about results nobody takes is no news.
+        spark.sparkContext.setLogLevel("OFF")
         spark.sparkContext.cancelAllJobs()
 
 

@@ -108,7 +108,7 @@ def show_demo(factory: SessionFactory | None, asked: Connection, opened: Callabl
 
 def _run(console: Console, session: Session, sql: str, plain: bool, progress: Progress) -> None:
     relation = session.sql(sql)
-    with translated(session.spark, sql):
+    with translated(sql):
         rows = as_text(relation.df.limit(_ROWS + 1), iso=False).collect()
     progress.pause()
     names = relation.df.columns

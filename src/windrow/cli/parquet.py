@@ -18,13 +18,12 @@ from windrow.cli.rows import stream, translated
 from windrow.errors import AnalysisError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 __all__ = ["write_parquet"]
 
 
 def write_parquet(
-    spark: SparkSession,
     frame: DataFrame,
     path: Path,
     shown: Path,
@@ -35,8 +34,8 @@ def write_parquet(
 
     Parameters
     ----------
-    spark, frame
-        The rows, and the session that they are of.
+    frame
+        The rows.
     path, shown
         The file, and its name in errors.
     sql
@@ -61,10 +60,10 @@ def write_parquet(
                 hint="give the columns names of their own with AS",
             )
         seen.add(name)
-    with translated(spark, sql):
+    with translated(sql):
         schema = frame.limit(0).toArrow().schema
     total = 0
-    batches = stream(spark, frame.mapInArrow(_packed, "batch binary"), sql)
+    batches = stream(frame.mapInArrow(_packed, "batch binary"), sql)
     with writing_to(shown), pq.ParquetWriter(path, schema) as writer:
         for (packed,) in batches:
             # Names of time zones differ between the two ways (UTC, Etc/UTC), instants do not.

@@ -18,10 +18,10 @@ from pyspark.sql import types as T
 
 from windrow.errors import ExecutionError, Span, WindrowError
 from windrow.spark.errors import translate
-from windrow.spark.gateway import Gateway, quiet
+from windrow.spark.gateway import quiet
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Row, SparkSession
+    from pyspark.sql import Column, DataFrame, Row
 
 __all__ = ["as_json", "as_text", "stream", "translated"]
 
@@ -63,9 +63,9 @@ def as_text(frame: DataFrame, *, iso: bool) -> DataFrame:
 _unread: list[Iterator[Row]] = []
 
 
-def stream(spark: SparkSession, frame: DataFrame, sql: str) -> Iterator[Row]:
+def stream(frame: DataFrame, sql: str) -> Iterator[Row]:
     """The rows in order, with errors located in `sql`; the next partition is computed while one is read."""
-    with translated(spark, sql):
+    with translated(sql):
         rows = frame.toLocalIterator(prefetchPartitions=True)
         _unread.append(rows)
         # Not `yield from`, which would free PySpark's iterator as soon as this one is closed.
@@ -75,26 +75,23 @@ def stream(spark: SparkSession, frame: DataFrame, sql: str) -> Iterator[Row]:
 
 
 @contextmanager
-def translated(spark: SparkSession, sql: str) -> Iterator[None]:
+def translated(sql: str) -> Iterator[None]:
     """Raise what Spark reports while rows are computed as an error of ours, located in `sql`."""
-    try:
-        with Gateway(spark).translated():
+    with quiet():
+        try:
             yield
-    except Py4JJavaError as error:
-        # The local iterator lets this through, where `collect` does not.
-        with quiet():
+        except PySparkException as error:
+            raise _located(translate(error), error, sql) from None
+        except Py4JJavaError as error:
+            # The local iterator lets this through, where `collect` does not.
             cause = _spark_error(error)
             raise _located(translate(cause), cause, sql) from None
-    except (Py4JNetworkError, ConnectionError, EOFError):
-        raise ExecutionError(
-            "Spark has ended while it computed the rows",
-            condition="SPARK_LOST",
-            hint="if its memory was too small: --conf spark.driver.memory=8g",
-        ) from None
-    except WindrowError as error:
-        if isinstance(error.__context__, PySparkException):
-            _located(error, error.__context__, sql)
-        raise
+        except (Py4JNetworkError, ConnectionError, EOFError):
+            raise ExecutionError(
+                "Spark has ended while it computed the rows",
+                condition="SPARK_LOST",
+                hint="if its memory was too small: --conf spark.driver.memory=8g",
+            ) from None
 
 
 def _positions(frame: DataFrame) -> list[str]:

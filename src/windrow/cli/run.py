@@ -22,7 +22,6 @@ from windrow.cli.script import Statement
 from windrow.cli.tables import ROWS, print_table
 from windrow.cli.terminal import errors_console, is_plain, stdout_console
 from windrow.errors import AnalysisError, UsageError, WindrowError
-from windrow.spark.gateway import Gateway
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,9 +79,9 @@ def run_script(
             with at_its_place(statement, asked):
                 relation = session.sql(statement.padded)
                 if statement is last and output.path is not None:
-                    _write(session, relation, statement, output, output.path, progress)
+                    _write(relation, statement, output, output.path, progress)
                 elif relation.df.columns and not statement.is_silent:
-                    _show(session, relation, statement, output, progress)
+                    _show(relation, statement, output, progress)
             progress.pause()
 
 
@@ -107,7 +106,6 @@ def _last_query(statements: list[Statement]) -> Statement:
 
 
 def _write(
-    session: Session,
     relation: Relation,
     statement: Statement,
     output: Output,
@@ -124,26 +122,23 @@ def _write(
             from windrow.cli.parquet import write_parquet
 
             frame = relation.df if output.limit is None else relation.df.limit(output.limit)
-            rows = write_parquet(session.spark, frame, temporary, path, statement.padded, progress.count)
+            rows = write_parquet(frame, temporary, path, statement.padded, progress.count)
         else:
             with writing_to(path), temporary.open("w", encoding="utf-8", newline="") as file:
-                rows = _put(session, relation, statement, output, file, progress)
+                rows = _put(relation, statement, output, file, progress)
     progress.pause()
     if sys.stderr.isatty():
         errors_console().print(f"{rows:,} rows written to {path}", style="dim", markup=False)
 
 
-def _show(
-    session: Session, relation: Relation, statement: Statement, output: Output, progress: Progress
-) -> None:
+def _show(relation: Relation, statement: Statement, output: Output, progress: Progress) -> None:
     """Show the rows on stdout."""
     shown = Output(Format.TABLE if output.format is Format.PARQUET else output.format, None, output.limit)
-    _put(session, relation, statement, shown, sys.stdout, progress)
+    _put(relation, statement, shown, sys.stdout, progress)
     sys.stdout.flush()
 
 
 def _put(
-    session: Session,
     relation: Relation,
     statement: Statement,
     output: Output,
@@ -152,11 +147,11 @@ def _put(
 ) -> int:
     """Put the rows into a text file or onto stdout, and return their number."""
     if output.format is Format.TABLE:
-        return _put_table(session, relation, statement, output.limit, file, progress)
+        return _put_table(relation, statement, output.limit, file, progress)
     frame = relation.df if output.limit is None else relation.df.limit(output.limit)
-    with Gateway(session.spark).translated():
+    with translated(statement.padded):
         text = as_json(frame) if output.format is Format.JSON else as_text(frame, iso=True)
-    rows = stream(session.spark, text, statement.padded)
+    rows = stream(text, statement.padded)
     if output.format is Format.JSON:
         lines: Iterable[str] = (f"{line}\n" for (line,) in rows)
         header = 0
@@ -177,7 +172,6 @@ def _put(
 
 
 def _put_table(
-    session: Session,
     relation: Relation,
     statement: Statement,
     limit: int | None,
@@ -185,7 +179,7 @@ def _put_table(
     progress: Progress,
 ) -> int:
     most = ROWS if limit is None else limit
-    with translated(session.spark, statement.padded):
+    with translated(statement.padded):
         # One more than is shown tells whether there are more.
         rows = as_text(relation.df.limit(most + 1), iso=False).collect()
     progress.pause()

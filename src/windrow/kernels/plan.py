@@ -105,6 +105,7 @@ class Search:
     * ``first true``: `predicate` reads only the row searched for; the first row at which it holds;
     * ``position``: the row at which (its position − the position of `base`) compares with `offset` as
       `comparison` says;
+    * ``monotone``: `predicate` compares what rises along the rows: bisection, or ``scan`` where it does not;
     * ``scan``: `predicate` is tried row by row, for all windows at once;
     * ``given``: `column` of the label row holds the 1-based position, NULL where there is none.
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from windrow.errors import ExecutionError, Span
+from windrow.kernels.monotone import bisect
 from windrow.kernels.pairs import Array, Rows, Sides, holds
 from windrow.kernels.plan import Search
 
@@ -81,6 +82,13 @@ def _position(task: _Task) -> Array:
     return np.where(there & fits, found, -1)
 
 
+def _monotone(task: _Task) -> Array:
+    """Bisection where the data follows the order as the predicate would have it, else row by row."""
+    assert task.search.predicate is not None
+    found = bisect(task.search.predicate, task.rows, task.sides, task.target, task.low, task.stop)
+    return _scan(task) if found is None else found
+
+
 def _given(task: _Task) -> Array:
     """Positions that the join plan found, as a column of the label row."""
     label = task.sides["label"]
@@ -136,6 +144,7 @@ _STRATEGIES = {
     "unbounded": _unbounded,
     "first true": _first_true,
     "position": _position,
+    "monotone": _monotone,
     "scan": _scan,
     "given": _given,
 }

@@ -6,6 +6,7 @@ The strategies, the first that applies (:class:`windrow.kernels.plan.Search` say
     UNBOUNDED                                 unbounded
     reads only the searched row               first true
     positions compared, or e = l              position
+    compares what rises along the rows        monotone
     typed for the kernel                      scan
     anything else                             given, by a join plan in Spark
 """
@@ -16,6 +17,7 @@ from dataclasses import replace
 
 from windrow.algebra.nodes import Boundary
 from windrow.algebra.physical import Analyzer, Draft, Found, Predicate
+from windrow.kernels.monotone import conjuncts, direction
 from windrow.kernels.plan import Number, Operation, PairExpression, PositionRef, SameRow, Search
 from windrow.rules.hoist_predicates import uses_side
 from windrow.syntax.nodes import Side
@@ -68,6 +70,9 @@ def _typed(side: Side, predicate: PairExpression) -> Found:
     solved = _position(side, predicate)
     if solved is not None:
         return Found(side, solved, "compares positions: solved by arithmetic")
+    if all(direction(part, side.value) is not None for part in conjuncts(predicate)):
+        reason = f"bounds the {side.value} row by what rises with it: bisection, if the rows do rise"
+        return Found(side, Search("monotone", predicate), reason)
     reads = " and ".join(other.value for other in others)
     return Found(
         side,

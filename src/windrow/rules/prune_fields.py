@@ -18,7 +18,7 @@ def prune_fields(draft: Draft, analyzer: Analyzer) -> Draft:
     columns = Columns(draft)
     positions = {variable.name for variable in draft.window.variables() if variable.role.value == "AT"}
     fields: list[tuple[str, tuple[tuple[str, str], ...]]] = []
-    for use in draft.window.uses:
+    for use in draft.window.uses or _to_count(draft):
         if use.name in positions:
             fields.append((use.name, ()))
             continue
@@ -35,6 +35,14 @@ def prune_fields(draft: Draft, analyzer: Analyzer) -> Draft:
     return replace(
         draft, fields=tuple(fields), spark_fields=spark_fields, hoisted=tuple(columns.hoisted.values())
     )
+
+
+def _to_count(draft: Draft) -> tuple[Uses, ...]:
+    """What stands for windows of which nothing is read: they are counted all the same."""
+    if draft.window.aggregates:
+        return ()
+    names = [variable.name for variable in draft.window.variables()]
+    return (Uses([*names, draft.window.name][0], frozenset()),)
 
 
 def _read(use: Uses, fields: list[str]) -> list[str]:

@@ -88,6 +88,8 @@ class SparkAnalyzer:
         kind = self._argument(argument)
         if contains(kind, "collated"):
             return False
+        if function == "collect_list" and (contains(kind, "months") or contains(kind, "void")):
+            return False  # a list of such values does not travel
         found = arrow_type(kind)
         return found is not None and supports(function, found)
 

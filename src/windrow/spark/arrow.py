@@ -16,6 +16,7 @@ from pyspark.sql.types import (
     DataType,
     IntegerType,
     MapType,
+    NullType,
     StringType,
     StructType,
     YearMonthIntervalType,
@@ -67,7 +68,9 @@ def decode(value: Column, kind: DataType) -> Column:
 
 
 def contains(kind: DataType, what: str) -> bool:
-    """Whether the type or a part of it is of a sort: ``months`` or ``collated``."""
+    """Whether the type or a part of it is of a sort: ``months``, ``collated`` or ``void``."""
+    if what == "void":
+        return any(isinstance(part, NullType) for part in _parts(kind))
     if what == "months":
         return any(isinstance(part, YearMonthIntervalType) for part in _parts(kind))
     return any(isinstance(part, StringType) and part.simpleString() != "string" for part in _parts(kind))

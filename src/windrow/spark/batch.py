@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as SparkWindow
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
 
@@ -160,6 +161,9 @@ class _Stage:
 
     def sorted(self, wide: DataFrame) -> DataFrame:
         """The columns as they travel, in the order that the kernel takes them."""
+        for name in self.partition:
+            if contains(wide.schema[name].dataType, "collated"):
+                wide = wide.withColumn(name, _one_of_equals(name))
         exchanged = wide.repartition(*self.partition) if self.partition else wide.repartition(1)
         if needs_join(self.draft):
             order = [F.col(POSITION).asc()]
@@ -182,9 +186,6 @@ class _Stage:
                 span=self.window.span,
                 hint="cast it to a string or to a number in a subquery in FROM",
             )
-        if name in self.partition and contains(kind, "collated"):
-            # equal strings of a collation differ in bytes, never in these 96 bits
-            return F.concat(F.hex(F.xxhash64(name)), F.hex(F.hash(name).cast("bigint"))).alias(name)
         return encode(F.col(name), kind).alias(name)
 
     def plan(self, types: Mapping[str, DataType]) -> kernel.WindowPlan:
@@ -237,6 +238,12 @@ def sort_key(name: str, descending: bool, nulls_first: bool) -> Column:
     if descending:
         return column.desc_nulls_first() if nulls_first else column.desc_nulls_last()
     return column.asc_nulls_first() if nulls_first else column.asc_nulls_last()
+
+
+def _one_of_equals(name: str) -> Column:
+    """The bytes that stand for all values that a collation calls equal; they differ in bytes."""
+    text = F.to_json(F.struct(F.col(name).alias("x"))).cast("binary")
+    return F.min(text).over(SparkWindow.partitionBy(name))
 
 
 def _struct(fields: tuple[tuple[str, str], ...], types: Mapping[str, DataType]) -> StructType:

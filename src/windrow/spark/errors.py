@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from windrow.algebra.nodes import Window
@@ -21,7 +22,7 @@ from windrow.errors import (
 from windrow.syntax.nodes import Side
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["MARK", "in_window_terms", "translate"]
+__all__ = ["MARK", "in_window_terms", "of_java", "translate"]
 
 MARK = "WINDROW-ERROR "
 """Begins the line of a worker's traceback that holds one of our errors as JSON."""
@@ -35,9 +36,16 @@ _CONDITION = re.compile(r"^\[[\w.]+\]\s*")
 
 
 def translate(
-    error: PySparkException, text: SqlText | None = None, names: Mapping[str, str] | None = None
+    error: PySparkException,
+    text: SqlText | None = None,
+    names: Mapping[str, str] | None = None,
+    given: Iterable[tuple[SqlText, Mapping[str, str]]] = (),
 ) -> WindrowError:
-    """One of our errors for one of Spark's, located in the user's text behind what Spark was given."""
+    """One of our errors for one of Spark's, located in the user's text behind what Spark was given.
+
+    `text` is what Spark was reading when it failed. An error that comes up as rows are computed may be in
+    any of the texts in `given`: it is in the one that has Spark's fragment at Spark's offsets.
+    """
     from_worker = _from_worker(str(error))
     if from_worker is not None:
         return from_worker
@@ -47,7 +55,7 @@ def translate(
         kind = ParseError
     elif isinstance(error, AnalysisException):
         kind = AnalysisError
-    located = _locate(error, text, dict(names or {})) if text is not None else None
+    located = _locate(error, text, dict(names or {})) if text is not None else _locate_among(error, given)
     source, span = located if located is not None else (None, None)
     return kind(
         _message(error),
@@ -146,8 +154,35 @@ def _locate(error: PySparkException, text: SqlText, names: dict[str, str]) -> tu
         if place:
             lines = text.render(names).splitlines(keepends=True)
             start = sum(len(line) for line in lines[: int(place[1]) - 1]) + int(place[2])
-            return text.locate(start, start + 1, names) or text.locate_before(start, names)
+            word = re.match(r"\w+", "".join(lines)[start:])
+            stop = start + (len(word[0]) if word else 1)
+            return text.locate(start, stop, names) or text.locate_before(start, names)
     return None
+
+
+def _locate_among(
+    error: PySparkException, given: Iterable[tuple[SqlText, Mapping[str, str]]]
+) -> tuple[str, Span] | None:
+    for context in error.getQueryContext():
+        try:
+            start, stop, fragment = context.startIndex(), context.stopIndex() + 1, context.fragment()
+        except PySparkException:  # a context of the DataFrame API has no offsets
+            continue
+        for text, names in given:
+            if fragment and text.render(dict(names))[start:stop] == fragment:
+                return text.locate(start, stop, dict(names))
+    return None
+
+
+def of_java(error: Py4JJavaError) -> ExecutionError:
+    """An error that PySpark has no exception for, without its trace."""
+    text = str(error.java_exception.getMessage() or error.java_exception.getClass().getSimpleName())
+    condition, state = re.match(r"\[([\w.]+)\]", text), _STATE.search(text)
+    return ExecutionError(
+        _STATE.sub("", _CONDITION.sub("", text)).strip(),
+        condition=condition[1] if condition else "SPARK_ERROR",
+        sqlstate=state[1] if state else None,
+    )
 
 
 def _from_worker(text: str) -> WindrowError | None:

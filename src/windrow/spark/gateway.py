@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
-from windrow.spark.errors import translate
+from windrow.spark.errors import of_java, translate
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["Gateway"]
@@ -26,11 +27,12 @@ _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 class Gateway:
-    """A SparkSession, and the parameters of the statement that is being run."""
+    """A SparkSession, the parameters of the statement that is being run, and the SQL given for it so far."""
 
     def __init__(self, spark: SparkSession, parameters: Mapping[str, Any] | None = None) -> None:
         self.spark = spark
         self.parameters = dict(parameters or {})
+        self.given: list[tuple[SqlText, dict[str, str]]] = []
         self.is_connect = type(spark).__module__.startswith("pyspark.sql.connect")
 
     def sql(self, text: SqlText, relations: Mapping[str, DataFrame] | None = None) -> DataFrame:
@@ -74,11 +76,15 @@ class Gateway:
         self, text: SqlText | None = None, names: Mapping[str, str] | None = None
     ) -> Iterator[None]:
         """Raise Spark's errors as ours."""
+        if text is not None:
+            self.given.append((text, dict(names or {})))
         with quiet():
             try:
                 yield
             except PySparkException as error:
-                raise translate(error, text, names) from None
+                raise translate(error, text, names, self.given) from None
+            except Py4JJavaError as error:
+                raise of_java(error) from None
 
     def _keep(self, frame: DataFrame, names: Mapping[str, str]) -> None:
         """On Connect, keep the views for as long as the DataFrame lives."""

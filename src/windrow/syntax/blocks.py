@@ -110,6 +110,9 @@ def _block(tokens: TokenList, window: int) -> Block:
             hint="add FROM with the rows to make windows of",
         )
     after = _words_after(tokens, [i for i in level if clause_stop <= i < stop], clause_stop)
+    _refuse_empty(tokens, (select + 1, marks["FROM"]), "SELECT")
+    if "HAVING" in after:
+        _refuse_empty(tokens, (after["HAVING"] + 1, after.get("TAIL", stop)), "HAVING")
     in_set = bool(set_before and set_before[-1] < select) or any(
         _is_set_operator(tokens, i) for i in set_after
     )
@@ -178,9 +181,6 @@ def _clause_words(tokens: TokenList, level: list[int]) -> dict[str, int]:
                     tokens, index, "LET stands without GROUP BY", "write GROUP BY … LET n = COUNT(*)"
                 )
             continue
-        if word in _TAIL and "FROM" in marks and (tokens.word(index + 1) == "BY" or word == "LIMIT"):
-            hint = "put ORDER BY and LIMIT after WINDOW BY, or in a subquery in FROM"
-            raise _misplaced(tokens, index, f"{word} stands before WINDOW BY", hint)
         if word in ("FROM", "WHERE", "GROUP", "LET", "HAVING", "QUALIFY", "WINDOW") and (
             word == "FROM" or "FROM" in marks
         ):
@@ -234,6 +234,16 @@ def _refuse_tail_before_window(tokens: TokenList, level: list[int], window: int)
                 span=tokens[window].span,
                 hint=f"write {words} after WINDOW BY, or put it in a subquery in FROM",
             )
+
+
+def _refuse_empty(tokens: TokenList, part: Range, after: str) -> None:
+    if part[0] >= part[1]:
+        raise ParseError(
+            f"expected an expression after {after}",
+            condition="PARSE_SYNTAX_ERROR",
+            sql=tokens.sql,
+            span=tokens[part[0] - 1].span,
+        )
 
 
 def _words_after(tokens: TokenList, level: list[int], clause_stop: int) -> dict[str, int]:

@@ -24,11 +24,15 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of text; `source` is the user's text that it was taken from, at `offset`, if any."""
+    """A stretch of text; `source` is the user's text that it was taken from, at `offset`, if any.
+
+    Where the text stands in place of other words of the user's, `width` is the length of those.
+    """
 
     text: str
     source: str | None = None
     offset: int = 0
+    width: int | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,8 @@ class SqlText:
                 continue
             if begin >= stop:
                 return None
+            if part.width is not None:
+                return part.source, Span(part.offset, part.offset + part.width)
             first = part.offset + max(start - begin, 0)
             last = part.offset + min(stop, end) - begin
             return part.source, Span(first, max(first, last))

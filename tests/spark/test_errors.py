@@ -1,0 +1,328 @@
+"""What is said of bad input: the condition, the very words that are wrong, and one hint."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+import windrow
+from windrow.errors import (
+    AnalysisError,
+    ExecutionError,
+    NotSupportedError,
+    ParseError,
+    WindrowError,
+)
+
+
+@pytest.fixture(scope="module")
+def session(spark) -> Iterator[windrow.Session]:
+    spark.sql(
+        "CREATE OR REPLACE TEMP VIEW weather AS SELECT * FROM VALUES"
+        " ('a', 1, 10D), ('a', 2, 20D), ('a', 3, 5D), ('b', 1, 7D), ('b', 2, 8D) AS t (station, day, val)"
+    )
+    yield windrow.Session(spark)
+    spark.catalog.dropTempView("weather")
+
+
+def query(
+    *,
+    select: str = "s.station",
+    source: str = "weather",
+    partition: str = "station",
+    order: str = "day",
+    start: str = "",
+    end: str = "",
+    rest: str = "",
+) -> str:
+    return (
+        f"SELECT {select} FROM {source} WINDOW BY w AS (TYPE SLIDING"
+        f" PARTITION BY {partition} ORDER BY {order}"
+        f" START AS s AT sp {start and 'WHEN'} {start} END AS e AT ep {end and 'WHEN'} {end}) {rest}"
+    )
+
+
+def failing(session: windrow.Session, sql: str) -> WindrowError:
+    with pytest.raises(WindrowError) as caught:
+        session.sql(sql).collect()
+    return caught.value
+
+
+def marked(error: WindrowError) -> str | None:
+    contexts = error.getQueryContext()
+    return contexts[0].fragment() if contexts else None
+
+
+# -- names ------------------------------------------------------------------------------------------
+
+NOT_VISIBLE = "a START predicate sees the variables of its own boundary and of those before it"
+
+
+@pytest.mark.parametrize(
+    ("sql", "condition", "fragment", "hint"),
+    [
+        (query(start="x.val > 1"), "UNKNOWN_VARIABLE", "x.val", "declared are s, sp"),
+        (query(start="ss.val > 1"), "UNKNOWN_VARIABLE", "ss.val", "did you mean s?"),
+        (query(start="val > 1"), "UNKNOWN_VARIABLE", "val", "val is a column of the rows: write s.val"),
+        (query(end="e.val > n.val"), "UNKNOWN_VARIABLE", "n.val", "declared are s, sp, e, ep"),
+        (query(select="x.val"), "UNKNOWN_VARIABLE", "x.val", "declared are s, sp, e, ep, w"),
+        (query(select="day"), "UNKNOWN_VARIABLE", "day", "day is a column of the rows: write s.day"),
+        (query(select="AVG(x.val)"), "UNKNOWN_VARIABLE", "x.val", "declared are s, sp, e, ep, w"),
+        (query(rest="HAVING x.val > 1"), "UNKNOWN_VARIABLE", "x.val", "declared are s, sp, e, ep, w"),
+        (query(rest="ORDER BY x.val"), "UNKNOWN_VARIABLE", "x.val", "declared are s, sp, e, ep, w"),
+        (query(start="e.val > 1"), "VARIABLE_OUT_OF_SCOPE", "e.val", f"e belongs to END; {NOT_VISIBLE}"),
+        (
+            query(start="s.val > 1 AND ep > 1"),
+            "VARIABLE_OUT_OF_SCOPE",
+            "ep",
+            f"ep belongs to END; {NOT_VISIBLE}",
+        ),
+        (
+            query(end="w.val > 1"),
+            "VARIABLE_OUT_OF_SCOPE",
+            "w",
+            "a WHEN predicate sees the variables of its own boundary and of those before it",
+        ),
+        (query(start="s.vall > 1"), "UNKNOWN_FIELD", "s.vall", "did you mean val?"),
+        (query(end="e.val > s.zzz"), "UNKNOWN_FIELD", "s.zzz", "columns are station, day, val"),
+        (query(select="s.stat"), "UNKNOWN_FIELD", "s.stat", "did you mean station?"),
+        (query(select="AVG(w.vall)"), "UNKNOWN_FIELD", "w.vall", "did you mean val?"),
+        (query(rest="HAVING AVG(w.vall) > 1"), "UNKNOWN_FIELD", "w.vall", "did you mean val?"),
+    ],
+)
+def test_an_unknown_name_is_told_in_terms_of_the_window(session, sql, condition, fragment, hint):
+    error = failing(session, sql)
+    assert isinstance(error, AnalysisError)
+    assert (error.getCondition(), error.getSqlState()) == (condition, "42703")
+    assert (marked(error), error.hint) == (fragment, hint)
+
+
+@pytest.mark.parametrize(
+    ("sql", "condition", "fragment", "hint"),
+    [
+        (query(source="wether"), "TABLE_OR_VIEW_NOT_FOUND", "wether", None),
+        (query(partition="stat"), "UNRESOLVED_COLUMN.WITH_SUGGESTION", "stat", "did you mean station?"),
+        (query(order="dya"), "UNRESOLVED_COLUMN.WITH_SUGGESTION", "dya", "did you mean day?"),
+        (
+            query(source="weather WHERE vall > 1"),
+            "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+            "vall",
+            "did you mean val?",
+        ),
+        (
+            query(source="weather AS a JOIN weather AS b ON a.day = b.day", partition="a.station"),
+            "AMBIGUOUS_REFERENCE",
+            "day",
+            None,
+        ),
+        (query(start="fop(s.val)"), "UNRESOLVED_ROUTINE", "fop(s.val)", None),
+        (query(select="fop(w.val)"), "UNRESOLVED_ROUTINE", "fop(w.val)", None),
+        (query(start="s.val > :low"), "UNBOUND_SQL_PARAMETER", ":low", None),
+        (query(start="s.val > ?"), "UNBOUND_SQL_PARAMETER", "?", None),
+        ("SELECT vall FROM weather", "UNRESOLVED_COLUMN.WITH_SUGGESTION", "vall", "did you mean val?"),
+    ],
+)
+def test_what_spark_does_not_find_is_marked_in_the_users_text(session, sql, condition, fragment, hint):
+    error = failing(session, sql)
+    assert isinstance(error, AnalysisError)
+    assert (error.getCondition(), marked(error)) == (condition, fragment)
+    assert error.hint == hint or hint is None
+
+
+# -- predicates and types ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [("s.val", "double"), ("s.station", "string"), ("sp + 1", "bigint")])
+def test_a_predicate_that_is_no_condition(session, kind):
+    error = failing(session, query(start=kind[0]))
+    assert (error.condition, error.sqlstate) == ("PREDICATE_NOT_BOOLEAN", "42804")
+    assert error.message == f"predicate of START is of type {kind[1]}, not boolean"
+    assert (marked(error), error.hint) == (kind[0], "write a condition, for example a comparison")
+
+
+@pytest.mark.parametrize("aggregate", ["AVG(w.val)", "sum(s.val)", "COUNT(*)", "max_by(s.val, s.day)"])
+def test_an_aggregate_in_a_predicate(session, aggregate):
+    error = failing(session, query(end=f"{aggregate} > 1"))
+    assert (error.condition, error.sqlstate) == ("AGGREGATE_IN_PREDICATE", "42903")
+    assert marked(error) == aggregate
+    assert error.hint == "a predicate sees single rows; test the aggregate in HAVING after the clause"
+
+
+@pytest.mark.parametrize("function", ["rand()", "uuid()", "monotonically_increasing_id()", "randn(1)"])
+def test_a_function_that_changes_from_run_to_run(session, function):
+    error = failing(session, query(start=f"{function} > s.val"))
+    assert isinstance(error, NotSupportedError)
+    assert (error.condition, marked(error)) == ("NONDETERMINISTIC_PREDICATE", function)
+
+
+@pytest.mark.parametrize(
+    ("key", "sql"),
+    [
+        ("map(1, day)", query(order="map(1, day)")),
+        ("map(1, day)", query(partition="map(1, day)")),
+        ("struct(parse_json('1'))", query(order="struct(parse_json('1'))")),
+    ],
+)
+def test_a_key_without_an_order(session, key, sql):
+    error = failing(session, sql)
+    assert (error.condition, error.sqlstate) == ("UNORDERABLE_TYPE", "42822")
+    assert (marked(error), error.hint) == (key, "use a field of it, or cast it to a type with an order")
+
+
+@pytest.mark.parametrize(
+    "comparison", ["s.val = date '2020-01-01'", "s.day > array(1)", "s.val + map(1, 2) > 1"]
+)
+def test_types_that_spark_does_not_compare(session, comparison):
+    error = failing(session, query(start=f"{comparison} AND sp > 1"))
+    assert error.condition.startswith("DATATYPE_MISMATCH")
+    assert marked(error) is not None
+    assert marked(error) in comparison
+
+
+def test_a_type_that_cannot_be_carried(session):
+    error = failing(session, query(select="s.i", source="(SELECT *, make_interval(1, 2) AS i FROM weather)"))
+    assert isinstance(error, NotSupportedError)
+    assert error.condition == "UNSUPPORTED_TYPE"
+    assert error.hint == "cast it to a string or to a number in a subquery in FROM"
+
+
+# -- syntax -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sql", "fragment"),
+    [
+        ("SELECT * FROM weather WHRE val > 1", "val"),
+        ("SELEC 1", "SELEC"),
+        (query(source="weather WHERE val >"), ">"),
+        (query(start="s.val >"), ">"),
+        (query(start="s..val > 1"), "."),
+        (query(select=""), "SELECT"),
+        (query(rest="HAVING"), "HAVING"),
+        (query(source="weather GROUP BY station LET COUNT(*)"), "COUNT(*)"),
+    ],
+)
+def test_a_syntax_error_of_either_parser_is_marked_in_the_users_text(session, sql, fragment):
+    error = failing(session, sql)
+    assert isinstance(error, ParseError)
+    assert (error.condition, error.sqlstate) == ("PARSE_SYNTAX_ERROR", "42601")
+    assert marked(error) == fragment
+
+
+@pytest.mark.parametrize("head", ["EXPLAIN ", "CREATE TEMP VIEW v AS ", "INSERT INTO v ", "/* 'a */  "])
+def test_the_place_is_that_in_the_whole_statement(session, head):
+    sql = head + query(start="x.val > 1")
+    error = failing(session, sql)
+    assert error.span is not None
+    assert (error.sql, error.span.start) == (sql, sql.index("x.val"))
+
+
+def test_the_place_holds_inside_named_queries_and_subqueries(session):
+    sql = f"WITH q AS ({query(start='x.val > 1')}) SELECT * FROM (SELECT * FROM q) JOIN q USING (station)"
+    error = failing(session, sql)
+    assert error.span is not None
+    assert (error.condition, error.span.start) == ("UNKNOWN_VARIABLE", sql.index("x.val"))
+
+
+def test_an_error_is_rendered_with_line_caret_and_hint(session):
+    sql = (
+        "SELECT s.day\nFROM weather\nWINDOW BY w AS (TYPE SLIDING ORDER BY day\n"
+        "  START AS s WHEN s.vall > 1 END)"
+    )
+    error = failing(session, sql)
+    assert str(error) == (
+        "[UNKNOWN_FIELD] rows have no column vall\n"
+        "line 4, column 19\n"
+        "    START AS s WHEN s.vall > 1 END)\n"
+        "                    ^^^^^^\n"
+        "hint: did you mean val?"
+    )
+    (context,) = error.getQueryContext()
+    assert (context.startIndex(), context.stopIndex()) == (sql.index("s.vall"), sql.index("s.vall") + 5)
+    assert (context.objectType(), context.objectName(), context.fragment()) == ("", "", "s.vall")
+
+
+# -- while the query runs ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sql", "condition", "fragment"),
+    [
+        # in the kernel
+        (query(end="e.day % (s.day - sp) > 1"), "REMAINDER_BY_ZERO", "e.day % (s.day - sp) > 1"),
+        (
+            query(end="e.day + 2147483646 + s.day > 1 AND e.day + s.day > 2147483647"),
+            "ARITHMETIC_OVERFLOW",
+            None,
+        ),
+        # in a column that Spark computes for the kernel
+        (query(start="s.day / 0 > 1"), "DIVIDE_BY_ZERO", "s.day / 0"),
+        (query(start="s.day + 2147483647 > 1"), "ARITHMETIC_OVERFLOW", "s.day + 2147483647"),
+        (query(start="CAST(s.station AS INT) > 1"), "CAST_INVALID_INPUT", "CAST(s.station AS INT)"),
+        # in a constant
+        (query(start="s.val > 1 / 0"), "DIVIDE_BY_ZERO", "1 / 0"),
+        # in the join plan
+        (
+            query(end="concat(e.day, s.day) / (s.day - sp) > 1"),
+            "DIVIDE_BY_ZERO",
+            "concat(e.day, s.day) / (s.day - sp)",
+        ),
+        # in the rows, the keys, the aggregates and the SELECT over the windows
+        (query(source="weather WHERE day / (sin(0) * val) > 1"), "DIVIDE_BY_ZERO", "day / (sin(0) * val)"),
+        (query(order="day / (val - val)"), "DIVIDE_BY_ZERO", "day / (val - val)"),
+        (query(select="AVG(w.day / (w.val - w.val))"), "DIVIDE_BY_ZERO", "w.day / (w.val - w.val)"),
+        (query(select="corr(w.day / (w.val - w.val), w.day)"), "DIVIDE_BY_ZERO", "w.day / (w.val - w.val)"),
+        (query(select="s.day / (sp - sp)"), "DIVIDE_BY_ZERO", "s.day / (sp - sp)"),
+        (query(rest="HAVING s.day / (sp - sp) > 1"), "DIVIDE_BY_ZERO", "s.day / (sp - sp)"),
+        # in Spark's own SQL
+        ("SELECT day / (val - val) FROM weather", "DIVIDE_BY_ZERO", "day / (val - val)"),
+    ],
+)
+def test_an_error_while_the_query_runs_is_found_in_the_users_text(session, sql, condition, fragment):
+    error = failing(session, sql)
+    assert isinstance(error, ExecutionError)
+    assert error.condition == condition
+    assert fragment is None or marked(error) == fragment
+
+
+@pytest.mark.parametrize("how", ["show", "collect", "to_arrow", "to_pandas", "_repr_html_"])
+def test_every_way_to_look_at_a_relation_tells_errors_alike(session, how):
+    relation = session.sql(query(start="s.day / 0 > 1"))
+    with pytest.raises(ExecutionError) as caught:
+        getattr(relation, how)()
+    assert (caught.value.condition, marked(caught.value)) == ("DIVIDE_BY_ZERO", "s.day / 0")
+    assert caught.value.sqlstate == "22012"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        query(start="s.day / 0 > 1"),
+        query(end="e.day % (s.day - sp) > 1"),
+        query(start="s.val > (SELECT val FROM weather)"),
+        query(source="nowhere"),
+        "SELECT raise_error('told') FROM weather",
+    ],
+    ids=["Spark", "kernel", "subquery", "analysis", "plain"],
+)
+def test_no_trace_of_java_or_of_a_worker_is_shown_or_logged(session, sql, caplog, capfd):
+    with caplog.at_level(logging.DEBUG):
+        error = failing(session, sql)
+    shown = str(error) + capfd.readouterr().err.replace("WARN", "")
+    for trace in ("\tat ", "org.apache", "java.", "Traceback", "JVM stacktrace"):
+        assert trace not in shown
+    assert not any(record.levelno >= logging.ERROR for record in caplog.records)
+    assert error.__cause__ is None
+
+
+def test_a_predicate_that_fails_only_beyond_the_windows_end_does_not_fail(session):
+    # 1 / (e.day - 3) would fail at day 3, which no window reaches
+    sql = query(
+        select="s.day, e.day AS last",
+        source="weather WHERE station = 'a'",
+        start="s.day = 1",
+        end="e.day = 2 OR 1 / (e.day - 3 + s.day - 1) > 9",
+    )
+    assert [tuple(row) for row in session.sql(sql).collect()] == [(1, 2)]
