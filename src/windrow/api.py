@@ -123,11 +123,21 @@ def window_by(
             select=["s.station", "s.date", "AVG(w.val) AS average"],
         )
     """
+    if not hasattr(df, "sparkSession"):
+        raise UsageError(
+            f"window_by takes a DataFrame, not {df!r:.60}",
+            condition="NOT_A_DATAFRAME",
+            hint="for a table by name use session.table(name).df",
+        )
     if type not in ("sliding", "tumbling"):
         raise UsageError(
             f"window type {type!r} is unknown",
             condition="UNKNOWN_WINDOW_TYPE",
             hint=did_you_mean(str(type), ["sliding", "tumbling"]) or "use 'sliding' or 'tumbling'",
+        )
+    if only_end and end is None:
+        raise UsageError(
+            "only_end is given without end", condition="MISSING_END", hint="give end, or leave only_end out"
         )
     partition, order = _several(partition_by), _several(order_by)
     keys: dict[str, Column] = {}
@@ -154,7 +164,10 @@ def window_by(
     items = ", ".join(texts) if texts else "*"
     sql = f"SELECT {items} FROM df WINDOW BY {name} AS (" + " ".join(parts) + ")"
     frame = _run(df, sql, keys, columns)
-    return frame.select(*as_columns) if as_columns else frame
+    if not as_columns:
+        return frame
+    with Gateway(df.sparkSession).translated():
+        return frame.select(*as_columns)
 
 
 def _run(df: DataFrame, sql: str, keys: dict[str, Column], columns: dict[str, Column | None]) -> DataFrame:

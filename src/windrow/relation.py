@@ -28,13 +28,17 @@ class Relation:
         The result as a Spark DataFrame; everything that Spark can do with one is open.
     """
 
-    def __init__(self, df: DataFrame, plan: str, gateway: Gateway) -> None:
+    def __init__(self, df: DataFrame, plan: str, gateway: Gateway, *, is_plan: bool = False) -> None:
         self.df = df
+        self._is_plan = is_plan
         self._plan = plan
         self._gateway = gateway
 
     def show(self, n: int = 20, truncate: bool | int = True) -> None:
         """Print the first `n` rows as a table; long values are cut unless `truncate` is False."""
+        if self._is_plan:
+            print(self._plan)  # noqa: T201 - a table would break its lines
+            return
         with self._gateway.translated():
             self.df.show(n, truncate)
 
@@ -64,6 +68,8 @@ class Relation:
         return f"{self._plan}\n\n{spark_plan(self._gateway, self.df)}"
 
     def _repr_html_(self) -> str:
+        if self._is_plan:
+            return f"<pre>{html.escape(self._plan)}</pre>"
         with self._gateway.translated():
             rows = self.df.limit(_HTML_ROWS + 1).collect()
         names = self.df.columns

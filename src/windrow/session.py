@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import pandas as pd
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.algebra.names import POSITIONAL
@@ -52,6 +54,9 @@ class Session:
             )
         self.spark = spark if spark is not None else local_session()
         self.execution: Execution = execution
+
+    def __repr__(self) -> str:
+        return f"Session[Spark {self.spark.version}, execution={self.execution}]"
 
     def sql(self, text: str, /, *args: Any, **params: Any) -> Relation:
         """Run one statement of the dialect: Spark SQL, and WINDOW BY wherever a query may stand.
@@ -101,7 +106,7 @@ class Session:
     def register(
         self,
         name: str,
-        source: DataFrame | Relation | str | Path | Sequence[str | Path],
+        source: DataFrame | Relation | pa.Table | pd.DataFrame | str | Path | Sequence[str | Path],
         *,
         format: str | None = None,  # noqa: A002 - as spark.read has it
     ) -> Relation:
@@ -112,8 +117,8 @@ class Session:
         name
             A plain identifier.
         source
-            A DataFrame or relation, or paths: Parquet, CSV, JSON, ORC, NOAA's GHCN-Daily files, a
-            directory or a glob.
+            A DataFrame of Spark or pandas, an Arrow table, a relation, or paths: Parquet, CSV, JSON, ORC,
+            NOAA's GHCN-Daily files, a directory or a glob.
         format
             The format of the files where their names do not say it.
         """
@@ -129,8 +134,17 @@ class Session:
         elif isinstance(source, str | Path | Sequence):
             with gateway.translated():
                 frame = read_table(self.spark, source, format=format)
-        else:
+        elif isinstance(source, pa.Table | pd.DataFrame):
+            with gateway.translated():
+                frame = self.spark.createDataFrame(source)
+        elif hasattr(source, "createOrReplaceTempView"):  # classic and Connect have no class in common
             frame = source
+        else:
+            raise UsageError(
+                f"{type(source).__name__} cannot be registered as a table",
+                condition="NOT_A_TABLE",
+                hint="give a DataFrame of Spark or pandas, an Arrow table, a relation, or paths",
+            )
         with gateway.translated():
             frame.createOrReplaceTempView(name)
         return self.table(name)

@@ -113,7 +113,7 @@ def _explain(gateway: Gateway, tokens: TokenList, statement: Range) -> Relation:
     text = explain(algebra, bound)
     if with_spark:
         text = f"{text}\n\n{spark_plan(gateway, frame)}"
-    return Relation(gateway.spark.createDataFrame([(text,)], "plan string"), text, gateway)
+    return Relation(gateway.spark.createDataFrame([(text,)], "plan string"), text, gateway, is_plan=True)
 
 
 def _query_of(tokens: TokenList, statement: Range) -> Range:
@@ -141,6 +141,8 @@ def _view_query(tokens: TokenList, statement: Range) -> Range | None:
         _refuse(
             tokens, start, "CACHE TABLE … AS over windows", "create a temporary view, then CACHE TABLE it"
         )
+    if words[:1] == ["CREATE"] and {"FUNCTION", "MATERIALIZED"} & set(words):
+        _refuse(tokens, start, "a function or materialized view over windows", "create a temporary view")
     if words[:1] != ["CREATE"] or "VIEW" not in words:
         return None
     kind = words[1 : words.index("VIEW")]

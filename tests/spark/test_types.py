@@ -234,7 +234,8 @@ def test_differences_of_times_are_sparks_across_the_change_to_and_from_summer_ti
         f" (TYPE SLIDING ORDER BY i START AS s ONLY END AS e WHEN {predicate})"
     )
     theirs = (
-        f"WITH q AS (SELECT * FROM {ACROSS_SUMMER_TIME}) SELECT s.i, MIN(e.i) AS j, s.ts FROM q AS s JOIN q AS e"
+        f"WITH q AS (SELECT * FROM {ACROSS_SUMMER_TIME})"
+        " SELECT s.i, MIN(e.i) AS j, s.ts FROM q AS s JOIN q AS e"
         f" ON e.i >= s.i AND {predicate} GROUP BY s.i, s.ts"
     )
     assert shown(session.sql(ours).collect()) == shown(session.spark.sql(theirs).collect())
@@ -258,7 +259,8 @@ def test_year_month_intervals_are_kept_to_the_month(session):
         " FROM VALUES (1), (25) AS t (i)) WINDOW BY w AS (TYPE SLIDING ORDER BY m START AS s"
         " END AS e WHEN e.i > s.i)"
     )
-    text = f"SELECT i, CAST(m AS STRING) AS m, CAST(held[0] AS STRING) AS h, CAST(most AS STRING) AS o FROM ({sql})"
+    text = (f"SELECT i, CAST(m AS STRING) AS m, CAST(held[0] AS STRING) AS h,"
+        f" CAST(most AS STRING) AS o FROM ({sql})"
     month, years = "INTERVAL '0-1' YEAR TO MONTH", "INTERVAL '2-1' YEAR TO MONTH"
     assert sorted(map(tuple, session.sql(text).collect())) == [
         (1, month, month, years),

@@ -12,11 +12,13 @@ from windrow.algebra.predicates import refuse_in_predicate
 from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.blocks import find_blocks
 from windrow.syntax.expressions import Call, Expression, Name, Operation, parse_expression
-from windrow.syntax.nodes import Block, BoundaryClause, Cte, Range, Role, WindowClause
+from windrow.syntax.nodes import Block, BoundaryClause, Cte, Range, Role, Variable, WindowClause
 from windrow.syntax.sqltext import Piece, Relation, SqlText, quoted
 from windrow.syntax.tokens import Kind, Token, TokenList
 
 __all__ = ["bind"]
+
+_EQUALITIES = {"=", "==", "<>", "!=", "<=>"}
 
 
 def bind(tokens: TokenList, statement: Range) -> Statement | None:
@@ -94,13 +96,16 @@ class _Binder:
         variables = [variable.name for variable in clause.variables()]
         names = [*variables, clause.name]
         aggregates = find_aggregates(tokens, ranges, clause.name, variables)
+        compared = self.compared(ranges, clause)
         stars = self.stars(block.select)
         if stars:
             uses = tuple(Uses(name, None) for name in names)
         else:
-            uses = find_uses(tokens, ranges, names, list(aggregates.at))
+            uses = find_uses(tokens, ranges, names, [*aggregates.at, *compared])
         uses = _with_argument_uses(aggregates, uses, names)
-        outer = self.outer(block, key, aggregates, stars, names)
+        rows_compared = tuple({row.name: row for row in compared.values()}.values())
+        uses = (*uses, *(Uses(IDENTITY + row.name, frozenset()) for row in rows_compared))
+        outer = self.outer(block, key, aggregates, stars, names, compared)
         label, start, end = (
             self.boundary(clause, boundary) if boundary else None
             for boundary in (clause.label, clause.start, clause.end)
@@ -108,7 +113,7 @@ class _Binder:
         assert start is not None
         return Window(
             key, tokens.sql, clause.name, clause.tumbling, prefix, rows, partition_by, order_by,
-            label, start, end, aggregates.calls, uses, outer, clause.span,
+            label, start, end, aggregates.calls, uses, rows_compared, outer, clause.span,
         )  # fmt: skip
 
     def boundary(self, clause: WindowClause, boundary: BoundaryClause) -> Boundary:
@@ -239,6 +244,28 @@ class _Binder:
 
     # -- the SELECT over the windows ---------------------------------------------------------------
 
+    def compared(self, ranges: list[Range], clause: WindowClause) -> dict[Range, Variable]:
+        """The row variables that the SELECT compares: whether they are the same row is meant."""
+        tokens = self.tokens
+        rows = {item.name.lower(): item for item in clause.variables() if item.role is not Role.POSITION}
+        found: dict[Range, Variable] = {}
+        for start, stop in ranges:
+            for index in range(start + 1, stop - 1):
+                sides = (index - 1, index + 1)
+                if tokens[index].text in _EQUALITIES and all(self.is_bare(side, rows) for side in sides):
+                    found |= {(side, side + 1): rows[tokens[side].name.lower()] for side in sides}
+        return found
+
+    def is_bare(self, index: int, rows: dict[str, Variable]) -> bool:
+        """Whether a row variable stands here by itself."""
+        token, tokens = self.tokens[index], self.tokens
+        inside = (
+            tokens.is_symbol(index - 1, ".")
+            or tokens.is_symbol(index + 1, ".")
+            or tokens.is_symbol(index + 1, "[")
+        )
+        return token.is_name and token.name.lower() in rows and not inside
+
     def stars(self, select: Range) -> list[int]:
         """Where a bare * stands as an item of the SELECT list."""
         tokens = self.tokens
@@ -249,12 +276,20 @@ class _Binder:
         ]
 
     def outer(
-        self, block: Block, key: str, aggregates: Aggregates, stars: list[int], names: list[str]
+        self,
+        block: Block,
+        key: str,
+        aggregates: Aggregates,
+        stars: list[int],
+        names: list[str],
+        compared: dict[Range, Variable],
     ) -> SqlText:
         tokens = self.tokens
         clause_aliases = _aliases(tokens, block.select)
         replaced: dict[Range, str] = {at: quoted(call.name) for at, call in aggregates.at.items()}
+        replaced |= {at: quoted(IDENTITY + row.name) for at, row in compared.items()}
         hidden = [call.name for call in aggregates.calls]
+        hidden += dict.fromkeys(IDENTITY + row.name for row in compared.values())
         for star in stars:
             if tokens.word(star + 1) == "EXCEPT":
                 replaced[star + 2, star + 3] = "(" + "".join(f"{quoted(name)}, " for name in hidden)

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from windrow.algebra.names import IDENTITY
 from windrow.errors import Span
 from windrow.syntax.expressions import Expression
-from windrow.syntax.nodes import OrderItem, Range, Side, Variable
+from windrow.syntax.nodes import OrderItem, Range, Role, Side, Variable
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["AggregateCall", "Boundary", "Fragment", "Statement", "Uses", "Window"]
@@ -80,7 +81,7 @@ class Window:
 
     `rows` gives the input: a struct with the row, and the keys (:mod:`windrow.algebra.names`). `prefix`
     is the WITH list that the block sees, put before any SQL made for it. `outer` is the block's SELECT
-    over the windows, in which the relation `key` stands for them.
+    over the windows, in which the relation `key` stands for them; it compares the row variables `compared`.
     """
 
     key: str
@@ -96,6 +97,7 @@ class Window:
     end: Boundary | None
     aggregates: tuple[AggregateCall, ...]
     uses: tuple[Uses, ...]
+    compared: tuple[Variable, ...]
     outer: SqlText
     span: Span
 
@@ -106,6 +108,15 @@ class Window:
     def variables(self) -> tuple[Variable, ...]:
         """All variables in the order declared."""
         return tuple(variable for boundary in self.boundaries() for variable in boundary.variables)
+
+    def positions(self) -> dict[str, tuple[Side, int]]:
+        """What gives a row's position, with its side and shift: AT, and row variables that are compared."""
+        found = {
+            variable.name: (variable.side, 0)
+            for variable in self.variables()
+            if variable.role is Role.POSITION
+        }
+        return found | {IDENTITY + row.name: (row.side, row.role.shift) for row in self.compared}
 
     def visible(self, side: Side) -> tuple[Variable, ...]:
         """The variables that a predicate of this side sees: its own and those of the sides before."""

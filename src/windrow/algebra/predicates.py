@@ -48,7 +48,9 @@ def refuse_in_predicate(tokens: TokenList, predicate: Range, clause: WindowClaus
                 f"{token.text} reads the system clock, on which no window of stored rows can depend",
                 condition="SYSTEM_CLOCK_IN_PREDICATE",
                 sql=tokens.sql,
-                span=tokens.span(index, tokens.partner[index + 1] + 1 if tokens.is_symbol(index + 1, "(") else index + 1),
+                span=tokens.span(
+                    index, tokens.partner[index + 1] + 1 if tokens.is_symbol(index + 1, "(") else index + 1
+                ),
                 hint="compare with a time in the rows, or give the time as a parameter",
             )
         if token.kind is Kind.WORD and tokens.is_symbol(index + 1, "("):

@@ -35,7 +35,9 @@ def bisect(
     rows, sides, target, low, stop
         As :func:`windrow.kernels.search.find` has them.
     """
-    rising, falling, shifts = [], [], {0}
+    rising: list[PairExpression] = []
+    falling: list[PairExpression] = []
+    shifts = {0}
     for part in conjuncts(predicate):
         for column in _columns(part, target):
             if not _ascends(rows, column):

@@ -133,10 +133,11 @@ class RowOutput:
 
 @dataclass(frozen=True, slots=True)
 class PositionOutput:
-    """A position variable in the result."""
+    """The position of a side's row, or of the row `shift` rows on, in the result."""
 
     name: str
     side: str
+    shift: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ class WindowPlan:
 
     `labels` selects the label rows (without LABEL: the start rows) by a predicate over that side alone,
     None for every row. `start` is None without LABEL. `end` is None for tumbling without END.
-    `constants` is a table of one row. `sql` is the query, for errors. `first_only` asks for
+    `aggregates` are (column, aggregate, its stretch of the query). `constants` is a table of one row. `sql` is the query, for errors. `first_only` asks for
     one window, at the partition's first row.
     """
 
@@ -168,7 +169,7 @@ class WindowPlan:
     only_end: bool
     first_only: bool
     outputs: tuple[RowOutput | PositionOutput | RowsOutput, ...]
-    aggregates: tuple[tuple[str, Aggregate], ...]
+    aggregates: tuple[tuple[str, Aggregate, tuple[int, int]], ...]
     result: pa.Schema
     ansi: bool = True
     sql: str | None = None

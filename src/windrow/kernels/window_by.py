@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.aggregates import aggregate
+from windrow.errors import ExecutionError, Span
+from windrow.kernels.aggregates import Aggregate, aggregate
 from windrow.kernels.pairs import Array, Rows, holds
 from windrow.kernels.partitions import partition_bounds
 from windrow.kernels.plan import PositionOutput, RowOutput, RowsOutput, WindowPlan
@@ -80,7 +81,7 @@ def window_by(plan: WindowPlan, table: pa.Table) -> Iterator[pa.RecordBatch]:
     expressions = tuple(expression for expression in [plan.labels, *searches] if expression is not None)
     rows = Rows(table, bounds, plan.constants, expressions, plan.ansi)
     windows = find_windows(plan, rows, bounds)
-    totals = [aggregate(spec, table, windows.low, windows.stop) for _, spec in plan.aggregates]
+    totals = [_total(spec, place, table, windows) for _, spec, place in plan.aggregates]
     for part in _batches(plan, windows):
         chosen = windows.take(np.arange(part.start, part.stop))
         columns = [
@@ -89,6 +90,14 @@ def window_by(plan: WindowPlan, table: pa.Table) -> Iterator[pa.RecordBatch]:
         ]
         columns += [total.slice(part.start, part.stop - part.start) for total in totals]
         yield _record_batch(columns, plan.result)
+
+
+def _total(spec: Aggregate, place: tuple[int, int], table: pa.Table, windows: Windows) -> pa.Array:
+    try:
+        return aggregate(spec, table, windows.low, windows.stop)
+    except ExecutionError as error:
+        error.span = Span(*place)
+        raise
 
 
 def find_windows(plan: WindowPlan, rows: Rows, bounds: Array) -> Windows:
@@ -177,16 +186,20 @@ def _output(
     match output:
         case RowsOutput():
             return _window_rows(output, rows, windows, kind)
-        case PositionOutput(side=side):
-            index: Array = getattr(windows, side)
+        case PositionOutput(side=side, shift=shift):
+            index = _row_index(rows, getattr(windows, side), shift)
             position = index - rows.first[np.maximum(index, 0)] + 1
             return pa.array(position, pa.int64(), mask=index < 0)
         case RowOutput(side=side, shift=shift):
-            base: Array = getattr(windows, side)
-            index = base + shift
-            clipped = np.maximum(base, 0)
-            there = (base >= 0) & (index >= rows.first[clipped]) & (index < rows.stop[clipped])
-            return _structs(rows.table, output.fields, np.where(there, index, -1), kind)
+            return _structs(rows.table, output.fields, _row_index(rows, getattr(windows, side), shift), kind)
+
+
+def _row_index(rows: Rows, base: Array, shift: int) -> Array:
+    """The rows `shift` rows on, −1 where there is no such row in the partition."""
+    index = base + shift
+    clipped = np.maximum(base, 0)
+    there = (base >= 0) & (index >= rows.first[clipped]) & (index < rows.stop[clipped])
+    return np.where(there, index, -1)
 
 
 def _window_rows(output: RowsOutput, rows: Rows, windows: Windows, kind: pa.DataType) -> pa.Array:

@@ -18,7 +18,7 @@ from windrow.kernels.plan import (
     Search,
     WindowPlan,
 )
-from windrow.syntax.nodes import Role, Side
+from windrow.syntax.nodes import Side
 
 __all__ = ["IS_LABEL", "ROWS", "given_position", "kernel_plan", "needs_join"]
 
@@ -62,17 +62,13 @@ def kernel_plan(
     """
     window = draft.window
     outputs = _outputs(draft)
-    specs = tuple(
-        (
-            call.name,
-            Aggregate(
-                call.function or "", column, aggregates[call.name], call.ignore_nulls, call.parameters, ansi
-            ),
-        )
-        for call, column in draft.kernel_aggregates
-    )
+    specs = []
+    for call, column in draft.kernel_aggregates:
+        kind = aggregates[call.name]
+        spec = Aggregate(call.function or "", column, kind, call.ignore_nulls, call.parameters, ansi)
+        specs.append((call.name, spec, (call.span.start, call.span.stop)))
     fields = [_field(output, columns) for output in outputs]
-    fields += [pa.field(name, aggregates[name]) for name, _ in specs]
+    fields += [pa.field(name, aggregates[name]) for name, _, _ in specs]
     return WindowPlan(
         tumbling=window.tumbling,
         partition=tuple(partition_key(number) for number in range(len(window.partition_by))),
@@ -84,7 +80,7 @@ def kernel_plan(
         only_end=window.end is not None and window.end.only,
         first_only=window.label is None and window.start.unbounded,
         outputs=outputs,
-        aggregates=specs,
+        aggregates=tuple(specs),
         result=pa.schema(fields),
         ansi=ansi,
         sql=window.sql,
@@ -94,12 +90,14 @@ def kernel_plan(
 
 def _outputs(draft: Draft) -> tuple[RowOutput | PositionOutput | RowsOutput, ...]:
     variables = {variable.name: variable for variable in draft.window.variables()}
+    positions = draft.window.positions()
     outputs: list[RowOutput | PositionOutput | RowsOutput] = []
     for name, fields in draft.fields:
         if name == draft.window.name:
             outputs.append(RowsOutput(name, fields))
-        elif variables[name].role is Role.POSITION:
-            outputs.append(PositionOutput(name, variables[name].side.value))
+        elif name in positions:
+            side, shift = positions[name]
+            outputs.append(PositionOutput(name, side.value, shift))
         else:
             outputs.append(RowOutput(name, variables[name].side.value, variables[name].role.shift, fields))
     if draft.spark_aggregates:

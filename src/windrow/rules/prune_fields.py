@@ -16,7 +16,7 @@ __all__ = ["prune_fields"]
 def prune_fields(draft: Draft, analyzer: Analyzer) -> Draft:
     """Fill in `fields`, for each variable that is read, and `spark_fields`, for Spark's aggregates."""
     columns = Columns(draft)
-    positions = {variable.name for variable in draft.window.variables() if variable.role.value == "AT"}
+    positions = draft.window.positions()
     fields: list[tuple[str, tuple[tuple[str, str], ...]]] = []
     for use in draft.window.uses or _to_count(draft):
         if use.name in positions:

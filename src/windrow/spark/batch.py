@@ -32,7 +32,6 @@ from windrow.spark.errors import MARK, in_window_terms
 from windrow.spark.gateway import Gateway
 from windrow.spark.join_plan import POSITION, add_positions
 from windrow.spark.spark_aggregates import aggregate_in_spark
-from windrow.syntax.nodes import Role
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 
 __all__ = ["BoundWindow", "bind_statement", "build_window", "is_ansi", "run_statement"]
@@ -99,6 +98,14 @@ class explained:  # noqa: N801 - used as a context manager, like a function
 
 def bind_window(gateway: Gateway, window: Window, rows: DataFrame) -> BoundWindow:
     """Analyse a window over its rows and apply the rules."""
+    if rows.isStreaming:
+        raise NotSupportedError(
+            "WINDOW BY over a live stream is not supported",
+            condition="UNSUPPORTED_STREAM",
+            sql=window.sql,
+            span=window.span,
+            hint="run it over a stored table, for example over what foreachBatch has stored",
+        )
     analyzer = SparkAnalyzer(gateway, window, rows)
     try:
         draft = optimize(window, analyzer)
@@ -199,7 +206,7 @@ class _Stage:
 
     def result(self, types: Mapping[str, DataType]) -> StructType:
         """What the kernel gives, in Spark's own types and in the order of the plan."""
-        positions = {variable.name for variable in self.window.variables() if variable.role is Role.POSITION}
+        positions = self.window.positions()
         fields = []
         for name, columns in self.draft.fields:
             struct = _struct(columns, types)

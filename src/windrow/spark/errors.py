@@ -77,6 +77,10 @@ def in_window_terms(
     error.located(window.sql)
     if error.span is None or error.sql is None:
         return error
+    if error.condition in ("MISSING_GROUP_BY", "MISSING_AGGREGATION"):
+        error.message = "an aggregate over all windows stands beside values of single windows"
+        error.hint = f"to count a window's own rows write COUNT({window.name})"
+        return error
     path = [part.strip("` ") for part in error.sql[error.span.start : error.span.stop].split(".")]
     fields = list(fields)
     if error.condition.startswith("UNRESOLVED_COLUMN"):

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
 
 from windrow.algebra import nodes
-from windrow.algebra.names import POSITIONAL, ROW, order_key, partition_key
+from windrow.algebra.names import IDENTITY, POSITIONAL, ROW, order_key, partition_key
 from windrow.errors import NotSupportedError
 from windrow.kernels.reference.aggregates import aggregate
 from windrow.kernels.reference.expressions import compile_expression
@@ -136,13 +136,14 @@ class _Reference:
     def columns(self) -> list[tuple[str, DataType, Callable[[Mapping[str, Any]], Any]]]:
         """Name, type and value of each column of the result."""
         types = {field.name: field.dataType for field in self.row.fields}
-        positions = {variable.name for variable in self.window.variables() if variable.role is Role.POSITION}
+        positions = self.window.positions()
         columns: list[tuple[str, DataType, Callable[[Mapping[str, Any]], Any]]] = []
         for name, fields in self.draft.fields:
             names = [field for field, _ in fields]
             struct = StructType([StructField(field, types[field]) for field in names])
             if name in positions:
-                columns.append((name, LongType(), _key(name)))
+                row = name.removeprefix(IDENTITY)
+                columns.append((name, LongType(), _key(name) if row == name else _identity(row)))
             elif name == self.window.name:
                 columns.append((name, ArrayType(struct), _rows(name, names, markers=True)))
             else:
@@ -181,6 +182,11 @@ class _Reference:
 
 def _key(name: str) -> Callable[[Mapping[str, Any]], Any]:
     return lambda row: row[name]
+
+
+def _identity(name: str) -> Callable[[Mapping[str, Any]], Any]:
+    """A number that is the same for the same row, NULL where there is none."""
+    return lambda result: None if result[name] is None else id(result[name])
 
 
 def _struct(name: str, fields: list[str]) -> Callable[[Mapping[str, Any]], Any]:
