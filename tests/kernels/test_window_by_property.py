@@ -160,17 +160,18 @@ def windows_agree(clause: str, table: Table) -> None:
 
 
 def _key(row: dict[str, Any]) -> str:
-    return repr({name: _comparable(value) for name, value in sorted(row.items())})
+    return repr({name: comparable(value) for name, value in sorted(row.items())})
 
 
-def _comparable(value: Any) -> Any:
+def comparable(value: Any) -> Any:
+    """The value with floats rounded to 12 digits, so that the order of summation does not show."""
     if isinstance(value, float):
         # sums of the same few values in another order: the last bits and the sign of zero may differ
         return "NaN" if math.isnan(value) else float(f"{value:.12g}") + 0.0
     if isinstance(value, dict):
-        return {name: _comparable(part) for name, part in sorted(value.items())}
+        return {name: comparable(part) for name, part in sorted(value.items())}
     if isinstance(value, list):
-        return [_comparable(part) for part in value]
+        return [comparable(part) for part in value]
     return value
 
 

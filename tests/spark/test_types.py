@@ -259,8 +259,10 @@ def test_year_month_intervals_are_kept_to_the_month(session):
         " FROM VALUES (1), (25) AS t (i)) WINDOW BY w AS (TYPE SLIDING ORDER BY m START AS s"
         " END AS e WHEN e.i > s.i)"
     )
-    text = (f"SELECT i, CAST(m AS STRING) AS m, CAST(held[0] AS STRING) AS h,"
+    text = (
+        f"SELECT i, CAST(m AS STRING) AS m, CAST(held[0] AS STRING) AS h,"
         f" CAST(most AS STRING) AS o FROM ({sql})"
+    )
     month, years = "INTERVAL '0-1' YEAR TO MONTH", "INTERVAL '2-1' YEAR TO MONTH"
     assert sorted(map(tuple, session.sql(text).collect())) == [
         (1, month, month, years),

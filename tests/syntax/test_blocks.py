@@ -313,15 +313,15 @@ def test_sparks_own_use_of_the_words_is_left_alone(sql):
         ),
         (
             "SELECT 1 FROM t ORDER BY x ⊞",
-            "WINDOW",
-            "WINDOW BY stands after ORDER BY",
-            "write ORDER BY after WINDOW BY, or put it in a subquery in FROM",
+            "ORDER",
+            "ORDER BY stands before WINDOW BY",
+            "put ORDER BY after WINDOW BY, or in a subquery in FROM",
         ),
         (
             "SELECT 1 FROM t LIMIT 3 ⊞",
-            "WINDOW",
-            "WINDOW BY stands after LIMIT",
-            "write LIMIT after WINDOW BY, or put it in a subquery in FROM",
+            "LIMIT",
+            "LIMIT stands before WINDOW BY",
+            "put LIMIT after WINDOW BY, or in a subquery in FROM",
         ),
     ],
 )

@@ -155,8 +155,8 @@ class WindowPlan:
 
     `labels` selects the label rows (without LABEL: the start rows) by a predicate over that side alone,
     None for every row. `start` is None without LABEL. `end` is None for tumbling without END.
-    `aggregates` are (column, aggregate, its stretch of the query). `constants` is a table of one row. `sql` is the query, for errors. `first_only` asks for
-    one window, at the partition's first row.
+    `aggregates` are (column, aggregate, its stretch of the query). `constants` is a table of one
+    row. `sql` is the query, for errors. `first_only` asks for one window, at the partition's first row.
     """
 
     tumbling: bool

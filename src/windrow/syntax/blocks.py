@@ -100,7 +100,7 @@ def _block(tokens: TokenList, window: int) -> Block:
     select = starts[-1]
     marks = _clause_words(tokens, [i for i in level if select < i < window])
     _refuse_before_window(tokens, marks, window)
-    _refuse_tail_before_window(tokens, [i for i in level if marks.get("FROM", window) < i < window], window)
+    _refuse_tail_before_window(tokens, [i for i in level if marks.get("FROM", window) < i < window])
     if "FROM" not in marks:
         raise ParseError(
             "query block has WINDOW BY and no FROM",
@@ -215,7 +215,7 @@ def _refuse_before_window(tokens: TokenList, marks: dict[str, int], window: int)
             )
 
 
-def _refuse_tail_before_window(tokens: TokenList, level: list[int], window: int) -> None:
+def _refuse_tail_before_window(tokens: TokenList, level: list[int]) -> None:
     for index in level:
         word, after = tokens.word(index), index + 1
         sorts = word in ("ORDER", "SORT", "CLUSTER", "DISTRIBUTE") and tokens.word(after) == "BY"
@@ -227,13 +227,8 @@ def _refuse_tail_before_window(tokens: TokenList, level: list[int], window: int)
         )
         if (sorts or limits) and not tokens.is_symbol(index - 1, "."):
             words = f"{word} BY" if sorts else word
-            raise ParseError(
-                f"WINDOW BY stands after {words}",
-                condition="PARSE_SYNTAX_ERROR",
-                sql=tokens.sql,
-                span=tokens[window].span,
-                hint=f"write {words} after WINDOW BY, or put it in a subquery in FROM",
-            )
+            hint = f"put {words} after WINDOW BY, or in a subquery in FROM"
+            raise _misplaced(tokens, index, f"{words} stands before WINDOW BY", hint)
 
 
 def _refuse_empty(tokens: TokenList, part: Range, after: str) -> None:
