@@ -16,7 +16,7 @@ from windrow.algebra import nodes
 from windrow.algebra.bind import bind
 from windrow.algebra.names import ROW, order_key, partition_key
 from windrow.errors import UsageError, did_you_mean
-from windrow.spark.batch import bind_window, build_window
+from windrow.spark.batch import bind_window, build_window, explained
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 from windrow.syntax.tokens import tokenize
@@ -185,7 +185,9 @@ def _run(df: DataFrame, sql: str, keys: dict[str, Column], columns: dict[str, Co
     gateway = Gateway(df.sparkSession)
     rows = gateway.sql(window.rows, {_INPUT: df.withColumns(keys) if keys else df})
     bound = bind_window(gateway, window, rows)
-    return gateway.sql(statement.text, {window.key: build_window(gateway, bound)})
+    windows = build_window(gateway, bound)
+    with explained([bound]):
+        return gateway.sql(statement.text, {window.key: windows})
 
 
 def _rows(window: nodes.Window, keys: dict[str, Column]) -> SqlText:

@@ -13,7 +13,18 @@ import pytest
 from windrow.spark.java import ensure_java
 
 # `remote("local[2]")` starts the server that PySpark brings, inside the process, and stops it with the
-# session: no port is fixed, and nothing stays behind.
+# session: no port is fixed, and nothing stays behind. What the server itself needs to know is in the
+# arguments that the environment gives to spark-submit.
+SUBMIT = " ".join(
+    [
+        "--driver-memory 1g",
+        "--conf spark.driver.bindAddress=127.0.0.1",
+        "--conf spark.driver.host=127.0.0.1",
+        "--conf spark.connect.grpc.binding.address=127.0.0.1",
+        "--conf spark.ui.enabled=false",
+        "pyspark-shell",
+    ]
+)
 PROGRAM = r"""
 import json
 
@@ -25,10 +36,6 @@ import windrow
 spark = (
     SparkSession.builder.remote("local[2]")
     .config("spark.sql.shuffle.partitions", "2")
-    .config("spark.driver.memory", "1g")
-    .config("spark.driver.bindAddress", "127.0.0.1")
-    .config("spark.connect.grpc.binding.address", "127.0.0.1")
-    .config("spark.ui.enabled", "false")
     .config("spark.sql.session.timeZone", "UTC")
     .getOrCreate()
 )
@@ -55,7 +62,8 @@ def rows(relation):
 answers["kernel"] = rows(session.sql(windows("s.k, s.i, AVG(w.v)", "e.v > s.v")))
 answers["join plan"] = rows(session.sql(windows("s.k, s.i, e.i", "CAST(concat(e.i, s.i) AS INT) > 20")))
 answers["Spark aggregates"] = rows(session.sql(windows("s.k, s.i, max_by(w.i, w.v)", "e.v > s.v")))
-answers["parameters"] = rows(session.sql(windows("s.k, ?", "e.v - s.v > ?", "HAVING COUNT(w.v) = ?"), "x", 0, 2))
+positional = windows("s.k, ?", "e.v - s.v > ?", "HAVING COUNT(w.v) = ?")
+answers["parameters"] = rows(session.sql(positional, "x", 0, 2))
 session.sql("CREATE TEMP VIEW made AS " + windows("s.k, COUNT(w.v) AS n", "e.v > s.v"))
 answers["view"] = rows(session.sql("SELECT k, SUM(n) FROM made GROUP BY k"))
 answers["nested"] = rows(
@@ -102,7 +110,12 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         cwd=tmp_path_factory.mktemp("connect"),
-        env=inherited | {"JAVA_HOME": str(ensure_java().home), "PYSPARK_PYTHON": sys.executable},
+        env=inherited
+        | {
+            "JAVA_HOME": str(ensure_java().home),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_SUBMIT_ARGS": SUBMIT,
+        },
         capture_output=True,
         text=True,
         timeout=400,
@@ -125,7 +138,7 @@ def test_the_session_is_one_of_spark_connect(answers):
         ("kernel", AVERAGES),
         ("join plan", [["a", 1, 2], ["a", 2, 2], ["a", 3, 3], ["b", 1, 2], ["b", 2, 2]]),
         ("Spark aggregates", [["a", 1, 2], ["a", 2, 2], ["a", 3, 3], ["b", 1, 2], ["b", 2, 2]]),
-        ("parameters", [["a", "x"], ["b", "x"]]),
+        ("parameters", [["a", "x"], ["a", "x"], ["b", "x"]]),
         ("view", [["a", 5], ["b", 3]]),
         ("nested", [[1], [4]]),
         ("window_by", [["a", 1, 2], ["a", 2, 1], ["b", 1, 1], ["b", 2, 1]]),

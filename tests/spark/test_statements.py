@@ -384,6 +384,18 @@ def test_variables_called_as_our_own_collide_with_nothing(session, predicate, ag
     assert rows(session, renamed) == rows(session, plain)
 
 
+@pytest.mark.timeout(120)
+def test_the_join_plan_of_a_wide_table_is_planned_in_time(session):
+    # an expression for every column in one plan node would let Spark's constraints double with each
+    columns = ", ".join(f"id * 100 + {number} AS c{number}" for number in range(24))
+    session.sql(f"CREATE TEMP VIEW wide AS SELECT {columns} FROM range(3)")
+    sql = (
+        "SELECT s.c0, e.c23 FROM wide WINDOW BY w AS (TYPE SLIDING ORDER BY c1"
+        " START AS s ONLY END NEXT AS e WHEN concat(e.c2, s.c3) > '1')"
+    )
+    assert rows(session, sql) == [(0, 123), (100, 223)]
+
+
 def test_a_table_a_window_and_a_variable_may_be_called_window_and_by(session):
     session.sql("CREATE TEMP VIEW window AS SELECT * FROM t")
     clause = (

@@ -34,7 +34,7 @@ from windrow.spark.join_plan import POSITION, add_positions
 from windrow.spark.spark_aggregates import aggregate_in_spark
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 
-__all__ = ["BoundWindow", "bind_statement", "build_window", "is_ansi", "run_statement"]
+__all__ = ["BoundWindow", "bind_statement", "build_window", "explained", "is_ansi", "run_statement"]
 
 
 @dataclass(frozen=True)

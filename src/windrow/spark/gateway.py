@@ -6,7 +6,6 @@ Only the public DataFrame API is used, so that a Spark Connect session serves as
 from __future__ import annotations
 
 import itertools
-import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -22,6 +21,8 @@ from windrow.syntax.sqltext import SqlText
 __all__ = ["Gateway"]
 
 _numbers = itertools.count(1)
+# as long as the names that PySpark gives to relations, which all have one length: for positions of errors
+_CONNECT_NAME = "_pyspark_connect_temp_view_" + "0" * 32
 # PySpark logs the whole JVM trace of an analysis error through these
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
@@ -43,33 +44,30 @@ class Gateway:
         WindrowError
             Spark's error, located in the user's text.
         """
-        with self.views({key: (relations or {})[key] for key in text.relations()}) as names:
-            rendered = text.render(names)
+        given = {key: (relations or {})[key] for key in text.relations()}
+        arguments: dict[str, Any] = {"args": self.parameters} if self.parameters else {}
+        if self.is_connect:
+            # Connect analyses late, so views would have to outlive the DataFrame; it carries relations along
+            names = dict.fromkeys(given, _CONNECT_NAME)
             with self.translated(text, names):
-                frame = (
-                    self.spark.sql(rendered, args=self.parameters)
-                    if self.parameters
-                    else self.spark.sql(rendered)
-                )
-                if not self.is_connect:
-                    return frame
-                frame.schema  # noqa: B018 - Connect analyses only when asked; an error belongs here
-        self._keep(frame, names)
-        return frame
+                frame = self.spark.sql(text.template(), **arguments, **given)
+                frame.schema  # noqa: B018 - an error of the text belongs here
+            return frame
+        with self.views(given) as names, self.translated(text, names):
+            return self.spark.sql(text.render(names), **arguments)
 
     @contextmanager
     def views(self, relations: Mapping[str, DataFrame]) -> Iterator[dict[str, str]]:
-        """Temporary views of DataFrames under names of ours, dropped when no longer needed."""
+        """Temporary views of DataFrames under names of ours, for one call on a classic session."""
         names = {key: f"__windrow_{next(_numbers)}" for key in relations}
         for key, frame in relations.items():
             frame.createOrReplaceTempView(names[key])
         try:
             yield names
         finally:
-            # a classic DataFrame has its plan by now; on Connect the plan still names the view
-            if not self.is_connect:
-                for name in names.values():
-                    self.spark.catalog.dropTempView(name)
+            # the DataFrame has its plan by now
+            for name in names.values():
+                self.spark.catalog.dropTempView(name)
 
     @contextmanager
     def translated(
@@ -86,11 +84,6 @@ class Gateway:
             except Py4JJavaError as error:
                 raise of_java(error) from None
 
-    def _keep(self, frame: DataFrame, names: Mapping[str, str]) -> None:
-        """On Connect, keep the views for as long as the DataFrame lives."""
-        for name in names.values():
-            weakref.finalize(frame, _drop_quietly, self.spark, name)
-
 
 @contextmanager
 def quiet() -> Iterator[None]:
@@ -104,11 +97,3 @@ def quiet() -> Iterator[None]:
     finally:
         for logger, disabled in zip(loggers, before, strict=True):
             logger.disabled = disabled
-
-
-def _drop_quietly(spark: SparkSession, name: str) -> None:
-    """Drop a view at the end of a DataFrame's life; a session that is gone has dropped it already."""
-    try:
-        spark.catalog.dropTempView(name)
-    except Exception:
-        return

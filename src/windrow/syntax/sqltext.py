@@ -67,6 +67,13 @@ class SqlText:
             for part in self.parts
         )
 
+    def template(self) -> str:
+        """The text with each relation as a field of a format string."""
+        return "".join(
+            part.text.replace("{", "{{").replace("}", "}}") if isinstance(part, Piece) else f"{{{part.key}}}"
+            for part in self.parts
+        )
+
     def relations(self) -> list[str]:
         """The keys of the relations that it refers to, in order, each once."""
         return list(dict.fromkeys(part.key for part in self.parts if isinstance(part, Relation)))
