@@ -44,7 +44,7 @@ class Gateway:
         WindrowError
             Spark's error, located in the user's text.
         """
-        given = {key: (relations or {})[key] for key in text.relations()}
+        given: dict[str, Any] = {key: (relations or {})[key] for key in text.relations()}
         arguments: dict[str, Any] = {"args": self.parameters} if self.parameters else {}
         if self.is_connect:
             # Connect analyses late, so views would have to outlive the DataFrame; it carries relations along
