@@ -7,12 +7,14 @@ import re
 from windrow.algebra.names import ROW, order_key, partition_key
 from windrow.algebra.nodes import Boundary, Fragment, Statement
 from windrow.algebra.physical import Draft, Found
+from windrow.rules.kernel_plan import needs_join
 from windrow.spark.batch import BoundWindow
 from windrow.syntax.sqltext import Relation as Reference
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["explain"]
 
+_CHEAP = ("always", "unbounded")
 _INTERNAL = re.compile(r"\b__(?=[poh]\d+\b|aggregate\d+\b)")
 
 
@@ -70,6 +72,8 @@ def _window(number: int, item: BoundWindow, names: dict[str, str]) -> str:
 
 def _strategy(boundary: Boundary, draft: Draft) -> str:
     found: Found | None = draft.search(boundary.side)
+    if found is not None and needs_join(draft) and found.join is None and found.search.strategy not in _CHEAP:
+        return "strategy: given (Spark finds this boundary too, as the other one needs it)"
     if found is not None:
         return f"strategy: {found.search.strategy} ({found.reason})"
     if boundary.unbounded:

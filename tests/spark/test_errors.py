@@ -251,12 +251,7 @@ def test_an_error_is_rendered_with_line_caret_and_hint(session):
     ("sql", "condition", "fragment"),
     [
         # in the kernel
-        pytest.param(
-            query(end="e.day % (s.day - sp) > 1"),
-            "REMAINDER_BY_ZERO",
-            "e.day % (s.day - sp) > 1",
-            marks=pytest.mark.xfail(reason="the kernel calls it DIVIDE_BY_ZERO"),
-        ),
+        (query(end="e.day % (s.day - sp) > 1"), "REMAINDER_BY_ZERO", "e.day % (s.day - sp) > 1"),
         (query(end="e.day / (s.day - sp) > 1"), "DIVIDE_BY_ZERO", "e.day / (s.day - sp) > 1"),
         (
             query(end="e.day + 2147483646 + s.day > 1 AND e.day + s.day > 2147483647"),

@@ -128,7 +128,7 @@ def evaluate(expression: PairExpression, rows: Rows, sides: Sides) -> Values:
     Raises
     ------
     ExecutionError
-        ``ARITHMETIC_OVERFLOW`` or ``DIVIDE_BY_ZERO`` under ANSI, as Spark.
+        ``ARITHMETIC_OVERFLOW``, ``DIVIDE_BY_ZERO`` or ``REMAINDER_BY_ZERO`` under ANSI, as Spark.
     """
     match expression:
         case ColumnRef():
@@ -289,9 +289,8 @@ def _arithmetic(expression: Operation, parts: list[Array], valid: Array | None, 
         zero = (operands[1] == 0) & used
         if zero.any():
             if ansi:
-                raise _failed(
-                    "DIVIDE_BY_ZERO", "22012", "division by zero", "test for zero first, or use try_divide"
-                )
+                condition, what, instead = _BY_ZERO[expression.operator]
+                raise _failed(condition, "22012", what, f"test for zero first, or use {instead}")
             valid = used & ~zero
             operands[1] = np.where(operands[1] == 0, 1, operands[1]).astype(dtype)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -330,6 +329,10 @@ def _failed(condition: str, sqlstate: str, message: str, hint: str) -> Execution
     )
 
 
+_BY_ZERO = {
+    "/": ("DIVIDE_BY_ZERO", "division by zero", "try_divide"),
+    "%": ("REMAINDER_BY_ZERO", "remainder by zero", "try_mod"),
+}
 _NUMPY = {
     "+": np.add,
     "-": np.subtract,

@@ -35,7 +35,7 @@ def parse_window_by(tokens: TokenList, start: int) -> WindowClause:
     ParseError
         ``PARSE_SYNTAX_ERROR``, ``MISSING_ORDER_BY`` or ``MISSING_END``.
     AnalysisError
-        ``DUPLICATE_VARIABLE``.
+        ``DUPLICATE_VARIABLE`` or ``RESERVED_NAME``.
     """
     return _Parser(tokens, start).clause()
 
@@ -167,6 +167,17 @@ class _Parser:
         return found
 
     def check_names(self, clause: WindowClause) -> None:
+        named = [(clause.name, clause.name_span), *((item.name, item.span) for item in clause.variables())]
+        for name, span in named:
+            if name.startswith("__"):
+                raise AnalysisError(
+                    f"name {name} begins with two underscores, as columns that Windrow adds do",
+                    condition="RESERVED_NAME",
+                    sqlstate="42939",
+                    sql=self.tokens.sql,
+                    span=span,
+                    hint="choose another name",
+                )
         seen: dict[str, str] = {clause.name.lower(): "the window"}
         for variable in clause.variables():
             if variable.name.lower() in seen:
