@@ -182,8 +182,13 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     folded = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.6)
     if not near:
-        near = [key for key in folded if key.startswith(name.lower()) or name.lower().startswith(key)][:1]
+        near = [key for key in folded if key.startswith(name.lower()) or _nearly(name.lower(), key)][:1]
     return f"did you mean {folded[near[0]]}?" if near else None
+
+
+def _nearly(name: str, known: str) -> bool:
+    """Whether the name is the known one with something after it, and not merely begins like it."""
+    return len(known) > 2 and name.startswith(known)
 
 
 def caret(sql: str, span: Span) -> str:

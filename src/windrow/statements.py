@@ -13,7 +13,7 @@ from windrow.algebra.bind import bind
 from windrow.errors import NotSupportedError, ParseError
 from windrow.explain import explain
 from windrow.relation import Relation, spark_plan
-from windrow.spark.batch import bind_statement, build_window, run_statement
+from windrow.spark.batch import bind_statement, build_window, explained, run_statement
 from windrow.spark.gateway import Gateway
 from windrow.spark.reference_mode import build_reference
 from windrow.syntax.blocks import split_statements
@@ -59,15 +59,18 @@ def check(gateway: Gateway, text: str) -> None:
         As :func:`run` would before it starts to compute.
     """
     if not _OURS.search(text):
-        gateway.sql(SqlText.of("EXPLAIN ", Piece(text, text)))
+        # a query is analysed and not run; of a command Spark is asked for the plan
+        is_query = re.match(r"[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b", text, re.IGNORECASE) is not None
+        gateway.sql(SqlText.of("" if is_query else "EXPLAIN ", Piece(text, text)))
         return
     tokens = tokenize(text)
     statement = _only_statement(tokens)
     query = _query_of(tokens, _view_query(tokens, statement) or statement)
     algebra = bind(tokens, query)
     if algebra is not None:
-        _, frames = bind_statement(gateway, algebra, build_window)
-        gateway.sql(SqlText.of("EXPLAIN ", algebra.text), frames)
+        bound, frames = bind_statement(gateway, algebra, build_window)
+        with explained(bound):
+            gateway.sql(algebra.text, frames)
 
 
 def _plain(gateway: Gateway, text: str, positional: list[Any]) -> Relation:

@@ -89,6 +89,7 @@ class _Analyzer:
     def __init__(self, window: Window, table: Table) -> None:
         self.window, self.table = window, table
         self.fields = dict(table.types)
+        self.ansi = True
 
     def sample(self) -> dict[str, Any]:
         return {name: _SAMPLES[kind] for name, kind in self.fields.items()}

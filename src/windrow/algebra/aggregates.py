@@ -7,11 +7,12 @@ Spark's own, over all windows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from windrow.algebra.names import AGGREGATE
 from windrow.algebra.nodes import AggregateCall, Fragment, Uses
-from windrow.syntax.expressions import parse_expression
+from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText
 from windrow.syntax.tokens import Kind, TokenList
@@ -75,10 +76,16 @@ class Aggregates:
     at: dict[Range, AggregateCall]
 
 
-def find_aggregates(tokens: TokenList, ranges: list[Range], window: str, others: list[str]) -> Aggregates:
+def find_aggregates(
+    tokens: TokenList,
+    ranges: list[Range],
+    window: str,
+    others: list[str],
+    piece: Callable[[Range], SqlText],
+) -> Aggregates:
     """The aggregates over `window` in these ranges; the same text twice is one aggregate.
 
-    `others` are the names of the other variables in scope.
+    `others` are the names of the other variables in scope; `piece` gives the text of a range for Spark.
     """
     found: dict[Range, AggregateCall] = {}
     by_text: dict[str, AggregateCall] = {}
@@ -86,9 +93,11 @@ def find_aggregates(tokens: TokenList, ranges: list[Range], window: str, others:
     # an aggregate around one over the window is Spark's
     innermost = [call for call in calls if not any(other != call and _covers(call, other) for other in calls)]
     for start, stop in innermost:
-        text = " ".join(tokens[index].text.lower() for index in range(start, stop))
+        # as written: literals differ by case, and every ? is a parameter of its own
+        marks = [token.start for token in tokens.tokens[start:stop] if token.is_symbol("?")]
+        text = " ".join([*(tokens[index].text for index in range(start, stop)), *map(str, marks)])
         if text not in by_text:
-            call = _call(tokens, start, stop, f"{AGGREGATE}{len(by_text)}")
+            call = _call(tokens, start, stop, f"{AGGREGATE}{len(by_text)}", piece)
             (reads,) = find_uses(tokens, [(start, stop)], [window], [])
             by_text[text] = replace(
                 call, reads=reads.fields, others=find_uses(tokens, [(start, stop)], others, [])
@@ -123,7 +132,7 @@ def find_uses(
             if not by_field:
                 fields[name] = None
             elif held is not None:
-                held.add(tokens[index + 2].name.lower())
+                held.add(tokens[index + 2].name)
     return tuple(
         Uses(name, None if fields[name] is None else frozenset(fields[name] or ()))
         for name in names
@@ -142,9 +151,12 @@ def _calls(tokens: TokenList, start: int, stop: int, window: str) -> list[Range]
             or not tokens.is_symbol(index + 1, "(")
         ):
             continue
-        if tokens.is_symbol(index - 1, "."):
+        if tokens.is_symbol(index - 1, ".") or tokens.word(index - 1) in ("LIKE", "ILIKE", "RLIKE"):
             continue
         close = tokens.partner[index + 1]
+        in_spark = name.text.lower() in ("array_max", "array_min")
+        if in_spark and not _is_path(tokens, index + 2, close):
+            continue  # Spark's own functions of arrays, over something made of the window
         end = close + 1
         if tokens.word(end) in ("IGNORE", "RESPECT") and tokens.word(end + 1) == "NULLS":
             end += 2
@@ -169,12 +181,14 @@ def _calls(tokens: TokenList, start: int, stop: int, window: str) -> list[Range]
     return found
 
 
-def _call(tokens: TokenList, start: int, stop: int, name: str) -> AggregateCall:
+def _call(
+    tokens: TokenList, start: int, stop: int, name: str, piece: Callable[[Range], SqlText]
+) -> AggregateCall:
     written = tokens[start].text.lower()
     function = _ARRAY.get(written, written)
     close = tokens.partner[start + 1]
     span = tokens.span(start, stop)
-    text = SqlText.of(f"{function}", Piece(tokens.text(start + 1, stop), tokens.sql, tokens[start + 1].start))
+    text = SqlText.of(Piece(function, tokens.sql, tokens[start].start), piece((start + 1, stop)))
     unknown = AggregateCall(name, None, None, False, (), text, span)
     arguments = tokens.split(start + 2, close)
     distinct = tokens.word(start + 2) == "DISTINCT"
@@ -198,17 +212,22 @@ def _call(tokens: TokenList, start: int, stop: int, name: str) -> AggregateCall:
         ignore_nulls = tokens.word(rest) == "IGNORE"
         rest += 2
     first, last = arguments[0]
-    argument = Piece(tokens.text(first, last), tokens.sql, tokens[first].start)
+    # what COUNT(*) counts is there in every row
+    argument = SqlText.of("1") if tokens.is_symbol(first, "*") else piece((first, last))
     if rest < stop:
         if tokens.word(rest) != "FILTER" or canonical not in _SKIP_NULLS | {"count_distinct"}:
             return unknown
         # an aggregate that skips NULLs skips the rows that FILTER drops when they are NULL
         condition = rest + 3
-        guard = Piece(tokens.text(condition, stop - 1), tokens.sql, tokens[condition].start)
+        guard = piece((condition, stop - 1))
         guarded = Fragment(SqlText.of("CASE WHEN ", guard, " THEN ", argument, " END"), None, span)
         return AggregateCall(name, canonical, guarded, ignore_nulls, parameters, text, span)
     fragment = Fragment(SqlText.of(argument), parse_expression(tokens, first, last), tokens.span(first, last))
     return AggregateCall(name, canonical, fragment, ignore_nulls, parameters, text, span)
+
+
+def _is_path(tokens: TokenList, start: int, stop: int) -> bool:
+    return isinstance(parse_expression(tokens, start, stop), Name)
 
 
 def _covers(outer: Range, inner: Range) -> bool:

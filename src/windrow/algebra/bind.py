@@ -11,7 +11,7 @@ from windrow.algebra.nodes import Boundary, Fragment, Statement, Uses, Window
 from windrow.algebra.predicates import refuse_in_predicate
 from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.blocks import find_blocks
-from windrow.syntax.expressions import Call, Expression, Name, Operation, parse_expression
+from windrow.syntax.expressions import Call, Expression, Name, Operation, parse_expression, plain_names
 from windrow.syntax.nodes import Block, BoundaryClause, Cte, Range, Role, Variable, WindowClause
 from windrow.syntax.sqltext import Piece, Relation, SqlText, quoted
 from windrow.syntax.tokens import Kind, Token, TokenList
@@ -95,7 +95,7 @@ class _Binder:
         ]
         variables = [variable.name for variable in clause.variables()]
         names = [*variables, clause.name]
-        aggregates = find_aggregates(tokens, ranges, clause.name, variables)
+        aggregates = find_aggregates(tokens, ranges, clause.name, variables, self.piece)
         compared = self.compared(ranges, clause)
         stars = self.stars(block.select)
         if stars:
@@ -139,6 +139,9 @@ class _Binder:
         replaced: dict[Range, str] = {}
         for name in _compared_rows(expression, set(rows)):
             replaced[name.range] = quoted(IDENTITY + rows[name.parts[0].lower()])
+        for at, row in self.compared([tokens], clause).items():
+            if not any(_covers(known, at) for known in replaced):
+                replaced[at] = quoted(IDENTITY + row.name)
 
         def part(of: Range) -> SqlText:
             return self.replace(of, replaced)
@@ -251,8 +254,15 @@ class _Binder:
         found: dict[Range, Variable] = {}
         for start, stop in ranges:
             for index in range(start + 1, stop - 1):
-                sides = (index - 1, index + 1)
-                if tokens[index].text in _EQUALITIES and all(self.is_bare(side, rows) for side in sides):
+                right = index + 1
+                if tokens.word(index) == "IS":  # IS [NOT] DISTINCT FROM
+                    right += 3 if tokens.word(right) == "NOT" else 2
+                    if tokens.word(right - 1) != "FROM" or right >= stop:
+                        continue
+                elif tokens[index].text not in _EQUALITIES:
+                    continue
+                sides = (index - 1, right)
+                if all(self.is_bare(side, rows) for side in sides):
                     found |= {(side, side + 1): rows[tokens[side].name.lower()] for side in sides}
         return found
 
@@ -308,8 +318,8 @@ class _Binder:
         )
         parts: list[str | SqlText | Relation] = [head, SqlText.join(", ", items), " FROM ", Relation(key)]
         if block.having:
-            for index in range(*block.having):
-                self.substitute_alias(index, clause_aliases, names, replaced)
+            for name in plain_names(parse_expression(tokens, *block.having)):
+                self.substitute_alias(name, clause_aliases, names, replaced)
             parts += [" WHERE ", self.replace(block.having, replaced)]
         if block.tail[0] < block.tail[1]:
             parts += [" ", self.replace(block.tail, replaced)]
@@ -317,26 +327,19 @@ class _Binder:
 
     def substitute_alias(
         self,
-        index: int,
+        name: Name,
         aliases: dict[Range, tuple[str, Range]],
         names: list[str],
         replaced: dict[Range, str],
     ) -> None:
-        """HAVING may use the names that SELECT gives, as in Spark."""
-        token = self.tokens[index]
-        taken = {name.lower() for name in names}
-        if (
-            not token.is_name
-            or self.tokens.is_symbol(index - 1, ".")
-            or self.tokens.is_symbol(index - 1, ":")
-            or self.tokens.is_symbol(index + 1, "(")
-        ):
-            return
-        if token.name.lower() in taken or any(start <= index < stop for start, stop in replaced):
+        """HAVING may use the names of SELECT, as in Spark, where one plainly stands for a value."""
+        taken = {known.lower() for known in names}
+        start, stop = name.range
+        if len(name.parts) > 1 or name.parts[0].lower() in taken or any(a <= start < b for a, b in replaced):
             return
         for alias, expression in aliases.values():
-            if alias.lower() == token.name.lower():
-                replaced[index, index + 1] = "(" + self.replace(expression, replaced).render() + ")"
+            if alias.lower() == name.parts[0].lower():
+                replaced[start, stop] = "(" + self.replace(expression, replaced).render() + ")"
 
     def replace(self, tokens: Range, replaced: dict[Range, str]) -> SqlText:
         """A stretch with some token ranges replaced by words of ours."""
@@ -366,11 +369,8 @@ def _compared_rows(expression: Expression, rows: set[str]) -> list[Name]:
     """The names of row variables that stand on both sides of an (in)equality."""
     if isinstance(expression, Operation):
         names = [part for part in expression.operands if isinstance(part, Name) and len(part.parts) == 1]
-        if (
-            expression.operator in ("=", "<>", "<=>")
-            and len(names) == 2
-            and all(n.parts[0].lower() in rows for n in names)
-        ):
+        alone = len(names) == len(expression.operands) and all(n.parts[0].lower() in rows for n in names)
+        if expression.operator in ("=", "<>", "<=>", "IN") and alone:
             return names
     if isinstance(expression, Operation | Call):
         parts = expression.operands if isinstance(expression, Operation) else expression.arguments

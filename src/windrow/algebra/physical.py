@@ -15,7 +15,7 @@ from windrow.kernels.plan import PairExpression, Search
 from windrow.syntax.nodes import Side
 from windrow.syntax.sqltext import SqlText, quoted
 
-__all__ = ["Analyzer", "Columns", "Draft", "Found", "Hoisted", "Predicate", "field_of"]
+__all__ = ["Analyzer", "Columns", "Draft", "Found", "Hoisted", "Predicate", "field_of", "find_field"]
 
 
 class Analyzer(Protocol):
@@ -24,6 +24,10 @@ class Analyzer(Protocol):
     @property
     def fields(self) -> Mapping[str, str]:
         """The row's field names with their types, in order."""
+
+    @property
+    def ansi(self) -> bool:
+        """Whether the session raises errors where other modes give NULL."""
 
     def types(self, texts: Sequence[SqlText], side: Side) -> list[str]:
         """The types of expressions over the variables that a predicate of `side` sees.
@@ -103,6 +107,13 @@ _FIELD = f"{ROW}."
 def field_of(item: Hoisted) -> str:
     """The field that a column over the row itself holds."""
     return item.text.render()[len(_FIELD) + 1 : -1].replace("``", "`")
+
+
+def find_field(fields: Mapping[str, str], written: str) -> str | None:
+    """The field that a name stands for: as written, else regardless of case."""
+    if written in fields:
+        return written
+    return next((field for field in fields if field.lower() == written.lower()), None)
 
 
 class Columns:

@@ -34,7 +34,7 @@ def refuse_in_predicate(tokens: TokenList, predicate: Range, clause: WindowClaus
     Raises
     ------
     AnalysisError
-        ``AGGREGATE_IN_PREDICATE`` or ``VARIABLE_OUT_OF_SCOPE``.
+        ``AGGREGATE_IN_PREDICATE``, ``WINDOW_FUNCTION_IN_PREDICATE`` or ``VARIABLE_OUT_OF_SCOPE``.
     NotSupportedError
         ``NONDETERMINISTIC_PREDICATE`` or ``SYSTEM_CLOCK_IN_PREDICATE``.
     """
@@ -42,6 +42,15 @@ def refuse_in_predicate(tokens: TokenList, predicate: Range, clause: WindowClaus
         token = tokens[index]
         if tokens.is_symbol(index - 1, "."):
             continue
+        if token.word == "OVER" and index > predicate[0] and tokens.is_symbol(index - 1, ")"):
+            raise AnalysisError(
+                "window function in a WHEN predicate",
+                condition="WINDOW_FUNCTION_IN_PREDICATE",
+                sqlstate="42903",
+                sql=tokens.sql,
+                span=token.span,
+                hint="read neighbours with PREV AS and NEXT AS, or compute OVER in a subquery in FROM",
+            )
         name = token.text.lower()
         if token.kind is Kind.WORD and name in _CLOCK and not tokens.is_symbol(index + 1, "."):
             raise NotSupportedError(

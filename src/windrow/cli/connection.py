@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -15,10 +17,19 @@ if TYPE_CHECKING:
 
     from windrow.session import Session
 
-__all__ = ["Connection", "SessionFactory", "cancel", "connection", "open_session", "with_table_hint"]
+__all__ = [
+    "Connection",
+    "SessionFactory",
+    "cancel",
+    "connection",
+    "open_session",
+    "start_spark",
+    "with_table_hint",
+]
 
 _CONNECT_PORT = 15002
 _CONNECT_PATIENCE = 5.0
+_CANCEL_PATIENCE = 3.0
 
 
 @dataclass(frozen=True)
@@ -90,7 +101,7 @@ def open_session(asked: Connection, factory: SessionFactory | None = None) -> Se
     """
     from windrow.session import Session
 
-    session = Session((factory or _spark)(asked))
+    session = Session((factory or start_spark)(asked))
     for name, paths in asked.tables.items():
         session.register(name, paths, format=asked.formats.get(name) or asked.formats.get(""))
     return session
@@ -110,10 +121,24 @@ def with_table_hint(error: WindrowError, tables: Sequence[str]) -> WindrowError:
 
 
 def cancel(session: Session | None) -> None:
-    """Stop what the session is computing."""
+    """Stop what the session is computing, as far as Spark answers within seconds.
+
+    Another thread tells Spark: Ctrl-C may have come while this one was in the middle of telling it something.
+    """
     if session is None:
         return
-    spark = session.spark
+    told = threading.Thread(target=_cancel, args=(session,), name="windrow cancel", daemon=True)
+    told.start()
+    told.join(_CANCEL_PATIENCE)
+
+
+def _cancel(session: Session) -> None:
+    # A Spark that is gone needs no cancelling, and the user no trace.
+    with suppress(Exception):
+        _tell_to_cancel(session.spark)
+
+
+def _tell_to_cancel(spark: SparkSession) -> None:
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         spark.interruptAll()
     else:
@@ -133,7 +158,8 @@ def _pair(option: str, given: str, example: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _spark(asked: Connection) -> SparkSession:
+def start_spark(asked: Connection) -> SparkSession:
+    """The SparkSession that the command line asks for: one of this machine, a cluster's, or a server's."""
     from windrow.spark.local import local_session
 
     if not asked.master.startswith("sc://"):

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from windrow import __version__
-from windrow.cli.connection import SessionFactory, cancel, connection
+from windrow.cli.connection import Connection, SessionFactory, cancel, connection, start_spark
 from windrow.cli.formats import Format, chosen_format
+from windrow.cli.java import Java, interrupts_ignored, py4j_silent
 from windrow.cli.options import COMMAND, CONF, DEBUG, FILE, MASTER, TABLE, TABLE_FORMAT
 from windrow.cli.reporting import CLOSED_PIPE, FAILED, INTERRUPTED, reporting
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from windrow.session import Session
 
 __all__ = ["app", "run"]
@@ -94,7 +97,7 @@ def windrow(
         "[bold]csv[/] has a header line, the quotes of RFC 4180, lines that end in LF, and NULL as an "
         "empty field. [bold]json[/] has an object a line, with NULL fields, ISO times, decimals as numbers "
         "with all digits, and NaN and infinities as strings. [bold]parquet[/] needs --output.",
-        "Exit codes: 0, 1 (query failed), 2 (usage), 130 (Ctrl-C).",
+        "Exit codes: 0, 1 (query failed), 2 (usage), 130 (Ctrl-C), 141 (the reader of the output left).",
         examples=(
             'windrow run -c "SELECT * FROM t LIMIT 3" --table t=readings.csv',
             "windrow run query.sql -t t='data/*.parquet' --output result.parquet",
@@ -307,17 +310,30 @@ class _Call:
     """One call of a command that needs a session: how it is made, and which it is once it exists."""
 
     def __init__(self, factory: SessionFactory | None) -> None:
-        self.factory = factory
+        self._java = Java()
+        self._is_own = factory is None
+        self.factory = factory or self._started
         self.session: Session | None = None
 
     def opened(self, session: Session) -> None:
         self.session = session
 
+    def end(self) -> None:
+        """Stop what runs elsewhere, and the Java machine if it is of this call."""
+        if self._is_own:
+            interrupts_ignored()
+        cancel(self.session)
+        self._java.end()
+
+    def _started(self, asked: Connection) -> SparkSession:
+        with self._java.starting():
+            return start_spark(asked)
+
 
 @contextmanager
 def _command(context: typer.Context, debug: bool) -> Iterator[_Call]:
     call = _Call(context.obj)
-    with reporting(debug, lambda: cancel(call.session)):
+    with py4j_silent(), reporting(debug, call.end):
         yield call
 
 

@@ -35,6 +35,8 @@ def bisect(
     rows, sides, target, low, stop
         As :func:`windrow.kernels.search.find` has them.
     """
+    if not rows.ansi and _computes_integers(predicate):
+        return None  # without ANSI they wrap round
     rising: list[PairExpression] = []
     falling: list[PairExpression] = []
     shifts = {0}
@@ -95,6 +97,13 @@ def _slope(expression: PairExpression, target: str) -> int | None:
             return None if slope is None or factor <= 0 else slope
         case _:
             return None
+
+
+def _computes_integers(expression: PairExpression) -> bool:
+    if not isinstance(expression, Operation):
+        return False
+    own = expression.operator in ("+", "-", "*", "NEG") and np.dtype(expression.dtype).kind == "i"
+    return own or any(map(_computes_integers, expression.operands))
 
 
 def _columns(expression: PairExpression, target: str) -> list[ColumnRef]:

@@ -386,6 +386,11 @@ def _numeric(column: pa.ChunkedArray) -> Values:
 def _dense_ranks(columns: list[pa.ChunkedArray]) -> list[Values]:
     """Integers that compare as the columns' values do, over all columns together."""
     arrays = [column.combine_chunks() if column.num_chunks != 1 else column.chunk(0) for column in columns]
+    typed = [array.type for array in arrays if not pa.types.is_null(array.type)]
+    if typed:  # a NULL among the constants has no type of its own
+        arrays = [
+            pa.nulls(len(array), typed[0]) if pa.types.is_null(array.type) else array for array in arrays
+        ]
     joined = pa.concat_arrays(arrays)
     if pa.types.is_null(joined.type):
         return [Values(np.zeros(len(array), np.int64), np.zeros(len(array), bool)) for array in arrays]

@@ -85,7 +85,8 @@ def _position(side: Side, predicate: PairExpression) -> Search | None:
     """`position(side) − position(base) ⋚ offset`, if the predicate is of that form."""
     if isinstance(predicate, SameRow):
         ends = {predicate.left, predicate.right}
-        if len(ends) == 2 and all(shift == 0 for _, shift in ends) and not predicate.null_safe:
+        of_target = (side.value, 0) in ends
+        if of_target and len(ends) == 2 and all(shift == 0 for _, shift in ends) and not predicate.null_safe:
             base = next(name for name, _ in ends if name != side.value)
             return Search("position", predicate, base, "=", 0)
         return None

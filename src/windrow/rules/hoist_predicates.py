@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from windrow.algebra.names import IDENTITY
 from windrow.algebra.nodes import Boundary, Fragment
-from windrow.algebra.physical import Analyzer, Columns, Draft, Predicate
+from windrow.algebra.physical import Analyzer, Columns, Draft, Predicate, find_field
 from windrow.errors import AnalysisError
 from windrow.kernels import plan as kernel
 from windrow.rules.types import FLOATS, INTEGERS, NUMPY, common_decimal, is_day_interval, is_decimal
@@ -33,6 +33,10 @@ _STRICT_CALLS = {"abs", "datediff", "date_diff", "upper", "lower", "length", "da
                  "month", "day", "hour", "minute", "second", "floor", "ceil", "round", "sqrt",
                  "unix_timestamp", "to_date", "trim", "substring", "mod", "pmod"}  # fmt: skip
 _SAFE = {"AND", "OR", "NOT", "IS NULL", "IN", "BETWEEN", *_COMPARISONS}
+
+
+Guards = tuple[tuple[Expression, bool], ...]
+"""Operands to the left in AND (True) and OR (False): what follows is evaluated only if they do not decide."""
 
 
 class _NotTypedError(Exception):
@@ -84,7 +88,6 @@ class _Hoister:
             ranks,
         )
         self.scope = {variable.name.lower(): variable for variable in draft.window.visible(boundary.side)}
-        self.fields = {name.lower(): name for name in analyzer.fields}
         self.types: dict[Range, str] = {}
 
     def predicate(self) -> Predicate:
@@ -161,7 +164,7 @@ class _Hoister:
 
     # -- to the kernel's expressions ---------------------------------------------------------------
 
-    def convert(self, expression: Expression, guards: tuple[Expression, ...]) -> kernel.PairExpression:
+    def convert(self, expression: Expression, guards: Guards) -> kernel.PairExpression:
         """The part as the kernel evaluates it; `guards` hold wherever it is evaluated."""
         if not self.reads(expression):
             return self.constant(expression)
@@ -188,16 +191,16 @@ class _Hoister:
                 return kernel.Operation("-", days, "int32")
         raise _NotTypedError(f"{self.shown(expression)} reads several rows inside one function")
 
-    def operation(self, expression: Operation, guards: tuple[Expression, ...]) -> kernel.PairExpression:
+    def operation(self, expression: Operation, guards: Guards) -> kernel.PairExpression:
         operator, operands = expression.operator, expression.operands
-        if operator == "AND":
+        if operator in ("AND", "OR"):
             converted = []
             for operand in operands:
                 converted.append(self.convert(operand, guards))
-                guards = (*guards, operand)
-            return kernel.Operation("AND", tuple(converted))
-        if operator in ("OR", "NOT"):
-            return kernel.Operation(operator, tuple(self.convert(operand, guards) for operand in operands))
+                guards = (*guards, (operand, operator == "AND"))
+            return kernel.Operation(operator, tuple(converted))
+        if operator == "NOT":
+            return kernel.Operation("NOT", (self.convert(operands[0], guards),))
         if operator == "IS NULL":
             return kernel.Operation("ISNULL", (self.value(operands[0], guards),))
         if operator in _COMPARISONS:
@@ -216,7 +219,7 @@ class _Hoister:
         return self.arithmetic(expression, guards)
 
     def comparison(
-        self, operator: str, operands: tuple[Expression, ...], guards: tuple[Expression, ...]
+        self, operator: str, operands: tuple[Expression, ...], guards: Guards
     ) -> kernel.PairExpression:
         left, right = operands
         rows = self.is_row(left), self.is_row(right)
@@ -225,6 +228,8 @@ class _Hoister:
         kinds = {self.types[left.range], self.types[right.range]} - {"void"}
         cast: str | None = None
         rank: int | None = None
+        if not self.analyzer.ansi and "float" in kinds and kinds & INTEGERS:
+            raise _NotTypedError("integers and FLOAT are compared as FLOAT without ANSI")
         if (
             kinds <= INTEGERS | FLOATS
             or (len(kinds) <= 1 and kinds <= {"date", "timestamp", "timestamp_ntz", "boolean"})
@@ -253,7 +258,7 @@ class _Hoister:
                 parts.append(self.convert(part, guards))
         return kernel.Operation(operator, tuple(parts))
 
-    def arithmetic(self, expression: Operation, guards: tuple[Expression, ...]) -> kernel.PairExpression:
+    def arithmetic(self, expression: Operation, guards: Guards) -> kernel.PairExpression:
         operator, operands = expression.operator, expression.operands
         kind = self.types[expression.range]
         kinds = [self.types[operand.range] for operand in operands]
@@ -266,6 +271,8 @@ class _Hoister:
         if operator == "-" and kinds == ["date", "date"] and is_day_interval(kind):
             days = kernel.Operation("-", tuple(self.convert(part, guards) for part in operands), "int64")
             return kernel.Operation("*", (days, kernel.Number(_MICROSECONDS_A_DAY)), "int64")
+        if operator == "-" and is_day_interval(kind) and set(kinds) == {"date", "timestamp"}:
+            raise _NotTypedError("a date's midnight depends on the session's zone")
         if operator == "-" and is_day_interval(kind) and set(kinds) <= {"date", "timestamp", "timestamp_ntz"}:
             # Spark subtracts times as the session's clock on the wall shows them
             return kernel.Operation(
@@ -279,9 +286,7 @@ class _Hoister:
             f"{' '.join([kinds[0], operator, *kinds[1:]])} over several rows is not computed in the kernel"
         )
 
-    def number(
-        self, expression: Expression, guards: tuple[Expression, ...], dtype: str
-    ) -> kernel.PairExpression:
+    def number(self, expression: Expression, guards: Guards, dtype: str) -> kernel.PairExpression:
         kind = self.types[expression.range]
         if is_decimal(kind) and dtype == "float64":
             return self.leaf(expression, "DOUBLE", guards)
@@ -289,7 +294,7 @@ class _Hoister:
             return self.convert(expression, guards)
         raise _NotTypedError(f"{kind} is not a number that the kernel has")
 
-    def value(self, expression: Expression, guards: tuple[Expression, ...]) -> kernel.PairExpression:
+    def value(self, expression: Expression, guards: Guards) -> kernel.PairExpression:
         """A part of which only the validity counts."""
         if self.is_row(expression):
             raise _NotTypedError("a row variable of several rows")
@@ -307,7 +312,7 @@ class _Hoister:
         self,
         expression: Expression,
         cast: str | None,
-        guards: tuple[Expression, ...],
+        guards: Guards,
         rank: int | None = None,
     ) -> kernel.PairExpression:
         """A part that Spark computes whole, cast if need be."""
@@ -343,7 +348,7 @@ class _Hoister:
     def hoisted(
         self,
         expression: Expression,
-        guards: tuple[Expression, ...],
+        guards: Guards,
         cast: str | None = None,
         rank: int | None = None,
     ) -> kernel.PairExpression:
@@ -356,18 +361,27 @@ class _Hoister:
             )
         text = _cast(self.text(expression), cast)
         held = [
-            guard for guard in guards if self.single_row(guard) is variable and self.is_row(guard) is None
+            (guard, passes)
+            for guard, passes in guards
+            if self.single_row(guard) is variable and not self.needs_identity(guard)
         ]
         if held and not self.is_safe(expression):
-            # the kernel needs the value unless a guard is FALSE; NULL is not FALSE
-            passed = (SqlText.of("COALESCE((", self.text(guard), "), TRUE)") for guard in held)
+            # the kernel needs the value unless an AND is FALSE or an OR is TRUE already; NULL decides neither
+            passed = (
+                SqlText.of("COALESCE((", self.text(guard), "), TRUE)")
+                if passes
+                else SqlText.of("NOT COALESCE((", self.text(guard), "), FALSE)")
+                for guard, passes in held
+            )
             conditions = SqlText.join(" AND ", passed)
             text = SqlText.of("CASE WHEN ", conditions, " THEN ", text, " END")
         is_field = isinstance(expression, Name) and len(expression.parts) == 2 and cast is None
-        if is_field and isinstance(expression, Name) and expression.parts[1].lower() in self.fields:
-            name = self.columns.field(self.fields[expression.parts[1].lower()])
-        else:
-            name = self.columns.add(text, variable.name)
+        field = (
+            find_field(self.analyzer.fields, expression.parts[1])
+            if is_field and isinstance(expression, Name)
+            else None
+        )
+        name = self.columns.add(text, variable.name) if field is None else self.columns.field(field)
         missing = None
         can_miss = variable.role.shift != 0 or variable.side is not self.boundary.side
         if can_miss and not self.is_strict(expression):
@@ -379,6 +393,9 @@ class _Hoister:
         match expression:
             case Name():
                 return len(expression.parts) > 1
+            case Operation(operator="BETWEEN", operands=(value, low, high)):
+                # one bound that fails decides, whatever the other is
+                return self.is_strict(value) or (self.is_strict(low) and self.is_strict(high))
             case Operation(operator=operator, operands=operands):
                 return operator not in ("AND", "OR", "IS NULL", "<=>", "IN") and any(
                     map(self.is_strict, operands)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from windrow.algebra.nodes import Uses
-from windrow.algebra.physical import Analyzer, Columns, Draft
+from windrow.algebra.physical import Analyzer, Columns, Draft, find_field
 
 __all__ = ["prune_fields"]
 
@@ -49,6 +49,7 @@ def _read(use: Uses, fields: list[str]) -> list[str]:
     """The fields to carry; all of them where the variable is used whole or a name is not a plain field."""
     if use.fields is None:
         return fields
-    read = [field for field in fields if field.lower() in use.fields]
+    wanted = {find_field(dict.fromkeys(fields, ""), written) for written in use.fields}
+    read = [field for field in fields if field in wanted]
     # a struct without fields cannot say whether its row exists
     return read or fields[:1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from windrow.algebra.nodes import AggregateCall
-from windrow.algebra.physical import Analyzer, Columns, Draft
+from windrow.algebra.physical import Analyzer, Columns, Draft, find_field
 from windrow.syntax.expressions import Name
 from windrow.syntax.sqltext import SqlText
 
@@ -42,7 +42,8 @@ def push_aggregates(draft: Draft, analyzer: Analyzer) -> Draft:
 
 
 def _column(text: SqlText, expression: object, draft: Draft, analyzer: Analyzer, columns: Columns) -> str:
-    fields = {name.lower(): name for name in analyzer.fields}
-    if isinstance(expression, Name) and len(expression.parts) == 2 and expression.parts[1].lower() in fields:
-        return columns.field(fields[expression.parts[1].lower()])
+    if isinstance(expression, Name) and len(expression.parts) == 2:
+        field = find_field(analyzer.fields, expression.parts[1])
+        if field is not None:
+            return columns.field(field)
     return columns.add(SqlText.of("(", text, ")"), draft.window.name)

@@ -19,7 +19,7 @@ from windrow.kernels.aggregates import supports
 from windrow.rules.types import INTEGERS
 from windrow.spark.arrow import arrow_type, contains, is_orderable
 from windrow.spark.errors import in_window_terms
-from windrow.spark.gateway import Gateway, quiet
+from windrow.spark.gateway import Gateway, is_ansi, quiet
 from windrow.syntax.nodes import Role, Side
 from windrow.syntax.sqltext import Relation, SqlText
 
@@ -35,6 +35,7 @@ class SparkAnalyzer:
         assert isinstance(row, StructType)
         self.row = row
         self.fields = {field.name: field.dataType.simpleString() for field in row.fields}
+        self.ansi = is_ansi(gateway)
         self.aggregate_types: dict[str, DataType] = {}
         self._check_keys()
 

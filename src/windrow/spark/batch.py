@@ -29,12 +29,12 @@ from windrow.rules.kernel_plan import ROWS, kernel_plan, needs_join
 from windrow.spark.analyzer import SparkAnalyzer
 from windrow.spark.arrow import arrow_type, can_travel, contains, decode, encode, travelling_type
 from windrow.spark.errors import MARK, in_window_terms
-from windrow.spark.gateway import Gateway
+from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.join_plan import POSITION, add_positions
 from windrow.spark.spark_aggregates import aggregate_in_spark
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 
-__all__ = ["BoundWindow", "bind_statement", "build_window", "explained", "is_ansi", "run_statement"]
+__all__ = ["BoundWindow", "bind_statement", "build_window", "explained", "run_statement"]
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,13 @@ def bind_statement(
     gateway: Gateway, statement: Statement, build: Builder
 ) -> tuple[tuple[BoundWindow, ...], dict[str, DataFrame]]:
     """Bind and build every window of a statement, inputs first."""
-    frames: dict[str, DataFrame] = {}
     bound: list[BoundWindow] = []
     for window in statement.windows:
         with explained(bound):
-            rows = gateway.sql(window.rows, frames)
+            rows = gateway.sql(window.rows)
         bound.append(bind_window(gateway, window, rows))
-        frames[window.key] = build(gateway, bound[-1])
-    return tuple(bound), frames
+        gateway.frames[window.key] = build(gateway, bound[-1])
+    return tuple(bound), gateway.frames
 
 
 class explained:  # noqa: N801 - used as a context manager, like a function
@@ -232,11 +231,6 @@ def _arrow(kind: DataType) -> pa.DataType:
     found = arrow_type(kind)
     assert found is not None, f"{kind.simpleString()} was refused before"
     return found
-
-
-def is_ansi(gateway: Gateway) -> bool:
-    """Whether the session raises errors where other modes give NULL."""
-    return str(gateway.spark.conf.get("spark.sql.ansi.enabled", "true")).lower() == "true"
 
 
 def sort_key(name: str, descending: bool, nulls_first: bool) -> Column:

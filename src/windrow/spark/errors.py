@@ -79,7 +79,8 @@ def in_window_terms(
         return error
     if error.condition in ("MISSING_GROUP_BY", "MISSING_AGGREGATION"):
         error.message = "an aggregate over all windows stands beside values of single windows"
-        error.hint = f"to count a window's own rows write COUNT({window.name})"
+        example = f"COUNT({window.name}) or AVG({window.name}.{next(iter(fields), 'x')})"
+        error.hint = f"an aggregate of each window's rows reads {window.name}: {example}"
         return error
     path = [part.strip("` ") for part in error.sql[error.span.start : error.span.stop].split(".")]
     fields = list(fields)
@@ -92,8 +93,11 @@ def in_window_terms(
         else:
             message, condition = f"variable {path[0]} is not declared in WINDOW BY", "UNKNOWN_VARIABLE"
             known = [variable.name for variable in visible] + ([window.name] if side is None else [])
-            hint = did_you_mean(path[0], known)
-            if hint is None and path[0].lower() in {field.lower() for field in fields}:
+            is_column = path[0].lower() in {field.lower() for field in fields}
+            hint = None if is_column else did_you_mean(path[0], known)
+            if is_column and side is None and _inside_call(error.sql, error.span):
+                hint = f"{path[0]} is a column of the rows: aggregate {window.name}.{path[0]}"
+            elif is_column:
                 rows = [variable.name for variable in visible if variable.role.value != "AT"]
                 hint = (
                     f"{path[0]} is a column of the rows: write {rows[0]}.{path[0]}"
@@ -124,6 +128,12 @@ def in_window_terms(
     return error
 
 
+def _inside_call(sql: str, span: Span) -> bool:
+    """Whether the stretch is an argument of a function."""
+    before = sql[: span.start].rstrip()
+    return before.endswith("(") and before[:-1].rstrip()[-1:].isalnum()
+
+
 def _message(error: PySparkException) -> str:
     """Spark's message without the condition before it, and without state, position and plan after it."""
     text = error.getMessage() or str(error)
@@ -136,6 +146,10 @@ def _message(error: PySparkException) -> str:
 def _hint(error: PySparkException) -> str | None:
     """Spark's suggestion as a hint, if it has one."""
     parameters = error.getMessageParameters() or {}
+    if "INTERVAL" in str(parameters.get("left", "")) + str(parameters.get("right", "")):
+        return (
+            "a difference of dates or times is an interval: compare it with INTERVAL 7 DAYS, or use datediff"
+        )
     proposal = parameters.get("proposal") or parameters.get("suggestion")
     if not proposal or not isinstance(error, AnalysisException):
         return None

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from windrow.spark.errors import of_java, translate
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["Gateway"]
+__all__ = ["Gateway", "is_ansi"]
 
 _numbers = itertools.count(1)
 # as long as the names that PySpark gives to relations, which all have one length: for positions of errors
@@ -28,12 +28,13 @@ _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 class Gateway:
-    """A SparkSession, the parameters of the statement that is being run, and the SQL given for it so far."""
+    """A SparkSession, and of the statement that is being run: parameters, windows made, SQL given so far."""
 
     def __init__(self, spark: SparkSession, parameters: Mapping[str, Any] | None = None) -> None:
         self.spark = spark
         self.parameters = dict(parameters or {})
         self.given: list[tuple[SqlText, dict[str, str]]] = []
+        self.frames: dict[str, DataFrame] = {}
         self.is_connect = type(spark).__module__.startswith("pyspark.sql.connect")
 
     def sql(self, text: SqlText, relations: Mapping[str, DataFrame] | None = None) -> DataFrame:
@@ -44,7 +45,7 @@ class Gateway:
         WindrowError
             Spark's error, located in the user's text.
         """
-        given: dict[str, Any] = {key: (relations or {})[key] for key in text.relations()}
+        given: dict[str, Any] = {key: {**self.frames, **(relations or {})}[key] for key in text.relations()}
         arguments: dict[str, Any] = {"args": self.parameters} if self.parameters else {}
         if self.is_connect:
             # Connect analyses late, so views would have to outlive the DataFrame; it carries relations along
@@ -83,6 +84,11 @@ class Gateway:
                 raise translate(error, text, names, self.given) from None
             except Py4JJavaError as error:
                 raise of_java(error) from None
+
+
+def is_ansi(gateway: Gateway) -> bool:
+    """Whether the session raises errors where other modes give NULL."""
+    return str(gateway.spark.conf.get("spark.sql.ansi.enabled", "true")).lower() == "true"
 
 
 @contextmanager

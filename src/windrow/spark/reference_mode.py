@@ -23,8 +23,8 @@ from windrow.kernels.reference.expressions import compile_expression
 from windrow.kernels.reference.window_by import Boundary, OrderKey, WindowBy, window_by
 from windrow.rules.kernel_plan import ROWS
 from windrow.spark.arrow import contains
-from windrow.spark.batch import BoundWindow, is_ansi
-from windrow.spark.gateway import Gateway
+from windrow.spark.batch import BoundWindow
+from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.spark_aggregates import aggregate_in_spark
 from windrow.syntax.nodes import Role
 from windrow.syntax.tokens import tokenize

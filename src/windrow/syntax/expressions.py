@@ -23,6 +23,7 @@ __all__ = [
     "Operation",
     "names_in",
     "parse_expression",
+    "plain_names",
 ]
 
 
@@ -126,6 +127,18 @@ def names_in(expression: Expression) -> Iterator[Name]:
             for part in parts:
                 yield from names_in(part)
         case Literal():
+            return
+
+
+def plain_names(expression: Expression) -> Iterator[Name]:
+    """The paths that plainly are operands: none inside opaque stretches."""
+    match expression:
+        case Name():
+            yield expression
+        case Operation(operands=parts) | Call(arguments=parts):
+            for part in parts:
+                yield from plain_names(part)
+        case _:
             return
 
 

@@ -1,0 +1,119 @@
+"""The Java machine that a command starts: what it writes to stderr, and how it ends with the command.
+
+PySpark starts it with the terminal as its stderr and in the terminal's process group, and hands it out only
+when it is up. Ctrl-C before that would leave it behind, and after that, or when the reader of stdout goes
+away, it would fill the terminal with traces of tasks that were cancelled.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+__all__ = ["Java", "interrupts_ignored", "py4j_silent"]
+
+_PATIENCE = 3.0
+
+
+class Java:
+    """The process that PySpark starts while :meth:`starting` is entered, if it starts one."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._reader: threading.Thread | None = None
+        self._silent = False
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """Take charge of the process that is started in the block, and of Ctrl-C after it."""
+        import pyspark.java_gateway as launcher
+
+        popen = launcher.Popen
+        launcher.Popen = self._start  # type: ignore[assignment, misc] # called as the class is
+        try:
+            yield
+        except Exception:
+            # What it said before it gave up comes before the error that says so.
+            if self._reader is not None and self._process is not None and self._process.poll() is not None:
+                self._reader.join(_PATIENCE)
+            raise
+        finally:
+            launcher.Popen = popen  # type: ignore[misc]
+            if threading.current_thread() is threading.main_thread():
+                # PySpark's handler talks to Java in the middle of what the main thread tells it.
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def end(self) -> None:
+        """End the process, with what it has started, and show nothing of what it says about that."""
+        self._silent = True
+        process = self._process
+        if process is None:
+            return
+        # Asked first: it has temporary directories to take away.
+        for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+            with suppress(OSError):
+                if os.name == "nt":
+                    process.terminate()
+                else:
+                    os.killpg(process.pid, number)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_PATIENCE)
+                return
+
+    def _start(self, command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+        if os.name != "nt":
+            # Ctrl-C is for this process, which tells the others.
+            options["process_group"] = 0
+        before = _interrupts_held()
+        try:
+            process = subprocess.Popen(command, **(options | {"stderr": subprocess.PIPE}))
+            self._process = process
+        finally:
+            _interrupts_released(before)
+        self._reader = threading.Thread(target=self._forward, name="windrow java", daemon=True)
+        self._reader.start()
+        return process
+
+    def _forward(self) -> None:
+        assert self._process is not None
+        assert self._process.stderr is not None
+        source = self._process.stderr.fileno()
+        with suppress(OSError):
+            while said := os.read(source, 65536):
+                if not self._silent:
+                    os.write(2, said)
+
+
+def interrupts_ignored() -> None:
+    """From here on the command is ending, in bounded time, and another Ctrl-C has nothing to add."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def py4j_silent() -> Iterator[None]:
+    """Keep Py4J from logging tracebacks of connections that are cut; what matters of them is raised too."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+def _interrupts_held() -> set[signal.Signals] | None:
+    """Block SIGINT, so that no process is started without being known; the signals blocked before."""
+    if not hasattr(signal, "pthread_sigmask"):
+        return None
+    return set(map(signal.Signals, signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})))
+
+
+def _interrupts_released(before: set[signal.Signals] | None) -> None:
+    if before is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
