@@ -253,6 +253,10 @@ class _Binder:
         rows = {item.name.lower(): item for item in clause.variables() if item.role is not Role.POSITION}
         found: dict[Range, Variable] = {}
         for start, stop in ranges:
+            for item in tokens.split(start, stop):
+                _, expression = _aliases(tokens, item).get(item, ("", item))
+                for name in _compared_rows(parse_expression(tokens, *expression), set(rows)):
+                    found[name.range] = rows[name.parts[0].lower()]
             for index in range(start + 1, stop - 1):
                 right = index + 1
                 if tokens.word(index) == "IS":  # IS [NOT] DISTINCT FROM
@@ -262,7 +266,8 @@ class _Binder:
                 elif tokens[index].text not in _EQUALITIES:
                     continue
                 sides = (index - 1, right)
-                if all(self.is_bare(side, rows) for side in sides):
+                known = any(_covers(at, (side, side + 1)) for at in found for side in sides)
+                if not known and all(self.is_bare(side, rows) for side in sides):
                     found |= {(side, side + 1): rows[tokens[side].name.lower()] for side in sides}
         return found
 

@@ -3,7 +3,7 @@
 Every side is an int64 array of row indices, one per window, −1 where the side has no row. Values come
 as :class:`Values`: data and validity. NULL, NaN, short-circuits and errors are Spark's: NaN equals NaN
 and is greater than any number; the right operand of AND is evaluated only where the left is not FALSE
-(OR: not TRUE), so a guard before a division holds.
+(OR: not TRUE), so a guard before a division over several rows holds.
 """
 
 from __future__ import annotations
