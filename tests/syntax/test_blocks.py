@@ -297,13 +297,13 @@ def test_sparks_own_use_of_the_words_is_left_alone(sql):
             "SELECT 1 FROM t ⊞ WHERE x",
             "WHERE",
             "expected HAVING, ORDER BY, LIMIT or the end after WINDOW BY, found WHERE",
-            "FROM, WHERE and GROUP BY stand before WINDOW BY",
+            "to filter windows write HAVING; to group them, put this query into a subquery",
         ),
         (
             "SELECT 1 FROM t ⊞ GROUP BY x",
             "GROUP",
             "expected HAVING, ORDER BY, LIMIT or the end after WINDOW BY, found GROUP",
-            "FROM, WHERE and GROUP BY stand before WINDOW BY",
+            "to filter windows write HAVING; to group them, put this query into a subquery",
         ),
         (
             "SELECT 1 FROM t ⊞ rest",

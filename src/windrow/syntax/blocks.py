@@ -261,7 +261,7 @@ def _words_after(tokens: TokenList, level: list[int], clause_stop: int) -> dict[
                 condition="PARSE_SYNTAX_ERROR",
                 sql=tokens.sql,
                 span=tokens[index].span,
-                hint="FROM, WHERE and GROUP BY stand before WINDOW BY"
+                hint="to filter windows write HAVING; to group them, put this query into a subquery"
                 if word in ("WHERE", "GROUP", "FROM")
                 else None,
             )

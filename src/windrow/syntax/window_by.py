@@ -57,11 +57,15 @@ class _Parser:
         order_by = self.order_by()
         label = self.boundary(Side.LABEL) if self.word() == "LABEL" else None
         if self.boundary_word() != "START":
+            self.find_misspelt_start(order_by)
             self.fail_expecting(["START"] if label else ["LABEL", "START"])
         first = self.boundary(Side.START)
         last = self.boundary(Side.END) if self.boundary_word() == "END" else None
         if self.at < self.stop:
-            self.fail_expecting(["END"] if last is None else [])
+            word = self.word()
+            words = ["WHEN", "PREV", "NEXT", "END"]
+            meant = did_you_mean(word, words) if len(word) > 2 and word not in words else None
+            self.fail_expecting(["END"] if last is None else [], meant)
         if last is None and not tumbling:
             raise ParseError(
                 "sliding window has no END",
@@ -107,6 +111,22 @@ class _Parser:
             )
         self.at += 2
         return tuple(self.order_item(item) for item in self.expressions("ORDER BY"))
+
+    def find_misspelt_start(self, order_by: tuple[OrderItem, ...]) -> None:
+        """Where START is missing, ORDER BY has swallowed what was meant: point there."""
+        if not order_by:
+            return
+        start, stop = order_by[0].expression[0], order_by[-1].expression[1]
+        for index in range(start + 1, stop):
+            if self.tokens.word(index) in ("ROWS", "RANGE", "GROUPS"):
+                self.at = index
+                self.fail_expecting(["START"], "a frame of OVER is written with LABEL, START and END here")
+            following = self.tokens.word(index + 1) if index + 1 < stop else ""
+            if self.tokens[index].is_name and following in ("AS", "AT", "PREV", "NEXT", "WHEN"):
+                self.at = index
+                before, name = self.tokens.word(index - 1), self.tokens[index].text
+                forgotten = f"write {before} AS {name}" if before in ("START", "LABEL") else None
+                self.fail_expecting(["START"], forgotten or did_you_mean(name, ["START", "LABEL"]))
 
     def order_item(self, item: Range) -> OrderItem:
         start, stop = item
