@@ -7,6 +7,7 @@ away, it would fill the terminal with traces of tasks that were cancelled.
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import signal
@@ -32,10 +33,9 @@ class Java:
     @contextmanager
     def starting(self) -> Iterator[None]:
         """Take charge of the process that is started in the block, and of Ctrl-C after it."""
-        import pyspark.java_gateway as launcher
-
+        launcher: Any = importlib.import_module("pyspark.java_gateway")
         popen = launcher.Popen
-        launcher.Popen = self._start  # type: ignore[assignment, misc] # called as the class is
+        launcher.Popen = self._start  # called as the class is
         try:
             yield
         except Exception:
@@ -44,7 +44,7 @@ class Java:
                 self._reader.join(_PATIENCE)
             raise
         finally:
-            launcher.Popen = popen  # type: ignore[misc]
+            launcher.Popen = popen
             if threading.current_thread() is threading.main_thread():
                 # PySpark's handler talks to Java in the middle of what the main thread tells it.
                 signal.signal(signal.SIGINT, signal.default_int_handler)
