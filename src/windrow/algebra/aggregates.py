@@ -95,7 +95,12 @@ def find_aggregates(
     for start, stop in innermost:
         # as written: literals differ by case, and every ? is a parameter of its own
         marks = [token.start for token in tokens.tokens[start:stop] if token.is_symbol("?")]
-        text = " ".join([*(tokens[index].text for index in range(start, stop)), *map(str, marks)])
+        folded = {tokens[start].text.lower(), window.lower()}
+        words = [
+            token.text.lower() if token.text.lower() in folded else token.text
+            for token in tokens.tokens[start:stop]
+        ]
+        text = " ".join([*words, *map(str, marks)])
         if text not in by_text:
             call = _call(tokens, start, stop, f"{AGGREGATE}{len(by_text)}", piece)
             (reads,) = find_uses(tokens, [(start, stop)], [window], [])
