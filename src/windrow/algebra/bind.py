@@ -9,16 +9,15 @@ from windrow.algebra.aggregates import Aggregates, find_aggregates, find_uses
 from windrow.algebra.names import IDENTITY, POSITIONAL, ROW, order_key, partition_key
 from windrow.algebra.nodes import Boundary, Fragment, Statement, Uses, Window
 from windrow.algebra.predicates import refuse_in_predicate
+from windrow.algebra.row_comparison import compared_rows
 from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.blocks import find_blocks
-from windrow.syntax.expressions import Call, Expression, Name, Operation, parse_expression, plain_names
-from windrow.syntax.nodes import Block, BoundaryClause, Cte, Range, Role, Variable, WindowClause
+from windrow.syntax.expressions import Name, parse_expression, plain_names
+from windrow.syntax.nodes import Block, BoundaryClause, Cte, Range, Variable, WindowClause
 from windrow.syntax.sqltext import Piece, Relation, SqlText, quoted
 from windrow.syntax.tokens import Kind, Token, TokenList
 
 __all__ = ["bind"]
-
-_EQUALITIES = {"=", "==", "<>", "!=", "<=>"}
 
 
 def bind(tokens: TokenList, statement: Range) -> Statement | None:
@@ -96,12 +95,12 @@ class _Binder:
         variables = [variable.name for variable in clause.variables()]
         names = [*variables, clause.name]
         aggregates = find_aggregates(tokens, ranges, clause.name, variables, self.piece)
-        compared = self.compared(ranges, clause)
+        compared = compared_rows(tokens, ranges, clause)
         stars = self.stars(block.select)
         if stars:
             uses = tuple(Uses(name, None) for name in names)
         else:
-            uses = find_uses(tokens, ranges, names, [*aggregates.at, *compared])
+            uses = find_uses(tokens, ranges, names, [*aggregates.at, *((at, at + 1) for at in compared)])
         uses = _with_argument_uses(aggregates, uses, names)
         rows_compared = tuple({row.name: row for row in compared.values()}.values())
         uses = (*uses, *(Uses(IDENTITY + row.name, frozenset()) for row in rows_compared))
@@ -131,17 +130,7 @@ class _Binder:
     def predicate(self, tokens: Range, clause: WindowClause) -> Fragment:
         """A predicate; two row variables compared in it are compared by identity."""
         expression = parse_expression(self.tokens, *tokens)
-        rows = {
-            variable.name.lower(): variable.name
-            for variable in clause.variables()
-            if variable.role is not Role.POSITION
-        }
-        replaced: dict[Range, str] = {}
-        for name in _compared_rows(expression, set(rows)):
-            replaced[name.range] = quoted(IDENTITY + rows[name.parts[0].lower()])
-        for at, row in self.compared([tokens], clause).items():
-            if not any(_covers(known, at) for known in replaced):
-                replaced[at] = quoted(IDENTITY + row.name)
+        replaced = _identities(compared_rows(self.tokens, [tokens], clause))
 
         def part(of: Range) -> SqlText:
             return self.replace(of, replaced)
@@ -247,40 +236,6 @@ class _Binder:
 
     # -- the SELECT over the windows ---------------------------------------------------------------
 
-    def compared(self, ranges: list[Range], clause: WindowClause) -> dict[Range, Variable]:
-        """The row variables that the SELECT compares: whether they are the same row is meant."""
-        tokens = self.tokens
-        rows = {item.name.lower(): item for item in clause.variables() if item.role is not Role.POSITION}
-        found: dict[Range, Variable] = {}
-        for start, stop in ranges:
-            for item in tokens.split(start, stop):
-                _, expression = _aliases(tokens, item).get(item, ("", item))
-                for name in _compared_rows(parse_expression(tokens, *expression), set(rows)):
-                    found[name.range] = rows[name.parts[0].lower()]
-            for index in range(start + 1, stop - 1):
-                right = index + 1
-                if tokens.word(index) == "IS":  # IS [NOT] DISTINCT FROM
-                    right += 3 if tokens.word(right) == "NOT" else 2
-                    if tokens.word(right - 1) != "FROM" or right >= stop:
-                        continue
-                elif tokens[index].text not in _EQUALITIES:
-                    continue
-                sides = (index - 1, right)
-                known = any(_covers(at, (side, side + 1)) for at in found for side in sides)
-                if not known and all(self.is_bare(side, rows) for side in sides):
-                    found |= {(side, side + 1): rows[tokens[side].name.lower()] for side in sides}
-        return found
-
-    def is_bare(self, index: int, rows: dict[str, Variable]) -> bool:
-        """Whether a row variable stands here by itself."""
-        token, tokens = self.tokens[index], self.tokens
-        inside = (
-            tokens.is_symbol(index - 1, ".")
-            or tokens.is_symbol(index + 1, ".")
-            or tokens.is_symbol(index + 1, "[")
-        )
-        return token.is_name and token.name.lower() in rows and not inside
-
     def stars(self, select: Range) -> list[int]:
         """Where a bare * stands as an item of the SELECT list."""
         tokens = self.tokens
@@ -297,12 +252,12 @@ class _Binder:
         aggregates: Aggregates,
         stars: list[int],
         names: list[str],
-        compared: dict[Range, Variable],
+        compared: dict[int, Variable],
     ) -> SqlText:
         tokens = self.tokens
         clause_aliases = _aliases(tokens, block.select)
         replaced: dict[Range, str] = {at: quoted(call.name) for at, call in aggregates.at.items()}
-        replaced |= {at: quoted(IDENTITY + row.name) for at, row in compared.items()}
+        replaced |= _identities(compared)
         hidden = [call.name for call in aggregates.calls]
         hidden += dict.fromkeys(IDENTITY + row.name for row in compared.values())
         for star in stars:
@@ -370,17 +325,8 @@ class _Binder:
         return SqlText.of(self.text(start, stop), " " if gap else "")
 
 
-def _compared_rows(expression: Expression, rows: set[str]) -> list[Name]:
-    """The names of row variables that stand on both sides of an (in)equality."""
-    if isinstance(expression, Operation):
-        names = [part for part in expression.operands if isinstance(part, Name) and len(part.parts) == 1]
-        alone = len(names) == len(expression.operands) and all(n.parts[0].lower() in rows for n in names)
-        if expression.operator in ("=", "<>", "<=>", "IN") and alone:
-            return names
-    if isinstance(expression, Operation | Call):
-        parts = expression.operands if isinstance(expression, Operation) else expression.arguments
-        return [name for part in parts for name in _compared_rows(part, rows)]
-    return []
+def _identities(compared: dict[int, Variable]) -> dict[Range, str]:
+    return {(at, at + 1): quoted(IDENTITY + row.name) for at, row in compared.items()}
 
 
 def _covers(outer: Range, inner: Range) -> bool:

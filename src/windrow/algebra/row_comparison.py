@@ -1,0 +1,134 @@
+"""Where row variables are compared as wholes: two of them are equal when they are the same row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from windrow.errors import NotSupportedError
+from windrow.syntax.nodes import Range, Role, Variable, WindowClause
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["compared_rows"]
+
+_EQUALITIES = {"=", "==", "<>", "!=", "<=>"}
+_ORDERINGS = {"<", "<=", ">", ">="}
+_ARITHMETIC = {"+", "-", "*", "/", "%", "||", "|", "&", "^", "<<", ">>", ">>>", "::", "DIV"}
+_BEFORE_OPERANDS = {"AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE", "SELECT", "HAVING", "BY", "DISTINCT",
+                    "ALL", "IN", "BETWEEN", "FROM", "WHERE"}  # fmt: skip
+_COMPARING_CALLS = {"NULLIF", "EQUAL_NULL", "GREATEST", "LEAST", "DECODE"}
+
+
+def compared_rows(tokens: TokenList, ranges: list[Range], clause: WindowClause) -> dict[int, Variable]:
+    """The tokens that name a row which is compared with another row, each with its variable.
+
+    Comparisons are ``=``, ``<>``, ``<=>``, ``IN`` and ``IS DISTINCT FROM``.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_ROW_COMPARISON``: rows compared in a way that would look at their values.
+    """
+    rows = {item.name.lower(): item for item in clause.variables() if item.role is not Role.POSITION}
+    finder = _Finder(tokens, rows)
+    found: list[int] = []
+    for start, stop in ranges:
+        for index in range(start, stop):
+            finder.refuse(index, start, stop)
+            found += finder.equal(index, start, stop)
+    return {index: rows[tokens[index].name.lower()] for index in found}
+
+
+class _Finder:
+    def __init__(self, tokens: TokenList, rows: dict[str, Variable]) -> None:
+        self.tokens, self.rows = tokens, rows
+
+    # -- operands that are a row and nothing else --------------------------------------------------
+
+    def after(self, index: int, stop: int) -> int | None:
+        """The row variable that is the operand starting at token `index`."""
+        if index >= stop:
+            return None
+        return self.operand(index, self.tokens.partner.get(index, index))
+
+    def before(self, index: int, start: int) -> int | None:
+        """The row variable that is the operand ending with token `index`."""
+        first = self.tokens.partner.get(index, index)
+        return self.operand(first, index) if first >= start else None
+
+    def operand(self, first: int, last: int) -> int | None:
+        """The row variable between these tokens, if it is all that stands there, in parentheses or not."""
+        tokens = self.tokens
+        is_call = (
+            first < last and tokens[first - 1].is_name and tokens.word(first - 1) not in _BEFORE_OPERANDS
+        )
+        if is_call or tokens[first - 1].text in _ARITHMETIC:
+            return None
+        if last + 1 < len(tokens.tokens) and tokens[last + 1].text in _ARITHMETIC | {".", "["}:
+            return None
+        while first < last and tokens.is_symbol(first, "(") and tokens.partner[first] == last:
+            first, last = first + 1, last - 1
+        is_row = tokens[first].is_name and tokens[first].name.lower() in self.rows
+        return first if first == last and is_row and not tokens.is_symbol(first - 1, ".") else None
+
+    # -- comparisons -------------------------------------------------------------------------------
+
+    def equal(self, index: int, start: int, stop: int) -> list[int]:
+        """The rows on both sides of the equality at token `index`, if there is one."""
+        tokens, right, left = self.tokens, index + 1, index - 1
+        if tokens.word(index) == "IN" and tokens.is_symbol(right, "("):
+            left -= tokens.word(left) == "NOT"
+            items = [
+                self.after(item[0], item[1]) if item[1] - item[0] > 0 else None
+                for item in tokens.split(right + 1, tokens.partner[right])
+            ]
+            return _all([self.before(left, start), *items])
+        if tokens.word(index) == "IS":  # IS [NOT] DISTINCT FROM
+            right += 3 if tokens.word(right) == "NOT" else 2
+            if tokens.word(right - 1) != "FROM":
+                return []
+        elif tokens[index].text not in _EQUALITIES:
+            return []
+        return _all([self.before(left, start), self.after(right, stop)])
+
+    def refuse(self, index: int, start: int, stop: int) -> None:
+        for first, last in self.by_value(index, start, stop):
+            name = self.tokens[first].name
+            raise NotSupportedError(
+                f"rows cannot be compared in this way: {name} stands for a row, not for its values",
+                condition="UNSUPPORTED_ROW_COMPARISON",
+                sql=self.tokens.sql,
+                span=self.tokens.span(first, last + 1),
+                hint="ask for the same row with =, <>, <=> or IN; compare columns, or positions (AT)",
+            )
+
+    def by_value(self, index: int, start: int, stop: int) -> Iterator[Range]:
+        """First and last row of a comparison at token `index` that only values could decide."""
+        tokens = self.tokens
+        if tokens[index].text in _ORDERINGS:
+            yield from _pairs([self.before(index - 1, start), self.after(index + 1, stop)])
+        elif tokens.word(index) == "BETWEEN":
+            left = index - 1 - (tokens.word(index - 1) == "NOT")
+            high = next((at for at in tokens.level(index, stop) if tokens.word(at) == "AND"), stop - 1)
+            for bound in (index + 1, high + 1):
+                yield from _pairs([self.before(left, start), self.after(bound, stop)])
+        elif tokens.word(index) == "CASE" and not tokens.is_symbol(index - 1, "."):
+            operand = self.after(index + 1, stop)
+            end = next((at for at in tokens.level(index, stop) if tokens.word(at) == "END"), stop)
+            for at in tokens.level(index, end):
+                if operand is not None and tokens.word(at) == "WHEN":
+                    yield from _pairs([operand, self.after(at + 1, stop)])
+        elif tokens.word(index) in _COMPARING_CALLS and tokens.is_symbol(index + 1, "("):
+            arguments = tokens.split(index + 2, tokens.partner[index + 1])
+            rows = [self.after(*item) for item in arguments]
+            yield from _pairs([at for at in rows if at is not None])
+
+
+def _all(operands: list[int | None]) -> list[int]:
+    found = [operand for operand in operands if operand is not None]
+    return found if len(found) == len(operands) > 1 else []
+
+
+def _pairs(operands: list[int | None]) -> Iterator[Range]:
+    found = _all(operands)
+    if found:
+        yield found[0], found[-1]
