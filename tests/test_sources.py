@@ -12,9 +12,10 @@ import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
 
+import windrow
 from windrow.errors import InputError, UsageError
 from windrow.spark import ghcn
-from windrow.spark.sources import read_table
+from windrow.spark.sources import look, read_table
 
 GHCN = Path(__file__).parents[2] / "shared" / "data" / "ghcn"
 ROWS = [("a", 1), ("b", 2)]
@@ -137,6 +138,24 @@ def test_a_torn_csv_row_fails_also_the_query_that_does_not_read_its_columns(spar
         frame.selectExpr(*query).collect()
 
 
+def test_a_malformed_csv_record_is_told_with_its_file(spark, tmp_path):
+    written(tmp_path, {"1.csv": CSV, "a b%20ü.csv": CSV + "torn\n"})
+    session = windrow.Session(spark)
+    session.register("told", tmp_path)
+    with pytest.raises(InputError) as caught:
+        session.sql("SELECT COUNT(*) FROM told").collect()
+    assert caught.value.condition == "MALFORMED_RECORD"
+    assert caught.value.message.startswith(f"file {tmp_path}/a b%20ü.csv holds a record that is malformed")
+
+
+@pytest.mark.parametrize("good", [JSON_LINES, JSON_ARRAY])
+def test_a_malformed_json_record_is_told_with_its_file_and_table(spark, tmp_path, good):
+    written(tmp_path, {"1.json": good, "2.json": good[:-5], "3.json": good})
+    with pytest.raises(InputError) as caught:
+        windrow.Session(spark).register("told", tmp_path)
+    assert caught.value.message.startswith(f"table told: file {tmp_path}/2.json holds a record")
+
+
 def test_csv_files_with_columns_in_another_order_are_not_mixed_up(spark, tmp_path):
     directory = written(tmp_path, {"1.csv": "a,b\n1,2\n", "2.csv": "b,a\n3,4\n"})
     frame = read_table(spark, directory)
@@ -224,6 +243,18 @@ def test_a_gzip_file_torn_behind_its_head_is_refused(spark, tmp_path):
     text = "name,val\n" + "".join(f"{noise.random()},{noise.random()}\n" for _ in range(20_000))
     path = written(tmp_path, {"t.csv.gz": gzip.compress(text.encode())[:-1000]}) / "t.csv.gz"
     assert refused(spark, path).condition == "TORN_FILE"
+
+
+def test_files_are_looked_at_without_spark(tmp_path):
+    written(tmp_path, {"t.csv": CSV, "torn.parquet": parquet_bytes()[:-1]})
+    assert [file.path for file in look(tmp_path / "t.csv").files] == [tmp_path / "t.csv"]
+    for name, condition in (("u.csv", "PATH_NOT_FOUND"), ("torn.parquet", "TORN_FILE")):
+        with pytest.raises(InputError) as caught:
+            look(tmp_path / name, master="local[2]")
+        assert caught.value.condition == condition
+    # A cluster or a server may see what this machine does not.
+    for master in ("spark://host:7077", "sc://host"):
+        assert look(tmp_path / "u.csv", master=master).files == []
 
 
 def test_a_missing_path_is_refused_with_a_neighbour(spark, tmp_path):

@@ -12,11 +12,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.algebra.names import POSITIONAL
-from windrow.errors import UsageError, did_you_mean
+from windrow.errors import ParseError, Span, UsageError, did_you_mean
 from windrow.relation import Relation
 from windrow.spark.gateway import Gateway
 from windrow.spark.local import local_session
-from windrow.spark.sources import read_table
+from windrow.spark.sources import of_table, read_table
 from windrow.statements import run
 from windrow.syntax.blocks import split_statements
 from windrow.syntax.tokens import tokenize
@@ -79,7 +79,19 @@ class Session:
         ------
         WindrowError
             With the position in `text`.
+        TypeError
+            Where `text` is no text.
         """
+        _refuse_no_text(text)
+        if not text.strip():
+            raise ParseError(
+                "statement is empty",
+                condition="PARSE_EMPTY_STATEMENT",
+                sqlstate="42617",
+                sql=text,
+                span=Span(0, 0),
+                hint="write a statement, such as SELECT 1",
+            )
         if args and params:
             raise UsageError(
                 "positional and named parameters are mixed",
@@ -90,6 +102,7 @@ class Session:
 
     def script(self, text: str) -> list[Relation]:
         """Run the statements of a script, separated by semicolons, in order."""
+        _refuse_no_text(text)
         tokens = tokenize(text)
         relations = []
         for start, stop in split_statements(tokens):
@@ -132,7 +145,7 @@ class Session:
         if isinstance(source, Relation):
             frame = source.df
         elif isinstance(source, str | Path | Sequence):
-            with gateway.translated():
+            with gateway.translated(), of_table(name):
                 frame = read_table(self.spark, source, format=format)
         elif isinstance(source, pa.Table | pd.DataFrame):
             with gateway.translated():
@@ -152,3 +165,8 @@ class Session:
     def _gateway(self, args: Sequence[Any], params: Mapping[str, Any]) -> Gateway:
         named = {f"{POSITIONAL}{number}": value for number, value in enumerate(args)}
         return Gateway(self.spark, {**named, **params})
+
+
+def _refuse_no_text(text: object) -> None:
+    if not isinstance(text, str):
+        raise TypeError(f"SQL is a text, not {type(text).__name__}")

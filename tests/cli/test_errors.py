@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 
 def test_an_error_has_its_line_in_the_script_a_caret_and_a_hint(invoke, readings):
     script = "SELECT 1 AS one;\nSELECT station, vall\nFROM readings"
@@ -59,6 +61,17 @@ def test_a_table_that_cannot_be_read_is_told_before_anything_runs(invoke, tmp_pa
     assert (done.exit_code, done.stdout) == (1, "")
     assert "[PATH_NOT_FOUND]" in done.stderr
     assert "hint: did you mean readings.csv?" in done.stderr
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "json"])
+def test_a_malformed_record_is_told_with_its_file_and_table(invoke, readings, tmp_path, form):
+    torn = tmp_path / "torn.csv"
+    torn.write_text("station,val\nA,1\nB\n", encoding="utf-8")
+    tables = ("-t", f"readings={readings}", "-t", f"torn={torn}")
+    done = invoke("run", "-c", "SELECT * FROM torn JOIN readings USING (station)", *tables, "-f", form)
+    assert done.exit_code == 1
+    said = f"table torn: file {torn} holds a record that is malformed or cut short: B"
+    assert done.stderr.startswith(f"error [MALFORMED_RECORD] {said}\nhint: mend the record")
 
 
 def test_a_wrong_table_name_or_format_is_a_usage_error(invoke, readings):

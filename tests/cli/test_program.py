@@ -74,6 +74,9 @@ def test_every_help_has_an_example_of_the_command(program, command):
         (["run", "-c", "SELECT 1", "-t", "readings.csv"], "MALFORMED_OPTION", "write --table readings=data"),
         (["run", "-c", "SELECT 1", "-t", "=readings.csv"], "MALFORMED_OPTION", "write --table readings=data"),
         (["run", "-c", "SELECT 1", "--conf", "spark.x"], "MALFORMED_OPTION", "write --conf spark.sql"),
+        (["run", "-c", "SELECT :low", "--param", "low"], "MALFORMED_OPTION", "write --param low=25"),
+        (["explain", "-c", "SELECT :low", "--param", ":low=1"], "MALFORMED_OPTION", "write --param low=25"),
+        (["check", "-c", "SELECT :low", "--param", "=1"], "MALFORMED_OPTION", "write --param low=25"),
         (
             ["run", "-c", "SELECT 1", "-t", "readings=r", "--table-format", "reading=csv"],
             "UNKNOWN_TABLE",
@@ -113,6 +116,20 @@ def test_a_server_that_does_not_answer_is_told_at_once(program):
     done = program("run", "-c", "SELECT 1", "--master", "sc://127.0.0.1:1")
     assert done.returncode == 1
     assert "[SERVER_NOT_REACHED] no Spark Connect server answers at 127.0.0.1:1" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "explain", "check"])
+def test_a_file_that_is_not_there_or_empty_is_told_before_spark_is_started(program, tmp_path, command):
+    (tmp_path / "empty.csv").touch()
+    missing, empty = tmp_path / "readings.parquet", tmp_path / "empty.csv"
+    for path, condition, message in (
+        (missing, "PATH_NOT_FOUND", f"path {missing} does not exist"),
+        (empty, "EMPTY_FILE", f"file {empty} is empty"),
+    ):
+        # Spark could not be started here: no Java is where it is said to be.
+        done = program(command, "-c", "SELECT 1", "-t", f"r={path}", JAVA_HOME=str(tmp_path), PATH="")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(f"error [{condition}] table r: {message}\n"), done.stderr
 
 
 def test_without_a_query_on_a_terminal_the_program_does_not_wait_for_input(on_a_terminal):

@@ -128,6 +128,50 @@ def test_a_table_named_twice_has_the_rows_of_both_paths(invoke, readings, tmp_pa
     assert invoke("run", "-c", "SELECT COUNT(*) AS n FROM r", *arguments).stdout == "n\n6\n"
 
 
+@pytest.mark.parametrize(
+    ("value", "shown", "kind"),
+    [
+        ("25", "25", "int"),
+        ("-2.50", "-2.50", "decimal(3,2)"),
+        ("1e3", "1000.0", "double"),
+        ("true", "true", "boolean"),
+        ("NULL", "null", "void"),
+        ("'it''s'", '"it\'s"', "string"),
+        ("DATE '2024-01-31'", '"2024-01-31"', "date"),
+        ("TIMESTAMP '2024-01-31 10:00:00'", '"2024-01-31T10:00:00.000000Z"', "timestamp"),
+        ("O'Brien = x", '"O\'Brien = x"', "string"),
+        ("USW00094728", '"USW00094728"', "string"),
+        ("upper('x')", "\"upper('x')\"", "string"),
+    ],
+)
+def test_a_parameter_is_a_literal_or_a_string(invoke, value, shown, kind):
+    done = invoke("run", "-f", "json", "-c", "SELECT :x AS x, typeof(:x) AS t", "--param", f"x={value}")
+    assert (done.exit_code, done.stdout) == (0, f'{{"x":{shown},"t":"{kind}"}}\n')
+
+
+def test_parameters_are_bound_in_windows_and_in_every_statement_of_a_script(invoke, readings):
+    script = """
+        CREATE TEMPORARY VIEW v AS SELECT 1 AS one;
+        SELECT s.day FROM readings
+        WINDOW BY w AS (TYPE SLIDING PARTITION BY station ORDER BY day START AS s WHEN s.val > :low END);
+        SELECT COUNT(*) AS n FROM readings WHERE station = :name
+    """
+    arguments = ["-c", script, "-t", f"readings={readings}", "--param", "low=1", "--param", "name=A"]
+    assert invoke("run", "-f", "json", *arguments).stdout == '{"day":"2024-01-01"}\n{"n":2}\n'
+    assert invoke("check", *arguments).stdout == "OK: 3 statements\n"
+    assert "s.val > :low" in invoke("explain", *arguments).stdout
+
+
+def test_a_parameter_without_a_value_and_one_that_is_none_are_told(invoke):
+    done = invoke("run", "-c", "SELECT :low + :high", "--param", "low=1")
+    assert done.exit_code == 1
+    assert "parameter :high has no value\nline 1, column 15" in done.stderr
+    assert "--param high=…" in done.stderr
+    done = invoke("run", "-c", "SELECT :day", "--param", "day=DATE '2024-02-30'")
+    assert done.exit_code == 2
+    assert "[MALFORMED_OPTION] --param day=DATE '2024-02-30' is not a value" in done.stderr
+
+
 def test_the_script_comes_from_a_file_from_a_dash_or_from_a_pipe(invoke, tmp_path):
     path = tmp_path / "query.sql"
     path.write_text("SELECT 'é' AS x", encoding="utf-8")

@@ -57,6 +57,7 @@ def marked(error: WindrowError) -> str | None:
 
 # -- names ------------------------------------------------------------------------------------------
 
+OF_FROM = "is a name of FROM, which ends at WINDOW BY"
 NOT_VISIBLE = "a START predicate sees the variables of its own boundary and of those before it"
 
 
@@ -90,6 +91,19 @@ NOT_VISIBLE = "a START predicate sees the variables of its own boundary and of t
         (query(select="s.stat"), "UNKNOWN_FIELD", "s.stat", "did you mean station?"),
         (query(select="AVG(w.vall)"), "UNKNOWN_FIELD", "w.vall", "did you mean val?"),
         (query(rest="HAVING AVG(w.vall) > 1"), "UNKNOWN_FIELD", "w.vall", "did you mean val?"),
+        (query(select="weather.day"), "UNKNOWN_VARIABLE", "weather.day", f"weather {OF_FROM}: write s.day"),
+        (
+            query(source="weather AS t", select="AVG(t.val)"),
+            "UNKNOWN_VARIABLE",
+            "t.val",
+            f"t {OF_FROM}: aggregate w.val",
+        ),
+        (
+            query(source="weather t", end="t.val > 1"),
+            "UNKNOWN_VARIABLE",
+            "t.val",
+            f"t {OF_FROM}: write s.val",
+        ),
     ],
 )
 def test_an_unknown_name_is_told_in_terms_of_the_window(session, sql, condition, fragment, hint):
@@ -102,7 +116,15 @@ def test_an_unknown_name_is_told_in_terms_of_the_window(session, sql, condition,
 @pytest.mark.parametrize(
     ("sql", "condition", "fragment", "hint"),
     [
-        (query(source="wether"), "TABLE_OR_VIEW_NOT_FOUND", "wether", None),
+        (query(source="wether"), "TABLE_OR_VIEW_NOT_FOUND", "wether", "did you mean weather?"),
+        ("SELECT * FROM wether", "TABLE_OR_VIEW_NOT_FOUND", "wether", "did you mean weather?"),
+        (
+            query(source="weather WHERE s.val > 1"),
+            "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+            "s.val",
+            "s is declared by WINDOW BY, which comes after: leave s. out to filter the rows, "
+            "or filter the windows in HAVING after the clause",
+        ),
         (query(partition="stat"), "UNRESOLVED_COLUMN.WITH_SUGGESTION", "stat", "did you mean station?"),
         (query(order="dya"), "UNRESOLVED_COLUMN.WITH_SUGGESTION", "dya", "did you mean day?"),
         (
@@ -119,8 +141,14 @@ def test_an_unknown_name_is_told_in_terms_of_the_window(session, sql, condition,
         ),
         (query(start="fop(s.val)"), "UNRESOLVED_ROUTINE", "fop(s.val)", None),
         (query(select="fop(w.val)"), "UNRESOLVED_ROUTINE", "fop(w.val)", None),
-        (query(start="s.val > :low"), "UNBOUND_SQL_PARAMETER", ":low", None),
-        (query(start="s.val > ?"), "UNBOUND_SQL_PARAMETER", "?", None),
+        (
+            query(start="s.val > :low"),
+            "UNBOUND_SQL_PARAMETER",
+            ":low",
+            "give it one: sql(text, low=…), or --param low=…",
+        ),
+        (query(start="s.val > ?"), "UNBOUND_SQL_PARAMETER", "?", "give a value for each ?: sql(text, value)"),
+        ("SELECT ? AS x", "UNBOUND_SQL_PARAMETER", "?", "give a value for each ?: sql(text, value)"),
         ("SELECT vall FROM weather", "UNRESOLVED_COLUMN.WITH_SUGGESTION", "vall", "did you mean val?"),
     ],
 )
@@ -129,6 +157,41 @@ def test_what_spark_does_not_find_is_marked_in_the_users_text(session, sql, cond
     assert isinstance(error, AnalysisError)
     assert (error.getCondition(), marked(error)) == (condition, fragment)
     assert error.hint == hint or hint is None
+
+
+def test_an_unbound_parameter_is_not_told_by_a_name_of_ours(session):
+    error = failing(session, query(start="s.val > ?"))
+    assert error.message == "parameter ? has no value"
+
+
+@pytest.mark.parametrize(
+    ("sql", "fragment"),
+    [
+        (query(select="s.station, AVG(s.val)"), "AVG(s.val)"),
+        (query(select="s.station, COUNT(w) AS n, 1 + COUNT(*) AS m, s.day"), "COUNT(*)"),
+        (query(select="s.station, MAX(AVG(w.val))"), "MAX(AVG(w.val))"),
+        (query(select="s.station, (SELECT MAX(val) FROM weather) AS m, SUM(s.val)"), "SUM(s.val)"),
+        (query(rest="HAVING COUNT(*) > 1"), "COUNT(*)"),
+        (query(rest="ORDER BY COUNT(*)"), "COUNT(*)"),
+    ],
+)
+def test_an_aggregate_over_all_windows_beside_single_ones_is_marked(session, sql, fragment):
+    error = failing(session, sql)
+    assert error.message == "an aggregate over all windows stands beside values of single windows"
+    assert marked(error) == fragment
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_no_statement_is_a_parse_error(session, text):
+    error = failing(session, text)
+    assert isinstance(error, ParseError)
+    assert (error.condition, error.message) == ("PARSE_EMPTY_STATEMENT", "statement is empty")
+
+
+@pytest.mark.parametrize("method", ["sql", "script"])
+def test_what_is_no_text_is_a_type_error(session, method):
+    with pytest.raises(TypeError, match="SQL is a text, not NoneType"):
+        getattr(session, method)(None)
 
 
 # -- predicates and types ---------------------------------------------------------------------------

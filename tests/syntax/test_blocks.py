@@ -290,8 +290,8 @@ def test_sparks_own_use_of_the_words_is_left_alone(sql):
         (
             "SELECT 1 FROM t ⊞ ⊞",
             "WINDOW",
-            "expected HAVING, ORDER BY, LIMIT or the end after WINDOW BY, found WINDOW",
-            None,
+            "query block has two WINDOW BY clauses",
+            "make one of them a subquery in FROM",
         ),
         (
             "SELECT 1 FROM t ⊞ WHERE x",
@@ -341,6 +341,32 @@ def test_clauses_that_spark_evaluates_after_ours_are_refused_before_it(sql, mark
     assert isinstance(error, NotSupportedError)
     assert (error.condition, error.sqlstate, fragment) == ("UNSUPPORTED_CLAUSE", "0A000", marked)
     assert error.hint == "put that part of the query in a subquery in FROM"
+
+
+@pytest.mark.parametrize(
+    ("sql", "condition", "marked", "hint"),
+    [
+        ("SELECT AVG(w.x) OVER w FROM t ⊞", "MISSING_WINDOW_SPECIFICATION", "OVER w", "leave OVER w out"),
+        (
+            "SELECT 1 FROM t ⊞ ORDER BY SUM(W.x) OVER W",
+            "MISSING_WINDOW_SPECIFICATION",
+            "OVER W",
+            "leave OVER w",
+        ),
+        ("SELECT s.*, w.* FROM t ⊞", "INVALID_USAGE_OF_STAR_OR_REGEX", "w.*", "inline(w)"),
+        ("SELECT COUNT(w.*) FROM t ⊞", "INVALID_USAGE_OF_STAR_OR_REGEX", "w.*", "COUNT(w)"),
+    ],
+)
+def test_the_window_taken_for_a_row_or_for_a_window_of_over_is_refused(sql, condition, marked, hint):
+    error, fragment = mistake(sql)
+    assert (error.condition, fragment) == (condition, marked)
+    assert error.hint is not None
+    assert hint in error.hint
+
+
+def test_a_subquery_after_select_has_a_window_of_its_own_with_the_name():
+    sql = "SELECT (SELECT MAX(SUM(x) OVER w) FROM u AS w WINDOW w AS (ORDER BY w.x)), s.x FROM t ⊞"
+    assert block(sql)["select"].startswith("(SELECT")
 
 
 def test_a_column_called_limit_is_not_the_clause():

@@ -11,13 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from windrow.algebra.names import AGGREGATE
-from windrow.algebra.nodes import AggregateCall, Fragment, Uses
+from windrow.algebra.nodes import AggregateCall, Fragment, Uses, Window
+from windrow.errors import Span
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import Kind, TokenList, tokenize
 
-__all__ = ["AGGREGATES", "Aggregates", "find_aggregates", "find_uses"]
+__all__ = ["AGGREGATES", "Aggregates", "aggregate_over_windows", "find_aggregates", "find_uses"]
 
 # Spark's names of aggregates that the kernel computes, with the kernel's names
 _KERNEL = {
@@ -143,6 +144,33 @@ def find_uses(
         for name in names
         if name in fields
     )
+
+
+def aggregate_over_windows(window: Window) -> Span | None:
+    """Where an aggregate stands that Spark computes over all windows: the first one, None without one."""
+    tokens = tokenize(window.sql)
+    own = {call.span.start for call in window.aggregates}
+    read = [
+        range(part.offset, part.offset + len(part.text))
+        for part in window.outer.parts
+        if isinstance(part, Piece) and part.source == window.sql and part.width is None
+    ]
+
+    def is_read(index: int) -> bool:
+        """Whether it stands there, and not in a subquery."""
+        parent = tokens.parent[index]
+        in_subquery = parent >= 0 and tokens.word(parent + 1) in ("SELECT", "WITH") and is_read(parent)
+        return not in_subquery and any(tokens[index].start in part for part in read)
+
+    for index in range(len(tokens) - 1):
+        name = tokens[index]
+        if name.kind is not Kind.WORD or name.text.lower() not in AGGREGATES or name.start in own:
+            continue
+        if tokens.is_symbol(index + 1, "(") and not tokens.is_symbol(index - 1, ".") and is_read(index):
+            end = tokens.partner[index + 1] + 1
+            if tokens.word(end) != "OVER":
+                return tokens.span(index, end)
+    return None
 
 
 def _calls(tokens: TokenList, start: int, stop: int, window: str) -> list[Range]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from windrow.errors import ExecutionError, UsageError, WindrowError, did_you_mean
@@ -24,12 +25,21 @@ __all__ = [
     "connection",
     "open_session",
     "start_spark",
-    "with_table_hint",
+    "values",
+    "with_tables",
 ]
 
 _CONNECT_PORT = 15002
 _CONNECT_PATIENCE = 5.0
 _CANCEL_PATIENCE = 3.0
+_PARAM = "low=25"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LITERAL = re.compile(
+    r"""-? (\d+\.?\d*|\.\d+) (e[+-]?\d+)? (bd|[lsyfd])?
+      | true | false | null
+      | ((date|timestamp(_ntz|_ltz)?) \s*)? ('([^'\\]|\\.|'')*' | "([^"\\]|\\.|"")*")""",
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
 
 
 @dataclass(frozen=True)
@@ -46,12 +56,19 @@ class Connection:
         The paths of each table by its name.
     formats
         The formats of tables by name; under the empty name, that of the tables without one.
+    params
+        What stands for the parameters of the query, as the user wrote it.
     """
 
     master: str
     conf: dict[str, str] = field(default_factory=dict)
     tables: dict[str, list[str]] = field(default_factory=dict)
     formats: dict[str, str] = field(default_factory=dict)
+    params: dict[str, str] = field(default_factory=dict)
+
+    def format(self, table: str) -> str | None:
+        """The format that the user gives a table, if any."""
+        return self.formats.get(table) or self.formats.get("")
 
 
 SessionFactory = Callable[[Connection], "SparkSession"]
@@ -61,10 +78,11 @@ SessionFactory = Callable[[Connection], "SparkSession"]
 def connection(
     master: str,
     conf: Sequence[str] | None,
-    tables: Sequence[str] | None,
-    table_formats: Sequence[str] | None,
+    tables: Sequence[str] | None = None,
+    table_formats: Sequence[str] | None = None,
+    params: Sequence[str] | None = None,
 ) -> Connection:
-    """Read the values of ``--master``, ``--conf``, ``--table`` and ``--table-format``.
+    """Read the values of ``--master``, ``--conf``, ``--table``, ``--table-format`` and ``--param``.
 
     Raises
     ------
@@ -88,7 +106,15 @@ def connection(
             )
         formats[name] = form
     settings = dict(_pair("--conf", given, "spark.sql.session.timeZone=UTC") for given in conf or ())
-    return Connection(master, settings, paths, formats)
+    named = dict(_pair("--param", given, _PARAM) for given in params or ())
+    for name in named:
+        if not _NAME.fullmatch(name):
+            raise UsageError(
+                f"--param {name} does not name a parameter",
+                condition="MALFORMED_OPTION",
+                hint=f"write --param {_PARAM} for the :low of the query",
+            )
+    return Connection(master, settings, paths, formats, named)
 
 
 def open_session(asked: Connection, factory: SessionFactory | None = None) -> Session:
@@ -99,24 +125,67 @@ def open_session(asked: Connection, factory: SessionFactory | None = None) -> Se
     WindrowError
         What starting Spark or reading a table raises.
     """
+    from windrow.spark.sources import look, of_table
+
+    # What a path lacks is known before Spark has started, which takes seconds.
+    for name, paths in asked.tables.items():
+        with of_table(name):
+            look(paths, format=asked.format(name), master=asked.master)
     from windrow.session import Session
 
     session = Session((factory or start_spark)(asked))
     for name, paths in asked.tables.items():
-        session.register(name, paths, format=asked.formats.get(name) or asked.formats.get(""))
+        session.register(name, paths, format=asked.format(name))
     return session
 
 
-def with_table_hint(error: WindrowError, tables: Sequence[str]) -> WindrowError:
-    """The error; where it is about a table that does not exist, with a hint that names those attached."""
-    if error.condition != "TABLE_OR_VIEW_NOT_FOUND" or error.hint:
-        return error
-    context = error.getQueryContext()
-    name = context[0].fragment().strip("`") if context else ""
-    if not tables:
-        error.hint = f"attach its files with --table {name or 'NAME'}=PATH"
-    else:
-        error.hint = did_you_mean(name, tables) or f"tables attached are {', '.join(tables)}"
+def values(spark: SparkSession, params: Mapping[str, str]) -> dict[str, Any]:
+    """What the parameters are bound to: the literals of Spark's SQL, and strings for all else.
+
+    Raises
+    ------
+    UsageError
+        ``MALFORMED_OPTION`` for a literal that has no value, such as ``DATE '2024-02-30'``.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as F
+
+    from windrow.spark.gateway import quiet
+
+    bound: dict[str, Any] = dict(params)
+    for name, text in params.items():
+        if not _LITERAL.fullmatch(text):
+            continue
+        try:
+            with quiet():
+                spark.sql(f"SELECT {text}").schema  # noqa: B018 - a Column is read only where it is used
+            bound[name] = F.expr(text)
+        except PySparkException:
+            raise UsageError(
+                f"--param {name}={text} is not a value",
+                condition="MALFORMED_OPTION",
+                hint="write a number, TRUE, FALSE, NULL, a string, DATE '2024-01-31' or TIMESTAMP '…'",
+            ) from None
+    return bound
+
+
+def with_tables(error: WindrowError, asked: Connection) -> WindrowError:
+    """The error; where it is about a table or a file of one, told which there are or which it is."""
+    if error.condition == "TABLE_OR_VIEW_NOT_FOUND" and not error.hint:
+        context = error.getQueryContext()
+        name = context[0].fragment().strip("`") if context else ""
+        if not asked.tables:
+            error.hint = f"attach its files with --table {name or 'NAME'}=PATH"
+        else:
+            error.hint = did_you_mean(name, asked.tables) or f"tables attached are {', '.join(asked.tables)}"
+    elif error.condition == "MALFORMED_RECORD":
+        from windrow.spark.sources import look
+
+        for name, paths in asked.tables.items():
+            files = look(paths, format=asked.format(name), master=asked.master).files
+            if any(f"file {file.path} " in error.message for file in files):
+                error.message = f"table {name}: {error.message}"
+                break
     return error
 
 

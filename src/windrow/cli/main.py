@@ -17,7 +17,7 @@ from windrow import __version__
 from windrow.cli.connection import Connection, SessionFactory, cancel, connection, start_spark
 from windrow.cli.formats import Format, chosen_format
 from windrow.cli.java import Java, interrupts_ignored, py4j_silent
-from windrow.cli.options import COMMAND, CONF, DEBUG, FILE, MASTER, TABLE, TABLE_FORMAT
+from windrow.cli.options import COMMAND, CONF, DEBUG, FILE, MASTER, PARAM, TABLE, TABLE_FORMAT
 from windrow.cli.reporting import CLOSED_PIPE, FAILED, INTERRUPTED, reporting
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ def windrow(
         examples=(
             'windrow run -c "SELECT * FROM t LIMIT 3" --table t=readings.csv',
             "windrow run query.sql -t t='data/*.parquet' --output result.parquet",
+            "windrow run query.sql -t t=t.csv --param low=25 --param \"since=DATE '2024-01-31'\"",
             "cat query.sql | windrow run -t t=USW00094728.dly --format json | head",
         ),
     ),
@@ -110,6 +111,7 @@ def run_command(
     file: FILE = None,
     command: COMMAND = None,
     table: TABLE = None,
+    param: PARAM = None,
     form: Annotated[
         Format | None,
         typer.Option(
@@ -151,7 +153,7 @@ def run_command(
 
         output_form = chosen_format(form, output)
         statements = split_script(read_script(file, command))
-        asked = connection(master, _with_traces(conf, debug), table, table_format)
+        asked = connection(master, _with_traces(conf, debug), table, table_format, param)
         from windrow.cli.run import Output, run_script
 
         run_script(statements, asked, Output(output_form, output, limit), call.factory, call.opened)
@@ -173,6 +175,7 @@ def explain_command(
     file: FILE = None,
     command: COMMAND = None,
     table: TABLE = None,
+    param: PARAM = None,
     spark: Annotated[bool, typer.Option("--spark", help="Show Spark's plan as well.")] = False,
     master: MASTER = "local[*]",
     conf: CONF = None,
@@ -184,7 +187,7 @@ def explain_command(
         from windrow.cli.script import read_script, split_script
 
         statements = split_script(read_script(file, command))
-        asked = connection(master, _with_traces(conf, debug), table, table_format)
+        asked = connection(master, _with_traces(conf, debug), table, table_format, param)
         from windrow.cli.plans import explain_script
 
         plans = explain_script(statements, asked, call.factory, call.opened, spark=spark)
@@ -207,6 +210,7 @@ def check_command(
     file: FILE = None,
     command: COMMAND = None,
     table: TABLE = None,
+    param: PARAM = None,
     master: MASTER = "local[*]",
     conf: CONF = None,
     table_format: TABLE_FORMAT = None,
@@ -217,7 +221,7 @@ def check_command(
         from windrow.cli.script import read_script, split_script
 
         statements = split_script(read_script(file, command))
-        asked = connection(master, _with_traces(conf, debug), table, table_format)
+        asked = connection(master, _with_traces(conf, debug), table, table_format, param)
         from windrow.cli.plans import check_script
 
         check_script(statements, asked, call.factory, call.opened)
@@ -238,7 +242,7 @@ def demo_command(
     with _command(context, debug) as call:
         from windrow.cli.demo import show_demo
 
-        show_demo(call.factory, connection(master, _with_traces(conf, debug), None, None), call.opened)
+        show_demo(call.factory, connection(master, _with_traces(conf, debug)), call.opened)
 
 
 @app.command(

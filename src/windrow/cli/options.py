@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["COMMAND", "CONF", "DEBUG", "FILE", "MASTER", "TABLE", "TABLE_FORMAT"]
+__all__ = ["COMMAND", "CONF", "DEBUG", "FILE", "MASTER", "PARAM", "TABLE", "TABLE_FORMAT"]
 
 FILE = Annotated[
     Path | None,
@@ -38,6 +38,16 @@ TABLE_FORMAT = Annotated[
         "--table-format",
         metavar="[NAME=]FORMAT",
         help="The format of the tables, or of one, where the files' names do not say it.",
+        show_default=False,
+    ),
+]
+PARAM = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param",
+        metavar="NAME=VALUE",
+        help="The value of :NAME in the query: a number, TRUE, FALSE, NULL, 'text', DATE '…' or "
+        "TIMESTAMP '…'; anything else is a string. Repeat it for more.",
         show_default=False,
     ),
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from windrow.cli.connection import Connection, SessionFactory, open_session
+from windrow.cli.connection import Connection, SessionFactory, open_session, values
 from windrow.cli.progress import Progress
 from windrow.cli.run import at_its_place
 from windrow.cli.script import Statement
@@ -20,6 +20,7 @@ from windrow.syntax.blocks import find_blocks
 from windrow.syntax.tokens import tokenize
 
 if TYPE_CHECKING:
+    from windrow.relation import Relation
     from windrow.session import Session
 
 __all__ = ["check_script", "explain_script"]
@@ -57,7 +58,7 @@ def check_script(
     for session, statement in _each(statements, asked, factory, opened):
         if find_blocks(tokenize(statement.padded)):
             with at_its_place(statement, asked):
-                check(Gateway(session.spark), statement.padded)
+                check(Gateway(session.spark, values(session.spark, asked.params)), statement.padded)
         else:
             # Spark says what is wrong with its own statements where it plans them.
             _plan(session, statement, asked, spark=False)
@@ -82,10 +83,10 @@ def _each(
 def _plan(session: Session, statement: Statement, asked: Connection, spark: bool) -> str:
     if statement.is_query:
         with at_its_place(statement, asked):
-            return session.sql(statement.padded).plan(spark)
+            return _run(session, statement.padded, asked).plan(spark)
     explain = "" if statement.is_explain else "EXPLAIN FORMATTED " if spark else "EXPLAIN "
     with at_its_place(statement, asked, inserted=len(explain)):
-        text = str(session.sql(explain + statement.padded).collect()[0][0]).strip()
+        text = str(_run(session, explain + statement.padded, asked).collect()[0][0]).strip()
     if text.startswith(_UNPLANNED):
         _raise_reason(session, statement, asked)
     return text
@@ -95,7 +96,7 @@ def _raise_reason(session: Session, statement: Statement, asked: Connection) -> 
     """Raise what is wrong with a statement that Spark's EXPLAIN calls wrong and says no more about."""
     with at_its_place(statement, asked):
         if statement.padded_source is not None:
-            session.sql(statement.padded_source)
+            _run(session, statement.padded_source, asked)
         raise AnalysisError(
             "statement cannot be planned",
             condition="NOT_PLANNED",
@@ -108,4 +109,8 @@ def _raise_reason(session: Session, statement: Statement, asked: Connection) -> 
 def _prepare(session: Session, statement: Statement, asked: Connection) -> None:
     if statement.is_session_local:
         with at_its_place(statement, asked):
-            session.sql(statement.padded)
+            _run(session, statement.padded, asked)
+
+
+def _run(session: Session, text: str, asked: Connection) -> Relation:
+    return session.sql(text, **values(session.spark, asked.params))

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windrow.errors import ExecutionError, Span, WindrowError
-from windrow.spark.errors import translate
+from windrow.spark.errors import malformed_record, translate
 from windrow.spark.gateway import quiet
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ def translated(sql: str) -> Iterator[None]:
         except PySparkException as error:
             raise _located(translate(error), error, sql) from None
         except Py4JJavaError as error:
+            if (malformed := malformed_record(str(error))) is not None:
+                raise malformed from None
             # The local iterator lets this through, where `collect` does not.
             cause = _spark_error(error)
             raise _located(translate(cause), cause, sql) from None

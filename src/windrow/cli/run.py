@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 from pyspark.sql import types as T
 from rich.console import Console
 
-from windrow.cli.connection import Connection, SessionFactory, open_session, with_table_hint
+from windrow.cli.connection import Connection, SessionFactory, open_session, values, with_tables
 from windrow.cli.files import atomically, writing_to
 from windrow.cli.formats import Format, csv_lines, markdown_lines
 from windrow.cli.progress import Progress
@@ -74,10 +74,11 @@ def run_script(
         progress.begin("starting Spark")
         session = open_session(asked, factory)
         opened(session)
+        params = values(session.spark, asked.params)
         for statement in statements:
             progress.begin("running", session.spark)
             with at_its_place(statement, asked):
-                relation = session.sql(statement.padded)
+                relation = session.sql(statement.padded, **params)
                 if statement is last and output.path is not None:
                     _write(relation, statement, output, output.path, progress)
                 elif relation.df.columns and not statement.is_silent:
@@ -91,7 +92,7 @@ def at_its_place(statement: Statement, asked: Connection, inserted: int = 0) -> 
     try:
         yield
     except WindrowError as error:
-        raise with_table_hint(statement.relocated(error, inserted), list(asked.tables)) from error.__cause__
+        raise with_tables(statement.relocated(error, inserted), asked) from error.__cause__
 
 
 def _last_query(statements: list[Statement]) -> Statement:

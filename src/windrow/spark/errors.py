@@ -5,33 +5,45 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
+from windrow.algebra.aggregates import aggregate_over_windows
 from windrow.algebra.nodes import Window
 from windrow.algebra.predicates import out_of_scope
 from windrow.errors import (
     AnalysisError,
     ExecutionError,
+    InputError,
     ParseError,
     Span,
     WindrowError,
     did_you_mean,
 )
+from windrow.syntax.mistakes import is_name_of_from, meant_clause, variable_before_clause
 from windrow.syntax.nodes import Side
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["MARK", "in_window_terms", "of_java", "translate"]
+__all__ = ["MARK", "MEND_RECORD", "in_window_terms", "local_path", "malformed_record", "of_java", "translate"]
 
 MARK = "WINDROW-ERROR "
 """Begins the line of a worker's traceback that holds one of our errors as JSON."""
 
+# Spark's own text advises a mode that the caller cannot set
+MEND_RECORD = "mend the record, or read the file with spark.read and register the DataFrame"
+"""The hint for a record that is malformed or cut short."""
+
+_SHOWN = 60
 _STATE = re.compile(r"\s*SQLSTATE: (\w{5}).*$", re.DOTALL)
 # what Spark adds to its messages that our hint says, or that nobody reads
 _ADVICE = re.compile(
     r"(\s*Did you mean one of the following\?.*| Verify the spelling and correctness.*)$", re.DOTALL
 )
+# what Spark says of an aggregate over all windows in SELECT, in HAVING (its WHERE), in ORDER BY
+_BESIDE_VALUES = ("MISSING_GROUP_BY", "MISSING_AGGREGATION")
+_OVER_WINDOWS = (*_BESIDE_VALUES, "INVALID_WHERE_CONDITION", "UNSUPPORTED_EXPR_FOR_OPERATOR")
 _CONDITION = re.compile(r"^\[[\w.]+\]\s*")
 
 
@@ -57,13 +69,21 @@ def translate(
         kind = AnalysisError
     located = _locate(error, text, dict(names or {})) if text is not None else _locate_among(error, given)
     source, span = located if located is not None else (None, None)
+    message, hint = _message(error), _hint(error)
+    if source is not None and span is not None:
+        if kind is ParseError and (meant := meant_clause(source)) is not None:
+            return meant
+        if condition == "UNBOUND_SQL_PARAMETER":
+            message, hint = _unbound(source[span.start : span.stop])
+        elif condition.startswith("UNRESOLVED_COLUMN"):
+            hint = variable_before_clause(source, span) or hint
     return kind(
-        _message(error),
+        message,
         condition=condition,
         sqlstate=error.getSqlState() or None,
         sql=source,
         span=span,
-        hint=_hint(error),
+        hint=hint,
     )
 
 
@@ -77,7 +97,9 @@ def in_window_terms(
     error.located(window.sql)
     if error.span is None or error.sql is None:
         return error
-    if error.condition in ("MISSING_GROUP_BY", "MISSING_AGGREGATION"):
+    over_windows = aggregate_over_windows(window) if error.condition in _OVER_WINDOWS else None
+    if over_windows is not None or error.condition in _BESIDE_VALUES:
+        error.span = over_windows or error.span
         error.message = "an aggregate over all windows stands beside values of single windows"
         example = f"COUNT({window.name}) or AVG({window.name}.{next(iter(fields), 'x')})"
         error.hint = f"an aggregate of each window's rows reads {window.name}: {example}"
@@ -93,18 +115,21 @@ def in_window_terms(
         else:
             message, condition = f"variable {path[0]} is not declared in WINDOW BY", "UNKNOWN_VARIABLE"
             known = [variable.name for variable in visible] + ([window.name] if side is None else [])
-            is_column = path[0].lower() in {field.lower() for field in fields}
-            hint = None if is_column else did_you_mean(path[0], known)
+            of_from = len(path) > 1 and is_name_of_from(error.sql, window.span, path[0])
+            column = path[1] if of_from else path[0]
+            is_column = column.lower() in {field.lower() for field in fields}
+            hint = None if is_column or of_from else did_you_mean(path[0], known)
+            what = f"{column} is a column of the rows"
+            if of_from:
+                what = f"{path[0]} is a name of FROM, which ends at WINDOW BY"
             if is_column and side is None and _inside_call(error.sql, error.span):
-                hint = f"{path[0]} is a column of the rows: aggregate {window.name}.{path[0]}"
+                hint = f"{what}: aggregate {window.name}.{column}"
             elif is_column:
                 rows = [variable.name for variable in visible if variable.role.value != "AT"]
                 hint = (
-                    f"{path[0]} is a column of the rows: write {rows[0]}.{path[0]}"
+                    f"{what}: write {rows[0]}.{column}"
                     if rows
-                    else (
-                        f"{path[0]} is a column of the rows: declare a row variable with AS and read it there"
-                    )
+                    else f"{what}: declare a row variable with AS and read it there"
                 )
             if hint is None:
                 hint = (
@@ -132,6 +157,14 @@ def _inside_call(sql: str, span: Span) -> bool:
     """Whether the stretch is an argument of a function."""
     before = sql[: span.start].rstrip()
     return before.endswith("(") and before[:-1].rstrip()[-1:].isalnum()
+
+
+def _unbound(marker: str) -> tuple[str, str]:
+    """Message and hint for a parameter without a value; Spark's name of a ``?`` means nothing to anyone."""
+    if marker == "?":
+        return "parameter ? has no value", "give a value for each ?: sql(text, value)"
+    name = marker.lstrip(":")
+    return f"parameter {marker} has no value", f"give it one: sql(text, {name}=…), or --param {name}=…"
 
 
 def _message(error: PySparkException) -> str:
@@ -192,8 +225,10 @@ def _locate_among(
     return None
 
 
-def of_java(error: Py4JJavaError) -> ExecutionError:
+def of_java(error: Py4JJavaError) -> WindrowError:
     """An error that PySpark has no exception for, without its trace."""
+    if (malformed := malformed_record(str(error))) is not None:
+        return malformed
     text = str(error.java_exception.getMessage() or error.java_exception.getClass().getSimpleName())
     condition, state = re.match(r"\[([\w.]+)\]", text), _STATE.search(text)
     return ExecutionError(
@@ -201,6 +236,31 @@ def of_java(error: Py4JJavaError) -> ExecutionError:
         condition=condition[1] if condition else "SPARK_ERROR",
         sqlstate=state[1] if state else None,
     )
+
+
+def malformed_record(text: str) -> InputError | None:
+    """The error for a record of a file that is not of its format; `text` is what Java says, causes included.
+
+    >>> said = "[FAILED_READ_FILE] Encountered error while reading file file:///a.csv.  SQLSTATE: KD001"
+    >>> cause = "[MALFORMED_CSV_RECORD] Malformed CSV record: c SQLSTATE: KD000"
+    >>> malformed_record(f"{said} Caused by: {cause}").message
+    'file /a.csv holds a record that is malformed or cut short: c'
+    """
+    file = re.search(r"while reading file (\S.*?)\.\s+SQLSTATE", text)
+    if file is None or "[MALFORMED_" not in text:
+        return None
+    record = re.search(r"\[MALFORMED_CSV_RECORD\] Malformed CSV record: (.*?)\s*SQLSTATE", text, re.DOTALL)
+    return InputError(
+        f"file {local_path(file[1])} holds a record that is malformed or cut short"
+        + (f": {record[1][:_SHOWN]}" if record else ""),
+        condition="MALFORMED_RECORD",
+        hint=MEND_RECORD,
+    )
+
+
+def local_path(uri: str) -> str:
+    """The path of a file of this machine as users write it, any other URI as it is."""
+    return unquote(re.sub(r"^file:(//)?(?=/)", "", uri)) if uri.startswith("file:") else uri
 
 
 def _from_worker(text: str) -> WindrowError | None:

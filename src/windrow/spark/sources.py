@@ -23,8 +23,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from windrow.errors import InputError, UsageError, did_you_mean
 from windrow.spark import ghcn
+from windrow.spark.errors import MEND_RECORD, local_path, malformed_record
 
-__all__ = ["FORMATS", "read_table"]
+__all__ = ["FORMATS", "Found", "look", "of_table", "read_table"]
 
 FORMATS = ("parquet", "csv", "json", "orc", "text", "ghcn-dly", "ghcn-by-year", "delta")
 """The names that `format` may have."""
@@ -81,26 +82,67 @@ def read_table(
         ``UNKNOWN_FORMAT``, where `format` is none of `FORMATS`, the session lacks it, or no format is given
         and none can be told; ``NO_PATH``.
     """
+    found = look(path, format=format, master=_master(spark))
+    kind, files = found.format, found.files
+    shown = ", ".join(source.shown for source in found.sources)
+    targets = [target for source in found.sources for target in source.targets]
+    with _spark_failures_as_input_errors(shown):
+        if kind == "csv" and not files and _server_sees_by_year(spark, found.sources):
+            kind = "ghcn-by-year"
+        try:
+            frame = _load(spark, kind, targets, files)
+            # A Connect session finds out what is wrong only when it is asked for the schema.
+            columns = frame.columns
+        except (PySparkException, Py4JJavaError) as error:
+            if kind == "json" and "[MALFORMED_RECORD" in str(error):
+                shown = _file_of_malformed_json(spark, targets, _spans_lines(files)) or shown
+                raise _malformed(shown) from None
+            raise
+    if not columns:
+        raise _empty(f"{shown} holds no data to tell its columns by")
+    return frame
+
+
+def look(
+    path: str | Path | Sequence[str | Path],
+    *,
+    format: str | None = None,  # noqa: A002 - as `read_table` has it
+    master: str = "local",
+) -> Found:
+    """See what is at the paths, as far as this process can, without Spark.
+
+    Parameters
+    ----------
+    path, format
+        As :func:`read_table` takes them.
+    master
+        Where Spark runs or will run; ``sc://…`` for Spark Connect.
+
+    Raises
+    ------
+    InputError, UsageError
+        What :func:`read_table` raises of files that this process can see.
+    """
     if format is not None and format not in FORMATS:
         raise _unknown_format(f"unknown format {format}", did_you_mean(format, FORMATS))
     paths = [path] if isinstance(path, str | Path) else list(path)
     if not paths:
         raise UsageError("no path is given", condition="NO_PATH", hint="name at least one file")
-    sources = [_source(spark, str(each), format) for each in paths]
-    kind = _common_format(sources)
-    files = [file for source in sources for file in source.files]
-    for file in files:
-        _check(file, kind)
-    shown = ", ".join(source.shown for source in sources)
-    with _spark_failures_as_input_errors(shown):
-        if kind == "csv" and not files and _server_sees_by_year(spark, sources):
-            kind = "ghcn-by-year"
-        frame = _load(spark, kind, [target for source in sources for target in source.targets], files)
-        # A Connect session finds out what is wrong only when it is asked for the schema.
-        columns = frame.columns
-    if not columns:
-        raise _empty(f"{shown} holds no data to tell its columns by")
-    return frame
+    sources = tuple(_source(master, str(each), format) for each in paths)
+    found = Found(sources, _common_format(sources))
+    for file in found.files:
+        _check(file, found.format)
+    return found
+
+
+@contextmanager
+def of_table(name: str) -> Iterator[None]:
+    """Say of an error in reading files which table they are of."""
+    try:
+        yield
+    except InputError as error:
+        error.message = f"table {name}: {error.message}"
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +167,31 @@ class _Source:
     formats: dict[str, str]
 
 
-def _source(spark: SparkSession, given: str, named: str | None) -> _Source:
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is at the paths of a table, all of one format."""
+
+    sources: tuple[_Source, ...]
+    format: str
+
+    @property
+    def files(self) -> list[_File]:
+        """The data files that this process can see."""
+        return [file for source in self.sources for file in source.files]
+
+
+def _master(spark: SparkSession) -> str:
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        return "sc://"
+    return str(spark.conf.get("spark.master", "local"))
+
+
+def _source(master: str, given: str, named: str | None) -> _Source:
     """Find what is at a path, and its format unless that is named."""
-    found = _matches(given) if _is_visible(spark, given) else []
+    visible = not master.startswith("sc://") and _is_local(given)
+    found = _matches(given) if visible else []
     if not found:
-        if _is_visible(spark, given) and str(spark.conf.get("spark.master", "local")).startswith("local"):
+        if visible and master.startswith("local"):
             raise _not_found(given)
         return _Source(given, (given,), (), {named or _format_by_name(given): given})
     # The scheme keeps Spark from looking on a cluster's default file system.
@@ -147,10 +209,8 @@ def _source(spark: SparkSession, given: str, named: str | None) -> _Source:
     return _Source(given, targets, tuple(filled), formats)
 
 
-def _is_visible(spark: SparkSession, given: str) -> bool:
-    """Whether this process and Spark mean the same file by the path."""
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        return False
+def _is_local(given: str) -> bool:
+    """Whether the path is one of a machine's own disk."""
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):/", given)
     return scheme is None or scheme[1].lower() == "file"
 
@@ -348,6 +408,8 @@ def _input_error(shown: str, text: str) -> InputError | UsageError:
     >>> raised.condition, raised.message
     ('PATH_NOT_FOUND', 'Spark cannot read a.orc: Path does not exist: x.')
     """
+    if (malformed := malformed_record(text)) is not None:
+        return malformed
     said = re.search(r"\[([A-Z][A-Z0-9_]*)[A-Z0-9_.]*\]\s*(.*?)\s*(?:SQLSTATE: (\w{5})|$)", text, re.DOTALL)
     condition, detail, state = (said[1], said[2], said[3]) if said else ("", text, None)
     detail = " ".join(re.split(r"\n\s*at |\n\nJVM stacktrace", detail)[0].split())
@@ -361,18 +423,30 @@ def _input_error(shown: str, text: str) -> InputError | UsageError:
     if condition == "UNABLE_TO_INFER_SCHEMA":
         return _empty(f"{shown} holds no data to tell its columns by")
     if condition.startswith("MALFORMED_RECORD"):
-        # Spark's own text advises a mode that the caller cannot set.
-        return InputError(
-            f"{shown} holds a record that is malformed or cut short",
-            condition="MALFORMED_RECORD",
-            hint="mend the record, or read the file with spark.read and register the DataFrame",
-            sqlstate=state,
-        )
+        return _malformed(shown)
     if condition == "FAILED_READ_FILE" or "EOFException" in text or "org.apache.orc" in text:
         return InputError(
             message, condition="TORN_FILE", hint="the file may be cut short or damaged: fetch it again"
         )
     return InputError(message, condition=condition or "UNREADABLE_FILE", sqlstate=state)
+
+
+def _malformed(shown: str) -> InputError:
+    return InputError(
+        f"{shown} holds a record that is malformed or cut short",
+        condition="MALFORMED_RECORD",
+        hint=MEND_RECORD,
+    )
+
+
+def _file_of_malformed_json(spark: SparkSession, targets: list[str], spans_lines: bool) -> str | None:
+    """The first file with a record that is no JSON, which Spark does not tell where it infers the columns."""
+    corrupt = "__corrupt"
+    reader = spark.read.schema(f"{corrupt} STRING, __other STRING")
+    records = reader.options(multiLine=spans_lines, columnNameOfCorruptRecord=corrupt).json(targets)
+    # Spark refuses to read the column of corrupt records alone.
+    found = records.where(f"{corrupt} IS NOT NULL").select("_metadata.file_path", corrupt, "__other").head(1)
+    return f"file {local_path(found[0]['file_path'])}" if found else None
 
 
 def _not_found(given: str) -> InputError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from windrow.errors import NotSupportedError, ParseError
+from windrow.errors import AnalysisError, NotSupportedError, ParseError
 from windrow.syntax.nodes import Block, Cte, Range
 from windrow.syntax.tokens import Kind, TokenList
 from windrow.syntax.window_by import parse_window_by
@@ -29,6 +29,8 @@ def find_blocks(tokens: TokenList) -> list[Block]:
         in one.
     NotSupportedError
         ``UNSUPPORTED_CLAUSE`` for QUALIFY or a named window before WINDOW BY.
+    AnalysisError
+        ``MISSING_WINDOW_SPECIFICATION`` for OVER w, ``INVALID_USAGE_OF_STAR_OR_REGEX`` for w.*.
     """
     return [_block(tokens, index) for index in range(len(tokens)) if _is_clause(tokens, index)]
 
@@ -123,6 +125,9 @@ def _block(tokens: TokenList, window: int) -> Block:
     def part(word: str, width: int) -> Range | None:
         return (marks[word] + width, ends[marks[word]]) if word in marks else None
 
+    clause = parse_window_by(tokens, window)
+    for read in ((select + 1, marks["FROM"]), (clause_stop, stop)):
+        _refuse_misuse(tokens, read, clause.name)
     return Block(
         range=(select, tail_start if in_set else stop),
         select=(select + 1, marks["FROM"]),
@@ -130,7 +135,7 @@ def _block(tokens: TokenList, window: int) -> Block:
         group_by=part("GROUP", 2),
         let=part("LET", 1),
         group_having=part("HAVING", 1),
-        clause=parse_window_by(tokens, window),
+        clause=clause,
         having=(after["HAVING"] + 1, tail_start) if "HAVING" in after else None,
         tail=(stop, stop) if in_set else (tail_start, stop),
         ctes=_visible_ctes(tokens, select),
@@ -194,15 +199,14 @@ def _misplaced(tokens: TokenList, index: int, message: str, hint: str) -> ParseE
     )
 
 
+def _second_clause(tokens: TokenList, window: int) -> ParseError:
+    hint = "make one of them a subquery in FROM"
+    return _misplaced(tokens, window, "query block has two WINDOW BY clauses", hint)
+
+
 def _refuse_before_window(tokens: TokenList, marks: dict[str, int], window: int) -> None:
     if "WINDOW" in marks and tokens.word(marks["WINDOW"] + 1) == "BY":
-        raise ParseError(
-            "query block has two WINDOW BY clauses",
-            condition="PARSE_SYNTAX_ERROR",
-            sql=tokens.sql,
-            span=tokens.span(window, window + 2),
-            hint="make one of them a subquery in FROM",
-        )
+        raise _second_clause(tokens, window)
     for word in ("QUALIFY", "WINDOW"):
         is_clause = word in marks and (word == "QUALIFY" or tokens.word(marks[word] + 2) == "AS")
         if is_clause:
@@ -231,6 +235,42 @@ def _refuse_tail_before_window(tokens: TokenList, level: list[int]) -> None:
             raise _misplaced(tokens, index, f"{words} stands before WINDOW BY", hint)
 
 
+def _refuse_misuse(tokens: TokenList, part: Range, window: str) -> None:
+    """Refuse OVER w and w.*, which take the windows for a window of OVER or for one row."""
+
+    def is_window(index: int) -> bool:
+        return index < part[1] and tokens[index].is_name and tokens[index].name.lower() == window.lower()
+
+    index = part[0]
+    while index < part[1]:
+        if tokens.is_symbol(index, "(") and tokens.word(index + 1) in ("SELECT", "WITH"):
+            index = tokens.partner[index]  # a subquery has names of its own
+        elif tokens.word(index) == "OVER" and tokens.is_symbol(index - 1, ")") and is_window(index + 1):
+            raise AnalysisError(
+                f"{window} is no window of OVER",
+                condition="MISSING_WINDOW_SPECIFICATION",
+                sqlstate="42P20",
+                sql=tokens.sql,
+                span=tokens.span(index, index + 2),
+                hint=f"leave OVER {window} out: an aggregate that reads {window} is computed for each window",
+            )
+        elif (
+            is_window(index)
+            and not tokens.is_symbol(index - 1, ".")
+            and tokens.is_symbol(index + 1, ".")
+            and tokens.is_symbol(index + 2, "*")
+        ):
+            raise AnalysisError(
+                f"{window} is an array of rows and has no columns for a star",
+                condition="INVALID_USAGE_OF_STAR_OR_REGEX",
+                sqlstate="42000",
+                sql=tokens.sql,
+                span=tokens.span(index, index + 3),
+                hint=f"COUNT({window}) counts the rows, inline({window}) gives each with its columns",
+            )
+        index += 1
+
+
 def _refuse_empty(tokens: TokenList, part: Range, after: str) -> None:
     if part[0] >= part[1]:
         raise ParseError(
@@ -255,6 +295,8 @@ def _words_after(tokens: TokenList, level: list[int], clause_stop: int) -> dict[
             if begins:
                 found["TAIL"] = index
                 break
+        elif index == clause_stop and word == "WINDOW" and tokens.word(index + 1) == "BY":
+            raise _second_clause(tokens, index)
         elif index == clause_stop:
             raise ParseError(
                 f"expected HAVING, ORDER BY, LIMIT or the end after WINDOW BY, found {tokens[index].text}",

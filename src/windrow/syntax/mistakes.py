@@ -1,0 +1,100 @@
+"""What a text that Spark refuses was meant to be: looked up only when it has been refused.
+
+Spark reads a misspelt clause as an alias and a clause that it does not have as a syntax error some words
+later. Here the text is read again, for what its author had in mind.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from windrow.errors import NotSupportedError, ParseError, Span, WindrowError
+from windrow.syntax.blocks import find_blocks
+from windrow.syntax.nodes import Block
+from windrow.syntax.tokens import TokenList, tokenize
+
+__all__ = ["is_name_of_from", "meant_clause", "variable_before_clause"]
+
+
+def meant_clause(sql: str) -> WindrowError | None:
+    """The error for a text with a syntax error, where it has a clause of ours that is misspelt or missing.
+
+    >>> error = meant_clause("SELECT s.x FROM t WINDOW w AS (TYPE SLIDING ORDER BY x START AS s END)")
+    >>> error.hint
+    'write WINDOW BY w AS (TYPE …)'
+    """
+    tokens = _tokens(sql)
+    for index in range(len(tokens)):
+        word = tokens.word(index)
+        if tokens.is_symbol(index - 1, "."):
+            continue
+        if word == "MATCH_RECOGNIZE" and tokens.is_symbol(index + 1, "("):
+            return NotSupportedError(
+                "MATCH_RECOGNIZE is not supported yet",
+                condition="UNSUPPORTED_CLAUSE",
+                sql=sql,
+                span=tokens[index].span,
+                hint="where a start and an end say what a match is, write WINDOW BY w AS (TYPE TUMBLING …)",
+            )
+        is_ours = (
+            word in ("WINDOW", "WINDOWBY")
+            and tokens.word(index + 2) == "AS"
+            and tokens.is_symbol(index + 3, "(")
+            and tokens.word(index + 4) == "TYPE"
+        )
+        if is_ours:
+            return ParseError(
+                f"{word} is no clause of a query" if word == "WINDOWBY" else "WINDOW stands without BY",
+                condition="PARSE_SYNTAX_ERROR",
+                sql=sql,
+                span=tokens[index].span,
+                hint=f"write WINDOW BY {tokens[index + 1].text} AS (TYPE …)",
+            )
+    return None
+
+
+def variable_before_clause(sql: str, span: Span) -> str | None:
+    """The hint for a name in FROM or WHERE that WINDOW BY declares after them, None for any other."""
+    tokens = _tokens(sql)
+    for block in _blocks(tokens):
+        declared = {name.lower() for name in (block.clause.name, *(v.name for v in block.clause.variables()))}
+        for index in range(*block.source):
+            if tokens[index].start == span.start and tokens[index].name.lower() in declared:
+                name = tokens[index].name
+                return (
+                    f"{name} is declared by WINDOW BY, which comes after: leave {name}. out to filter the "
+                    "rows, or filter the windows in HAVING after the clause"
+                )
+    return None
+
+
+def is_name_of_from(sql: str, clause: Span, name: str) -> bool:
+    """Whether FROM, before the WINDOW BY at `clause`, gives a table this name or reads one of this name."""
+    tokens = _tokens(sql)
+    for block in _blocks(tokens):
+        if block.clause.span == clause:
+            return any(
+                tokens[index].is_name
+                and tokens[index].name.lower() == name.lower()
+                and not tokens.is_symbol(index + 1, ".")
+                for index in _before_where(tokens, block)
+            )
+    return False
+
+
+def _before_where(tokens: TokenList, block: Block) -> list[int]:
+    level = tokens.level(*block.source)
+    where = [index for index in level if tokens.word(index) == "WHERE"]
+    return level[: level.index(where[0])] if where else level
+
+
+def _tokens(sql: str) -> TokenList:
+    with suppress(ParseError):
+        return tokenize(sql)
+    return tokenize("")
+
+
+def _blocks(tokens: TokenList) -> list[Block]:
+    with suppress(WindrowError):
+        return find_blocks(tokens)
+    return []

@@ -1,0 +1,60 @@
+"""What a refused text was meant to be."""
+
+from __future__ import annotations
+
+import pytest
+
+from windrow.errors import NotSupportedError, ParseError, Span
+from windrow.syntax.mistakes import is_name_of_from, meant_clause, variable_before_clause
+
+INSIDE = "w AS (TYPE SLIDING ORDER BY x START AS s AT sp END)"
+SQL = f"SELECT t.x FROM weather AS t JOIN other USING (x) WHERE s.x > t.y AND sp > 1 WINDOW BY {INSIDE}"
+
+
+@pytest.mark.parametrize("word", ["WINDOW", "WINDOWBY", "windowby"])
+def test_window_by_without_its_second_word_is_found(word):
+    sql = f"SELECT s.x FROM t {word} {INSIDE}"
+    error = meant_clause(sql)
+    assert isinstance(error, ParseError)
+    assert error.span == Span(sql.index(word), sql.index(word) + len(word))
+    assert (error.condition, error.hint) == ("PARSE_SYNTAX_ERROR", "write WINDOW BY w AS (TYPE …)")
+
+
+def test_match_recognize_is_said_to_be_missing():
+    sql = "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY x PATTERN (A B+) DEFINE B AS B.x > A.x)"
+    error = meant_clause(sql)
+    assert isinstance(error, NotSupportedError)
+    assert error.condition == "UNSUPPORTED_CLAUSE"
+    assert [context.fragment() for context in error.getQueryContext()] == ["MATCH_RECOGNIZE"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELEC 1",
+        "SELECT 'unfinished",
+        "SELECT 'WINDOW w AS (TYPE' FROM",
+        "SELECT x FROM t WINDOW w AS (PARTITION BY y) WHERE",
+        "SELECT match_recognize FROM t WHERE",
+    ],
+)
+def test_nothing_is_said_of_other_mistakes(sql):
+    assert meant_clause(sql) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "is_known"), [("s.x", True), ("sp", True), ("t.y", False), ("weather", False)]
+)
+def test_a_variable_is_not_known_before_the_clause(name, is_known):
+    start = SQL.index(f" {name} ") + 1
+    assert (variable_before_clause(SQL, Span(start, start + len(name))) is not None) == is_known
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [("t", True), ("T", True), ("weather", True), ("other", True), ("x", False), ("s", False)],
+)
+def test_a_name_of_from_is_found(name, is_one):
+    clause = Span(SQL.index("WINDOW BY"), len(SQL))
+    assert is_name_of_from(SQL, clause, name) == is_one
+    assert not is_name_of_from(SQL, Span(0, 1), name)
