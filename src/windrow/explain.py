@@ -101,11 +101,15 @@ def _exchange(item: BoundWindow) -> str:
     """What Spark will shuffle."""
     columns = [partition_key(number) for number in range(len(item.window.partition_by))]
     columns += [order_key(number) for number in range(len(item.window.order_by))]
+    shared = dict(item.draft.shared)
+    columns = [name for name in columns if name not in shared]
     columns += [hoisted.name for hoisted in item.draft.hoisted]
     to = "by hash of the partition keys" if item.window.partition_by else "to one task"
-    joined = any(predicate.typed is None for predicate in item.draft.predicates)
+    joined = needs_join(item.draft)
     extra = "; before it, the rows are joined with themselves" if joined else ""
-    return f"{', '.join(columns)}: {to}, sorted{extra}"
+    whole = joined or (item.window.tumbling and item.window.label is not None)
+    slices = "" if whole else "; a long partition in slices, by ranges of the first order key"
+    return f"{', '.join(columns)}: in chunks {to}, then sorted{slices}{extra}"
 
 
 def _order(key: Fragment, descending: bool, nulls_first: bool, names: dict[str, str]) -> str:

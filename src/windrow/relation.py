@@ -65,7 +65,7 @@ class Relation:
         """The text that :meth:`explain` prints."""
         if not spark:
             return self._plan
-        return f"{self._plan}\n\n{spark_plan(self._gateway, self.df)}"
+        return f"{self._plan}\n\n{self._gateway.spark_plan(self.df, 'formatted')}"
 
     def _repr_html_(self) -> str:
         if self._is_plan:
@@ -83,17 +83,6 @@ class Relation:
             f"{field.name}: {field.dataType.simpleString()}" for field in self.df.schema.fields
         )
         return f"Relation[{columns}]"
-
-
-def spark_plan(gateway: Gateway, df: DataFrame) -> str:
-    """Spark's own plan of a DataFrame, as EXPLAIN FORMATTED gives it."""
-    import contextlib
-    import io
-
-    text = io.StringIO()
-    with gateway.translated(), contextlib.redirect_stdout(text):
-        df.explain("formatted")
-    return text.getvalue().strip()
 
 
 def _cell(value: Any) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from windrow.algebra.bind import bind
 from windrow.errors import NotSupportedError, ParseError
 from windrow.explain import explain
-from windrow.relation import Relation, spark_plan
+from windrow.relation import Relation
 from windrow.spark.batch import bind_statement, build_window, explained, run_statement
 from windrow.spark.gateway import Gateway
 from windrow.spark.reference_mode import build_reference
@@ -68,6 +68,7 @@ def check(gateway: Gateway, text: str) -> None:
     query = _query_of(tokens, _view_query(tokens, statement) or statement)
     algebra = bind(tokens, query)
     if algebra is not None:
+        gateway.plan_only = True
         bound, frames = bind_statement(gateway, algebra, build_window)
         with explained(bound):
             gateway.sql(algebra.text, frames)
@@ -112,10 +113,11 @@ def _explain(gateway: Gateway, tokens: TokenList, statement: Range) -> Relation:
     algebra = bind(tokens, query)
     if algebra is None:
         return _plain(gateway, tokens.sql, [])
+    gateway.plan_only = True
     frame, bound = run_statement(gateway, algebra, build_window)
     text = explain(algebra, bound)
     if with_spark:
-        text = f"{text}\n\n{spark_plan(gateway, frame)}"
+        text = f"{text}\n\n{gateway.spark_plan(frame, 'formatted')}"
     return Relation(gateway.spark.createDataFrame([(text,)], "plan string"), text, gateway, is_plan=True)
 
 

@@ -7,24 +7,30 @@ computes here, from the same texts. So a difference from the reference is the ru
 from __future__ import annotations
 
 import datetime
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cmp_to_key, lru_cache
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from windrow.algebra.bind import bind
 from windrow.algebra.names import IDENTITY, partition_key
 from windrow.algebra.nodes import AggregateCall, Boundary, Window
 from windrow.algebra.physical import Draft
+from windrow.kernels import slices
 from windrow.kernels.aggregates import supports
+from windrow.kernels.plan import WindowPlan
 from windrow.kernels.reference.aggregates import aggregate
 from windrow.kernels.reference.comparison import compare
 from windrow.kernels.reference.expressions import compile_expression as compile_uncached
 from windrow.kernels.reference.window_by import Boundary as ReferenceBoundary
 from windrow.kernels.reference.window_by import OrderKey, WindowBy, window_by
+from windrow.kernels.sorting import sorted_partitions
 from windrow.kernels.window_by import window_by as kernel
 from windrow.rules import optimize
 from windrow.rules.kernel_plan import kernel_plan
@@ -32,7 +38,21 @@ from windrow.syntax.nodes import Role, Side
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import tokenize
 
-__all__ = ["ARROW", "Table", "by_kernel", "by_reference", "draft_of"]
+__all__ = [
+    "ARROW",
+    "Table",
+    "by_kernel",
+    "by_reference",
+    "cut",
+    "draft_of",
+    "planned",
+    "run_slices",
+    "sliced",
+    "unsliced",
+]
+
+T = TypeVar("T")
+PARTITION = partition_key(0)[:-1]
 
 ARROW = {
     "boolean": pa.bool_(),
@@ -146,6 +166,67 @@ def draft_of(sql: str, table: Table) -> tuple[Draft, _Analyzer]:
 
 def by_kernel(sql: str, table: Table, aggregate_types: Mapping[str, pa.DataType]) -> list[dict[str, Any]]:
     """The windows as the kernel gives them: the query's variables, `w`, and its aggregates by name."""
+    plan, rows = planned(sql, table, aggregate_types)
+    return unsliced(plan, rows)
+
+
+def unsliced(plan: WindowPlan, rows: pa.Table) -> list[dict[str, Any]]:
+    """The windows over rows in order."""
+    return [row for batch in kernel(plan, rows, bounds_of(rows)) for row in batch.to_pylist()]
+
+
+def bounds_of(rows: pa.Table) -> np.ndarray:
+    """Where the partitions of rows in order begin, and the number of rows."""
+    keys = tuple(name for name in rows.column_names if name.startswith(PARTITION))
+    order, bounds = sorted_partitions(rows, keys, ())
+    assert order is None
+    return bounds if rows.num_rows else np.zeros(1, np.int64)
+
+
+def sliced(plan: WindowPlan, rows: pa.Table, cuts: Sequence[int], chunk_rows: int) -> list[dict[str, Any]]:
+    """The windows over rows in order, each partition cut into slices before these of its rows."""
+    parts = [rows.slice(low, stop - low) for low, stop in pairwise(bounds_of(rows).tolist())]
+    return [row for part in parts for row in run_slices(plan, cut(part, cuts), chunk_rows)]
+
+
+def cut(rows: pa.Table, cuts: Sequence[int]) -> list[pa.Table]:
+    """The rows in slices."""
+    places = sorted(min(place, rows.num_rows) for place in cuts)
+    return [rows.slice(low, stop - low) for low, stop in pairwise([0, *places, rows.num_rows])]
+
+
+def run_slices(plan: WindowPlan, parts: Sequence[pa.Table], chunk_rows: int) -> list[dict[str, Any]]:
+    """The results of the slices of one sequence, one after the other, with all that travels pickled."""
+    plan = travelled(plan)
+    summaries = [travelled(slices.summarise(plan, part, chunk_rows=chunk_rows)) for part in parts]
+    chunks = [chunk for part in parts for chunk in slices.chunks_of(part, chunk_rows)]
+    sent = [{number: chunks[number] for number in wanted} for wanted in slices.wanted(plan, summaries)]
+    entries: Sequence[int | None] = [None] * len(parts)
+    if slices.needs_chain(plan):
+        entries = slices.compose(
+            [
+                travelled(slices.chain(plan, number, summaries, part, sent[number]))
+                for number, part in enumerate(parts)
+            ]
+        )
+    return [
+        row
+        for number, (part, entry) in enumerate(zip(parts, entries, strict=True))
+        for batch in slices.finish(plan, number, summaries, part, sent[number], entry)
+        for row in batch.to_pylist()
+    ]
+
+
+def travelled(value: T) -> T:
+    """The value as another process has it."""
+    copy: T = pickle.loads(pickle.dumps(value))
+    return copy
+
+
+def planned(
+    sql: str, table: Table, aggregate_types: Mapping[str, pa.DataType]
+) -> tuple[WindowPlan, pa.Table]:
+    """The kernel's plan of a query with one WINDOW BY, and the rows that it runs over."""
     draft, analyzer = draft_of(sql, table)
     assert not draft.spark_aggregates
     assert all(predicate.typed is not None for predicate in draft.predicates), draft.predicates
@@ -170,12 +251,9 @@ def by_kernel(sql: str, table: Table, aggregate_types: Mapping[str, pa.DataType]
         name: _constant(compile_expression(text.render())(nothing)) for name, text in draft.constants
     }
     plan = kernel_plan(draft, types, aggregate_types, pa.table(constants), ansi=True)
-    names = plan.partition or ("_",)
-    columns.setdefault(names[0], pa.array([0] * len(rows), pa.int64()))
-    found = []
-    for batch in kernel(plan, pa.table(columns)):
-        found += batch.to_pylist()
-    return found
+    # the rows are counted also where no column is read
+    columns.setdefault(partition_key(0), pa.array([0] * len(rows), pa.int64()))
+    return plan, pa.table(columns)
 
 
 def by_reference(sql: str, table: Table) -> list[dict[str, Any]]:

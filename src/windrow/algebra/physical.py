@@ -91,6 +91,7 @@ class Draft:
     spark_aggregates: tuple[AggregateCall, ...] = ()
     fields: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
     spark_fields: tuple[tuple[str, str], ...] = ()
+    shared: tuple[tuple[str, str], ...] = ()
 
     def predicate(self, side: Side) -> Predicate | None:
         """The predicate of a side, if it has one."""

@@ -18,13 +18,19 @@ from windrow.errors import ExecutionError
 from windrow.kernels.pairs import Array, Rows, Sides, holds
 from windrow.kernels.plan import ColumnRef, ConstantRef, Number, Operation, PairExpression, PositionRef
 
-__all__ = ["bisect", "conjuncts", "direction"]
+__all__ = ["ascends", "bisect", "conjuncts", "direction"]
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def bisect(
-    predicate: PairExpression, rows: Rows, sides: Sides, target: str, low: Array, stop: Array
+    predicate: PairExpression,
+    rows: Rows,
+    sides: Sides,
+    target: str,
+    low: Array,
+    stop: Array,
+    guard: ColumnRef | None = None,
 ) -> Array | None:
     """The first row of each ``[low, stop)`` that satisfies the predicate, −1 if none; None if not monotone.
 
@@ -34,6 +40,8 @@ def bisect(
         A conjunction of comparisons, each with a :func:`direction`.
     rows, sides, target, low, stop
         As :func:`windrow.kernels.search.find` has them.
+    guard
+        A column that is FALSE at rows that must not be found.
     """
     if not rows.ansi and _computes_integers(predicate):
         return None  # without ANSI they wrap round
@@ -42,7 +50,7 @@ def bisect(
     shifts = {0}
     for part in conjuncts(predicate):
         for column in _columns(part, target):
-            if not _ascends(rows, column):
+            if not ascends(rows, column):
                 return None
             shifts.add(column.shift)
         way = direction(part, target)
@@ -50,7 +58,8 @@ def bisect(
             return None
         (rising if way > 0 else falling).append(part)
     try:
-        return _bisect(rising, falling, rows, sides, target, low, stop, shifts)
+        at_last = falling if guard is None else [guard, *falling]
+        return _bisect(rising, at_last, rows, sides, target, low, stop, shifts)
     except ExecutionError:
         # a pair that fails may be one that a search row by row would never try
         return None
@@ -116,7 +125,7 @@ def _columns(expression: PairExpression, target: str) -> list[ColumnRef]:
             return []
 
 
-def _ascends(rows: Rows, ref: ColumnRef) -> bool:
+def ascends(rows: Rows, ref: ColumnRef) -> bool:
     """Whether the column has no NULLs, NaNs or infinities and never falls within a partition."""
     column = rows.column(ref.column, ref.rank)
     if column.valid is not None and not column.valid.all():

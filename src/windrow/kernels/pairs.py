@@ -29,6 +29,8 @@ from windrow.kernels.plan import (
 
 __all__ = ["Rows", "Values", "evaluate", "holds"]
 
+_FAR = 1 << 62  # further than any row, and yet a position can be added to it
+
 Array = np.ndarray
 Sides = Mapping[str, Array]
 
@@ -60,6 +62,8 @@ class Rows:
         int64, shape (partitions + 1,): partition p is rows ``bounds[p] : bounds[p + 1]``.
     expressions
         Every expression that will be evaluated: says which columns are compared by rank together.
+    positions
+        The rows' positions, from 1, where rows of the one partition are left out; None where none are.
     """
 
     def __init__(
@@ -69,9 +73,12 @@ class Rows:
         constants: pa.Table,
         expressions: tuple[PairExpression, ...],
         ansi: bool = True,
+        positions: Array | None = None,
     ) -> None:
         self.table = table
         self.ansi = ansi
+        self._positions = positions
+        self._jumps = None if positions is None else np.flatnonzero(np.diff(positions, prepend=-1) != 1)
         counts = np.diff(bounds)
         self.first = np.repeat(bounds[:-1], counts)
         self.stop = np.repeat(bounds[1:], counts)
@@ -92,6 +99,29 @@ class Rows:
         if key not in self._columns:
             self._columns[key] = _numeric(self._constants.column(name))
         return self._columns[key]
+
+    def position(self, index: Array) -> Array:
+        """The positions in their partitions, from 1, of these rows."""
+        if self._positions is None:
+            place: Array = index - _gather(self.first, index) + 1
+            return place
+        return _gather(self._positions, index)
+
+    def moved(self, index: Array, offset: int) -> Array:
+        """The rows whose position is that of these rows plus `offset`.
+
+        May lie outside the partition. Where rows are left out, a row that is not there becomes the last one
+        before it that is.
+        """
+        offset = max(-_FAR, min(offset, _FAR))
+        if self._positions is None or self._jumps is None or len(self._jumps) == 1:
+            return index + offset
+        wanted = _gather(self._positions, index) + offset
+        stretch = np.maximum(np.searchsorted(self._positions[self._jumps], wanted, side="right") - 1, 0)
+        first = self._jumps[stretch]
+        following = np.append(self._jumps[1:], np.iinfo(np.int64).max)[stretch]
+        moved: Array = np.minimum(first + (wanted - self._positions[first]), following - 1)
+        return moved
 
     def _ranks(self, expressions: tuple[PairExpression, ...]) -> None:
         groups: dict[int, dict[tuple[str, int | None], pa.ChunkedArray]] = {}
@@ -141,8 +171,7 @@ def evaluate(expression: PairExpression, rows: Rows, sides: Sides) -> Values:
         case PositionRef(side=side):
             index = sides[side]
             found = index >= 0
-            clipped = np.where(found, index, 0)
-            return Values(index - _gather(rows.first, clipped) + 1, None if found.all() else found)
+            return Values(rows.position(np.where(found, index, 0)), None if found.all() else found)
         case SameRow(left=left, right=right, null_safe=null_safe):
             first, first_there = _row(rows, sides, *left)
             second, second_there = _row(rows, sides, *right)
@@ -155,7 +184,8 @@ def evaluate(expression: PairExpression, rows: Rows, sides: Sides) -> Values:
 
 
 def _gather(values: Array, index: Array) -> Array:
-    return values[index] if len(values) else np.zeros(len(index), values.dtype)
+    gathered: Array = values[index] if len(values) else np.zeros(len(index), values.dtype)
+    return gathered
 
 
 def _row(rows: Rows, sides: Sides, side: str, shift: int) -> tuple[Array, Array]:

@@ -109,7 +109,8 @@ class Search:
     * ``scan``: `predicate` is tried row by row, for all windows at once;
     * ``given``: `column` of the label row holds the 1-based position, NULL where there is none.
 
-    `place` is the predicate's stretch of the query, for errors.
+    `place` is the predicate's stretch of the query, for errors. `guard`, if not empty, is a Boolean column of
+    the rows that may be found: where it is FALSE, the predicate is never asked.
     """
 
     strategy: str
@@ -119,6 +120,7 @@ class Search:
     offset: int = 0
     column: str = ""
     place: tuple[int, int] | None = None
+    guard: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,6 @@ class WindowPlan:
     """
 
     tumbling: bool
-    partition: tuple[str, ...]
     has_label: bool
     labels: PairExpression | None
     start: Search | None
@@ -174,3 +175,8 @@ class WindowPlan:
     ansi: bool = True
     sql: str | None = None
     constants: pa.Table = field(default_factory=lambda: pa.table({}))
+
+    def expressions(self) -> tuple[PairExpression, ...]:
+        """Every predicate that is evaluated."""
+        searches = [search.predicate for search in (self.start, self.end) if search is not None]
+        return tuple(predicate for predicate in [self.labels, *searches] if predicate is not None)

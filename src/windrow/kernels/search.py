@@ -11,18 +11,21 @@ known. Windows are never split between partitions: ``[low, stop)`` lies in one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from windrow.errors import ExecutionError, Span
+from windrow.kernels import compiled
 from windrow.kernels.monotone import bisect
 from windrow.kernels.pairs import Array, Rows, Sides, holds
-from windrow.kernels.plan import Search
+from windrow.kernels.plan import ColumnRef, Operation, PairExpression, Search
 
 __all__ = ["find"]
 
 _LARGEST_BLOCK = 1 << 18  # pairs tried at once: big enough for numpy, small enough for the cache
+_PAIRS_BEFORE_COMPILING = 1 << 23  # take numpy about as long as numba takes to be imported and to compile
+_PAIRS_BEFORE_CALLING = 1 << 17
 
 
 def find(search: Search, rows: Rows, sides: Sides, target: str, low: Array, stop: Array) -> Array:
@@ -58,7 +61,7 @@ def _unbounded(task: _Task) -> Array:
 def _first_true(task: _Task) -> Array:
     """The predicate reads the searched row alone: find its true rows once, then look each window up."""
     every = np.arange(task.rows.table.num_rows, dtype=np.int64)
-    true_rows = np.flatnonzero(holds(task.search.predicate, task.rows, {task.target: every}))
+    true_rows = np.flatnonzero(holds(_guarded(task), task.rows, {task.target: every}))
     place = np.searchsorted(true_rows, task.low)
     padded = np.append(true_rows, np.iinfo(np.int64).max)
     found = padded[place]
@@ -69,7 +72,7 @@ def _position(task: _Task) -> Array:
     """Solve `position − base position ⋚ offset` for the first row searched that satisfies it."""
     base = task.sides[task.search.base]
     there = base >= 0
-    exact = base + task.search.offset
+    exact = task.rows.moved(np.maximum(base, 0), task.search.offset)
     if task.search.comparison == "=":
         found = exact
         fits = (exact >= task.low) & (exact < task.stop)
@@ -85,8 +88,23 @@ def _position(task: _Task) -> Array:
 def _monotone(task: _Task) -> Array:
     """Bisection where the data follows the order as the predicate would have it, else row by row."""
     assert task.search.predicate is not None
-    found = bisect(task.search.predicate, task.rows, task.sides, task.target, task.low, task.stop)
-    return _scan(task) if found is None else found
+    guard = _guard(task)
+    found = bisect(task.search.predicate, task.rows, task.sides, task.target, task.low, task.stop, guard)
+    return _guarded_scan(task) if found is None else found
+
+
+def _guarded_scan(task: _Task) -> Array:
+    return _scan(replace(task, search=replace(task.search, predicate=_guarded(task))))
+
+
+def _guard(task: _Task) -> ColumnRef | None:
+    return ColumnRef(task.search.guard, task.target) if task.search.guard else None
+
+
+def _guarded(task: _Task) -> PairExpression | None:
+    """The predicate, FALSE and not evaluated where the guard is."""
+    guard, predicate = _guard(task), task.search.predicate
+    return predicate if guard is None or predicate is None else Operation("AND", (guard, predicate))
 
 
 def _given(task: _Task) -> Array:
@@ -101,13 +119,28 @@ def _scan(task: _Task) -> Array:
 
     At most twice the pairs that a row-by-row loop would try. A pair that fails (division by zero) may
     lie beyond a window's end when blocks are longer than one row; then that block is tried again row
-    by row, so an error is raised only for a pair that the loop would have reached.
+    by row, so an error is raised only for a pair that the loop would have reached. Big work is handed
+    over to a compiled loop once that has become worth its start.
     """
+    assert task.search.predicate is not None
+    is_ready = compiled.is_ready(task.search.predicate)
+    patience: float = _PAIRS_BEFORE_CALLING if is_ready else _PAIRS_BEFORE_COMPILING
+    tried = 0
     found = np.full(len(task.low), -1, np.int64)
     cursor = task.low.astype(np.int64).copy()
     open_ = np.flatnonzero(cursor < task.stop)
     width = 1
     while len(open_):
+        if tried >= patience and (task.stop[open_] - cursor[open_]).sum() >= patience:
+            sides = {side: index[open_] for side, index in task.sides.items()}
+            rest = compiled.search(
+                task.search.predicate, task.rows, sides, task.target, cursor[open_], task.stop[open_]
+            )
+            if rest is not None:
+                found[open_] = rest
+                return found
+            patience = float("inf")
+        tried += len(open_) * width
         try:
             hit = _block(task, open_, cursor[open_], width)
         except ExecutionError:
@@ -145,6 +178,6 @@ _STRATEGIES = {
     "first true": _first_true,
     "position": _position,
     "monotone": _monotone,
-    "scan": _scan,
+    "scan": _guarded_scan,
     "given": _given,
 }

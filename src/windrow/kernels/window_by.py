@@ -8,7 +8,7 @@ partitions at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,13 +16,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import ExecutionError, Span
-from windrow.kernels.aggregates import Aggregate, aggregate
+from windrow.kernels.aggregates import Aggregate, Gaps, aggregate
+from windrow.kernels.chains import walk
 from windrow.kernels.pairs import Array, Rows, holds
-from windrow.kernels.partitions import partition_bounds
 from windrow.kernels.plan import PositionOutput, RowOutput, RowsOutput, WindowPlan
 from windrow.kernels.search import find
 
-__all__ = ["Windows", "find_windows", "run", "window_by"]
+__all__ = [
+    "Windows",
+    "between_starts",
+    "find_windows",
+    "following_windows",
+    "label_rows",
+    "only",
+    "results",
+    "window_by",
+    "windows_at",
+]
 
 _WINDOWS_PER_BATCH = 1 << 16
 _ROWS_PER_BATCH = 1 << 20  # of arrays of rows: what one batch may hold in memory
@@ -50,14 +60,7 @@ class Windows:
         return Windows(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
 
 
-def run(plan: WindowPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Read all rows of a task, sorted by partition and order, and give the result in batches."""
-    held = list(batches)
-    if held:
-        yield from window_by(plan, pa.Table.from_batches(held))
-
-
-def window_by(plan: WindowPlan, table: pa.Table) -> Iterator[pa.RecordBatch]:
+def window_by(plan: WindowPlan, table: pa.Table, bounds: Array) -> Iterator[pa.RecordBatch]:
     """Evaluate the clause over whole partitions.
 
     Parameters
@@ -65,8 +68,10 @@ def window_by(plan: WindowPlan, table: pa.Table) -> Iterator[pa.RecordBatch]:
     plan
         The bound clause.
     table
-        Rows with the columns that the plan names, sorted by ``plan.partition``, then by the clause's
+        Rows with the columns that the plan names, in the order of their partitions and of the clause's
         ORDER BY. Any number of partitions, of any length.
+    bounds
+        int64, (partitions + 1,): offsets of the partitions' first rows and, last, the number of rows.
 
     Yields
     ------
@@ -76,12 +81,22 @@ def window_by(plan: WindowPlan, table: pa.Table) -> Iterator[pa.RecordBatch]:
     if not table.num_rows:
         return
     table = table.combine_chunks()
-    bounds = partition_bounds(table, plan.partition)
-    searches = [search.predicate for search in (plan.start, plan.end) if search is not None]
-    expressions = tuple(expression for expression in [plan.labels, *searches] if expression is not None)
-    rows = Rows(table, bounds, plan.constants, expressions, plan.ansi)
-    windows = find_windows(plan, rows, bounds)
-    totals = [_total(spec, place, table, windows) for _, spec, place in plan.aggregates]
+    rows = Rows(table, bounds, plan.constants, plan.expressions(), plan.ansi)
+    yield from results(plan, rows, find_windows(plan, rows, bounds))
+
+
+def results(
+    plan: WindowPlan, rows: Rows, windows: Windows, gaps: Sequence[Gaps | None] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """What the clause gives for these windows.
+
+    Where rows are left out of `rows`, `gaps` says for each aggregate what they amount to.
+    """
+    gaps = gaps if gaps is not None else [None] * len(plan.aggregates)
+    totals = [
+        _total(spec, place, rows.table, windows, left_out)
+        for (_, spec, place), left_out in zip(plan.aggregates, gaps, strict=True)
+    ]
     for part in _batches(plan, windows):
         chosen = windows.take(np.arange(part.start, part.stop))
         columns = [
@@ -92,9 +107,11 @@ def window_by(plan: WindowPlan, table: pa.Table) -> Iterator[pa.RecordBatch]:
         yield _record_batch(columns, plan.result)
 
 
-def _total(spec: Aggregate, place: tuple[int, int], table: pa.Table, windows: Windows) -> pa.Array:
+def _total(
+    spec: Aggregate, place: tuple[int, int], table: pa.Table, windows: Windows, gaps: Gaps | None
+) -> pa.Array:
     try:
-        return aggregate(spec, table, windows.low, windows.stop)
+        return aggregate(spec, table, windows.low, windows.stop, gaps)
     except ExecutionError as error:
         error.span = Span(*place)
         raise
@@ -102,7 +119,23 @@ def _total(spec: Aggregate, place: tuple[int, int], table: pa.Table, windows: Wi
 
 def find_windows(plan: WindowPlan, rows: Rows, bounds: Array) -> Windows:
     """The boundaries of all windows that the clause makes, in order."""
-    label = _label_rows(plan, rows, bounds)
+    every = np.arange(rows.table.num_rows, dtype=np.int64)
+    label = bounds[:-1] if plan.first_only else label_rows(plan, rows, every)
+    windows = windows_at(plan, rows, label)
+    if plan.tumbling:
+        windows = between_starts(windows) if plan.end is None else _tumble(windows)
+    return only(plan, windows)
+
+
+def label_rows(plan: WindowPlan, rows: Rows, candidates: Array) -> Array:
+    """Those of the rows at which the clause makes a window."""
+    side = "label" if plan.has_label else "start"
+    chosen: Array = candidates[holds(plan.labels, rows, {side: candidates})]
+    return chosen
+
+
+def windows_at(plan: WindowPlan, rows: Rows, label: Array) -> Windows:
+    """The window of each of these label rows, as a sliding one; without END, to the partition's end."""
     first, stop = rows.first[label], rows.stop[label]
     start = label
     if plan.start is not None:
@@ -110,51 +143,53 @@ def find_windows(plan: WindowPlan, rows: Rows, bounds: Array) -> Windows:
     open_start = start < 0
     low = np.where(open_start, first, start)
     if plan.end is None:
-        return _between_starts(
-            plan, Windows(label, start, start, low, stop, open_start, np.zeros(len(label), bool))
-        )
+        return Windows(label, start, start, low, stop, open_start, np.zeros(len(label), bool))
     end = find(plan.end, rows, {"label": label, "start": start}, "end", low, stop)
     open_end = end < 0
-    windows = Windows(label, start, end, low, np.where(open_end, stop, end + 1), open_start, open_end)
-    if plan.tumbling:
-        windows = _tumble(windows)
-    return _only(plan, windows)
-
-
-def _label_rows(plan: WindowPlan, rows: Rows, bounds: Array) -> Array:
-    if plan.first_only:
-        return bounds[:-1]
-    every = np.arange(rows.table.num_rows, dtype=np.int64)
-    side = "label" if plan.has_label else "start"
-    return np.flatnonzero(holds(plan.labels, rows, {side: every}))
+    return Windows(label, start, end, low, np.where(open_end, stop, end + 1), open_start, open_end)
 
 
 def _tumble(windows: Windows) -> Windows:
     """In order of (start, label), those that start after the last one kept has ended."""
-    ordered = windows.take(np.lexsort((windows.label, windows.low)))
-    following = np.searchsorted(ordered.low, ordered.stop).tolist()
-    kept, index = [], 0
-    while index < len(following):
-        kept.append(index)
-        index = following[index]
-    return ordered.take(np.array(kept, np.int64))
+    if not len(windows.low):
+        return windows
+    ordered = _by_start(windows)
+    return ordered.take(walk(following_windows(ordered.low, ordered.stop)))
 
 
-def _between_starts(plan: WindowPlan, windows: Windows) -> Windows:
+def following_windows(low: Array, stop: Array) -> Array:
+    """For each window, the first one that starts after it has ended: the number of windows if none does.
+
+    Both are rows, windows in the order of `low`; as ``searchsorted(low, stop)``, without the search.
+    """
+    first = low[0]
+    starts = np.bincount(low - first, minlength=int(stop.max() - first))
+    before = np.concatenate([[0], np.cumsum(starts)])
+    following: Array = before[stop - first]
+    return following
+
+
+def _by_start(windows: Windows) -> Windows:
+    if (windows.low[1:] >= windows.low[:-1]).all():
+        return windows  # label rows come in order
+    return windows.take(np.lexsort((windows.label, windows.low)))
+
+
+def between_starts(windows: Windows) -> Windows:
     """Tumbling without END: each start's window runs to the row before the next start."""
-    ordered = windows.take(np.lexsort((windows.label, windows.low)))
+    ordered = _by_start(windows)
     new = np.append(True, ordered.low[1:] != ordered.low[:-1])[: len(ordered.low)]
     ordered = ordered.take(np.flatnonzero(new))
     limit = np.append(ordered.low[1:], np.iinfo(np.int64).max)[: len(ordered.low)]
     stop = np.minimum(ordered.stop, limit)
     none = np.full(len(stop), -1, np.int64)
-    closed = Windows(
+    return Windows(
         ordered.label, ordered.start, none, ordered.low, stop, ordered.open_start, ordered.open_end
     )
-    return _only(plan, closed)
 
 
-def _only(plan: WindowPlan, windows: Windows) -> Windows:
+def only(plan: WindowPlan, windows: Windows) -> Windows:
+    """The windows without those that ONLY leaves out."""
     drop = (windows.open_start & plan.only_start) | (windows.open_end & plan.only_end)
     return windows.take(np.flatnonzero(~drop)) if drop.any() else windows
 
@@ -188,8 +223,7 @@ def _output(
             return _window_rows(output, rows, windows, kind)
         case PositionOutput(side=side, shift=shift):
             index = _row_index(rows, getattr(windows, side), shift)
-            position = index - rows.first[np.maximum(index, 0)] + 1
-            return pa.array(position, pa.int64(), mask=index < 0)
+            return pa.array(rows.position(np.maximum(index, 0)), pa.int64(), mask=index < 0)
         case RowOutput(side=side, shift=shift):
             return _structs(rows.table, output.fields, _row_index(rows, getattr(windows, side), shift), kind)
 

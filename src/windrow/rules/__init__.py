@@ -11,6 +11,7 @@ from windrow.rules.choose_strategies import choose_strategies
 from windrow.rules.hoist_predicates import hoist_predicates
 from windrow.rules.prune_fields import prune_fields
 from windrow.rules.push_aggregates import push_aggregates
+from windrow.rules.share_keys import share_keys
 
 __all__ = ["RULES", "optimize"]
 
@@ -19,6 +20,7 @@ RULES = (
     choose_strategies,
     push_aggregates,
     prune_fields,
+    share_keys,
 )
 
 

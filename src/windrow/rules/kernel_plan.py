@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from windrow.algebra.names import partition_key
 from windrow.algebra.physical import Draft, Found
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.plan import (
@@ -71,7 +70,6 @@ def kernel_plan(
     fields += [pa.field(name, aggregates[name]) for name, _, _ in specs]
     return WindowPlan(
         tumbling=window.tumbling,
-        partition=tuple(partition_key(number) for number in range(len(window.partition_by))),
         has_label=window.label is not None,
         labels=_labels(draft),
         start=_search(draft, draft.search(Side.START)),

@@ -3,14 +3,13 @@
     rows ─▶ [join plan: positions] ─▶ hoisted columns ─▶ exchange and sort ─▶ kernel
          ─▶ [Spark's aggregates] ─▶ outer SELECT
 
-The exchange is by the partition keys, the sort is Spark's own, so ties, NULLs, NaN, collations and every
-orderable type are Spark's. One Python call handles all partitions of a task.
+The exchange is by the partition keys, in packed chunks (:mod:`windrow.spark.exchange`). One Python call
+handles all partitions of a task.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -24,14 +23,20 @@ from windrow.algebra.nodes import Statement, Window
 from windrow.algebra.physical import Draft, Hoisted, field_of
 from windrow.errors import NotSupportedError, WindrowError
 from windrow.kernels import plan as kernel
+from windrow.kernels import slices
+from windrow.kernels.sorting import SortKey
+from windrow.kernels.stage import Stage, only_put_out
 from windrow.rules import optimize
-from windrow.rules.kernel_plan import ROWS, kernel_plan, needs_join
+from windrow.rules.kernel_plan import IS_LABEL, ROWS, given_position, kernel_plan, needs_join
 from windrow.spark.analyzer import SparkAnalyzer
 from windrow.spark.arrow import arrow_type, can_travel, contains, decode, encode, travelling_type
-from windrow.spark.errors import MARK, in_window_terms
+from windrow.spark.errors import in_window_terms
+from windrow.spark.exchange import run_stage
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.join_plan import POSITION, add_positions
+from windrow.spark.layout import survey
 from windrow.spark.spark_aggregates import aggregate_in_spark
+from windrow.syntax.nodes import Side
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 
 __all__ = ["BoundWindow", "bind_statement", "build_window", "explained", "run_statement"]
@@ -133,13 +138,28 @@ class _Stage:
     def __init__(self, gateway: Gateway, bound: BoundWindow, rows: DataFrame) -> None:
         self.gateway, self.rows = gateway, rows
         self.window, self.draft, self.analyzer = bound.window, bound.draft, bound.analyzer
-        self.partition = [partition_key(number) for number in range(len(self.window.partition_by))]
+        self.shared = {
+            key: column for key, column in self.draft.shared if not contains(self.type_of(key), "collated")
+        }
+        self.partition = tuple(map(self.key, map(partition_key, range(len(self.window.partition_by)))))
+        self.order: tuple[SortKey, ...] = (SortKey(POSITION),)
+        if not needs_join(self.draft):
+            self.order = tuple(
+                SortKey(self.key(order_key(number)), item.descending, item.nulls_first)
+                for number, (_, item) in enumerate(self.window.order_by)
+            )
 
     def run(self) -> DataFrame:
         wide = self.wide()
         types = {item.name: self.plain_type(item, wide) for item in self.draft.hoisted}
         result = self.result(types)
-        out = self.sorted(wide).mapInArrow(_runner(self.plan(types)), _travelling(result))
+        keyed = self.keyed(wide)
+        plan = self.plan(types)
+        sliceable = slices.unsliceable(plan) is None
+        layout = survey(self.gateway, keyed, self.partition, self.order[0], sliceable=sliceable)
+        read = self.read(keyed, types)
+        stage = Stage(plan, self.partition, self.order, read, only_put_out(plan, read), layout)
+        out = run_stage(keyed, stage, _travelling(result))
         if any(contains(field.dataType, "months") for field in result.fields):
             out = out.select(
                 *(
@@ -156,7 +176,9 @@ class _Stage:
         for item in self.draft.hoisted:
             if item.column is not None:
                 scope = scope.withColumn(item.name, item.column)
-        kept = [quoted(name) for name in self.rows.columns if name != ROW]
+        sorting = {*self.partition, *(key.column for key in self.order)}
+        given = {IS_LABEL, given_position(Side.START), given_position(Side.END)}
+        kept = [quoted(name) for name in self.rows.columns if name in sorting | given]
         kept += [item.name for item in self.draft.hoisted if item.column is not None]
         texts = [item for item in self.draft.hoisted if item.column is None]
         items = SqlText.join(
@@ -165,22 +187,20 @@ class _Stage:
         query = SqlText.of(self.window.prefix, "SELECT ", items, " FROM ", Relation("scope"))
         return self.gateway.sql(query, {"scope": scope})
 
-    def sorted(self, wide: DataFrame) -> DataFrame:
-        """The columns as they travel, in the order that the kernel takes them."""
+    def keyed(self, wide: DataFrame) -> DataFrame:
+        """The keys and columns as they travel; collations, unknown to Arrow, are Spark's to resolve."""
         for name in self.partition:
             if contains(wide.schema[name].dataType, "collated"):
                 wide = wide.withColumn(name, _one_of_equals(name))
-        exchanged = wide.repartition(*self.partition) if self.partition else wide.repartition(1)
-        if needs_join(self.draft):
-            order = [F.col(POSITION).asc()]
-        else:
-            keys = enumerate(self.window.order_by)
-            order = [
-                sort_key(order_key(number), item.descending, item.nulls_first) for number, (_, item) in keys
-            ]
-        in_order = exchanged.sortWithinPartitions(*(F.col(name).asc() for name in self.partition), *order)
-        unread = {*(order_key(number) for number in range(len(self.window.order_by))), POSITION}
-        return in_order.select(*(self.travelling(wide, name) for name in wide.columns if name not in unread))
+        for key in self.order:
+            if contains(wide.schema[key.column].dataType, "collated"):
+                wide = wide.withColumn(key.column, _rank(key.column, self.partition))
+        return wide.select(*(self.travelling(wide, name) for name in wide.columns))
+
+    def read(self, keyed: DataFrame, types: Mapping[str, DataType]) -> tuple[str, ...]:
+        """The columns that the kernel reads, which are all but those of keys alone."""
+        given = {IS_LABEL, given_position(Side.START), given_position(Side.END)}
+        return tuple(name for name in keyed.columns if name in types or name in given) or (keyed.columns[0],)
 
     def travelling(self, frame: DataFrame, name: str) -> Column:
         kind = frame.schema[name].dataType
@@ -193,6 +213,13 @@ class _Stage:
                 hint="cast it to a string or to a number in a subquery in FROM",
             )
         return encode(F.col(name), kind).alias(name)
+
+    def key(self, name: str) -> str:
+        """The column that holds a key."""
+        return self.shared.get(name, name)
+
+    def type_of(self, key: str) -> DataType:
+        return self.rows.schema[key].dataType
 
     def plan(self, types: Mapping[str, DataType]) -> kernel.WindowPlan:
         """What the kernel is told."""
@@ -233,6 +260,11 @@ def _arrow(kind: DataType) -> pa.DataType:
     return found
 
 
+def _rank(name: str, partition: tuple[str, ...]) -> Column:
+    """Integers in the order of a key within its partition."""
+    return F.dense_rank().over(SparkWindow.partitionBy(*partition).orderBy(F.col(name).asc_nulls_first()))
+
+
 def sort_key(name: str, descending: bool, nulls_first: bool) -> Column:
     """The column as a sort key."""
     column = F.col(name)
@@ -266,21 +298,3 @@ def _on_the_way(kind: DataType) -> DataType:
             return ArrayType(_on_the_way(element))
         case _:
             return travelling_type(kind)
-
-
-def _runner(plan: kernel.WindowPlan) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark's workers call: the kernel, its errors marked so that the driver finds them."""
-    mark = MARK
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from windrow.errors import WindrowError
-        from windrow.kernels.window_by import run as kernel_run
-
-        try:
-            yield from kernel_run(plan, batches)
-        except WindrowError as error:
-            data = {key: getattr(error, key) for key in ("message", "condition", "sqlstate", "hint")}
-            data |= {"sql": plan.sql, "span": [error.span.start, error.span.stop] if error.span else None}
-            raise RuntimeError(mark + json.dumps(data)) from error
-
-    return run

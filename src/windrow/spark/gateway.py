@@ -5,9 +5,10 @@ Only the public DataFrame API is used, so that a Spark Connect session serves as
 
 from __future__ import annotations
 
+import io
 import itertools
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -15,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
+from windrow.errors import WindrowError, did_you_mean
 from windrow.spark.errors import of_java, translate
 from windrow.syntax.sqltext import SqlText
 
@@ -28,13 +30,17 @@ _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 class Gateway:
-    """A SparkSession, and of the statement that is being run: parameters, windows made, SQL given so far."""
+    """A SparkSession, and of the statement that is being run: parameters, windows made, SQL given so far.
+
+    With `plan_only` no job is run for the statement, which is then planned without knowing its data.
+    """
 
     def __init__(self, spark: SparkSession, parameters: Mapping[str, Any] | None = None) -> None:
         self.spark = spark
         self.parameters = dict(parameters or {})
         self.given: list[tuple[SqlText, dict[str, str]]] = []
         self.frames: dict[str, DataFrame] = {}
+        self.plan_only = False
         self.is_connect = type(spark).__module__.startswith("pyspark.sql.connect")
 
     def sql(self, text: SqlText, relations: Mapping[str, DataFrame] | None = None) -> DataFrame:
@@ -81,9 +87,25 @@ class Gateway:
             try:
                 yield
             except PySparkException as error:
-                raise translate(error, text, names, self.given) from None
+                raise self._with_near_table(translate(error, text, names, self.given)) from None
             except Py4JJavaError as error:
                 raise of_java(error) from None
+
+    def spark_plan(self, frame: DataFrame, mode: str) -> str:
+        """Spark's own plan of a DataFrame, as EXPLAIN in this mode gives it."""
+        text = io.StringIO()
+        with self.translated(), redirect_stdout(text):
+            frame.explain(mode)
+        return text.getvalue().strip()
+
+    def _with_near_table(self, error: WindrowError) -> WindrowError:
+        """The error; of a table that is not there, with the one that has nearly its name as the hint."""
+        context = error.getQueryContext()
+        if error.condition == "TABLE_OR_VIEW_NOT_FOUND" and context:
+            with suppress(PySparkException, Py4JJavaError):
+                known = [row["tableName"] for row in self.spark.sql("SHOW TABLES").collect()]
+                error.hint = did_you_mean(context[0].fragment().strip("`"), known)
+        return error
 
 
 def is_ansi(gateway: Gateway) -> bool:

@@ -29,21 +29,23 @@ from windrow.kernels.aggregates import (
     sums,
     variance,
 )
+from windrow.kernels.aggregates.gaps import Gaps, across, combined
 from windrow.kernels.aggregates.ordering import is_orderable
-from windrow.kernels.aggregates.spec import Aggregate, Evaluate, Ints, Result
+from windrow.kernels.aggregates.spec import Aggregate, Evaluate, Ints, Partial, Result
 
-__all__ = ["FUNCTIONS", "Aggregate", "Function", "aggregate", "supports"]
+__all__ = ["FUNCTIONS", "Aggregate", "Function", "Gaps", "aggregate", "combined", "state", "supports"]
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """An aggregate function: how it is evaluated, and which argument types it takes."""
+    """An aggregate function: how it is evaluated, which argument types it takes, how it is done in parts."""
 
     evaluate: Evaluate
     accepts: Callable[[pa.DataType], bool]
+    partial: Partial | None = None
 
 
-def aggregate(spec: Aggregate, rows: pa.Table, lo: Ints, hi: Ints) -> Result:
+def aggregate(spec: Aggregate, rows: pa.Table, lo: Ints, hi: Ints, gaps: Gaps | None = None) -> Result:
     """Evaluate an aggregate over many windows of a table.
 
     Parameters
@@ -55,6 +57,8 @@ def aggregate(spec: Aggregate, rows: pa.Table, lo: Ints, hi: Ints) -> Result:
     lo, hi
         int64, shape ``(windows,)``: window k is rows ``lo[k] <= i < hi[k]`` and has at least one. Windows
         may overlap and come in any order.
+    gaps
+        Stretches of rows that are not in the table; for functions with a `partial` only.
 
     Returns
     -------
@@ -71,7 +75,20 @@ def aggregate(spec: Aggregate, rows: pa.Table, lo: Ints, hi: Ints) -> Result:
     if not len(lo):
         return pa.array([], spec.result_type)
     column = pa.chunked_array([], pa.null()) if spec.argument is None else rows.column(spec.argument)
-    return FUNCTIONS[spec.function].evaluate(spec, column, lo, hi)
+    function = FUNCTIONS[spec.function]
+    if gaps is None or not len(gaps.low):
+        return function.evaluate(spec, column, lo, hi)
+    assert function.partial is not None
+    return across(function.evaluate, function.partial, spec, column, lo, hi, gaps)
+
+
+def state(spec: Aggregate, rows: pa.Table, lo: Ints, hi: Ints) -> pa.Table | None:
+    """What the windows, which may be empty here, amount to, for :class:`Gaps`; None if only rows will do."""
+    partial = FUNCTIONS[spec.function].partial
+    if partial is None:
+        return None
+    column = pa.chunked_array([], pa.null()) if spec.argument is None else rows.column(spec.argument)
+    return partial.state(spec, column, lo, hi)
 
 
 def supports(function: str, argument_type: pa.DataType) -> bool:
@@ -104,22 +121,22 @@ def _is_numeric_or_interval(type_: pa.DataType) -> bool:
 #: Every function, under its canonical name.
 FUNCTIONS: Mapping[str, Function] = MappingProxyType(
     {
-        "count_star": Function(counts.count_star, _any),
-        "count": Function(counts.count, _any),
-        "count_if": Function(counts.count_if, pa.types.is_boolean),
-        "bool_and": Function(counts.every, pa.types.is_boolean),
-        "bool_or": Function(counts.some, pa.types.is_boolean),
-        "sum": Function(sums.total, _is_numeric_or_interval),
-        "avg": Function(sums.average, _is_numeric_or_interval),
-        "min": Function(extremes.extreme, is_orderable),
-        "max": Function(extremes.extreme, is_orderable),
-        "stddev_samp": Function(variance.variance, _is_numeric),
-        "stddev_pop": Function(variance.variance, _is_numeric),
-        "var_samp": Function(variance.variance, _is_numeric),
-        "var_pop": Function(variance.variance, _is_numeric),
-        "first": Function(positions.first, _any),
-        "last": Function(positions.last, _any),
-        "any_value": Function(positions.first, _any),
+        "count_star": Function(counts.count_star, _any, counts.COUNT_STAR),
+        "count": Function(counts.count, _any, counts.COUNT),
+        "count_if": Function(counts.count_if, pa.types.is_boolean, counts.COUNT_IF),
+        "bool_and": Function(counts.every, pa.types.is_boolean, counts.EVERY),
+        "bool_or": Function(counts.some, pa.types.is_boolean, counts.SOME),
+        "sum": Function(sums.total, _is_numeric_or_interval, sums.TOTAL),
+        "avg": Function(sums.average, _is_numeric_or_interval, sums.AVERAGE),
+        "min": Function(extremes.extreme, is_orderable, extremes.EXTREME),
+        "max": Function(extremes.extreme, is_orderable, extremes.EXTREME),
+        "stddev_samp": Function(variance.variance, _is_numeric, variance.VARIANCE),
+        "stddev_pop": Function(variance.variance, _is_numeric, variance.VARIANCE),
+        "var_samp": Function(variance.variance, _is_numeric, variance.VARIANCE),
+        "var_pop": Function(variance.variance, _is_numeric, variance.VARIANCE),
+        "first": Function(positions.first, _any, positions.FIRST),
+        "last": Function(positions.last, _any, positions.LAST),
+        "any_value": Function(positions.first, _any, positions.FIRST),
         "median": Function(percentiles.percentile, _is_numeric_or_interval),
         "percentile": Function(percentiles.percentile, _is_numeric_or_interval),
         "count_distinct": Function(distinct.count_distinct, is_orderable),

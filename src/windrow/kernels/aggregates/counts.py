@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.aggregates.spec import Aggregate, Ints
+from windrow.kernels.aggregates.spec import Aggregate, Evaluate, Ints, Partial, added
 from windrow.kernels.aggregates.windows import masked, running_total, valid_before
 
-__all__ = ["count", "count_if", "count_star", "every", "some"]
+__all__ = [
+    "COUNT",
+    "COUNT_IF",
+    "COUNT_STAR",
+    "EVERY",
+    "SOME",
+    "count",
+    "count_if",
+    "count_star",
+    "every",
+    "some",
+]
 
 
 def count_star(_spec: Aggregate, _column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
@@ -29,13 +42,20 @@ def count_if(_spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> p
 
 def every(_spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
     """``bool_and(x)``: whether no value is false; NULL if there is no value."""
-    valid = _valid(column, lo, hi)
-    return masked(_true(column, lo, hi) == valid, valid == 0, pa.bool_())
+    return _every(_true(column, lo, hi), _valid(column, lo, hi))
 
 
 def some(_spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
     """``bool_or(x)``: whether a value is true; NULL if there is no value."""
-    return masked(_true(column, lo, hi) > 0, _valid(column, lo, hi) == 0, pa.bool_())
+    return _some(_true(column, lo, hi), _valid(column, lo, hi))
+
+
+def _every(true: Ints, valid: Ints) -> pa.Array:
+    return masked(true == valid, valid == 0, pa.bool_())
+
+
+def _some(true: Ints, valid: Ints) -> pa.Array:
+    return masked(true > 0, valid == 0, pa.bool_())
 
 
 def _valid(column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Ints:
@@ -50,3 +70,28 @@ def _true(column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Ints:
         return np.zeros(len(lo), np.int64)
     before = running_total(pc.fill_null(column, False).to_numpy())
     return before[hi] - before[lo]
+
+
+def _counts(counted: Evaluate) -> Partial:
+    """Counts are their own states."""
+    return Partial(
+        lambda spec, column, lo, hi: pa.table({"count": counted(spec, column, lo, hi)}),
+        added,
+        lambda _spec, _type, states: states.column("count"),
+    )
+
+
+def _truths(final: Callable[[Ints, Ints], pa.Array]) -> Partial:
+    return Partial(
+        lambda _spec, column, lo, hi: pa.table(
+            {"true": _true(column, lo, hi), "valid": _valid(column, lo, hi)}
+        ),
+        added,
+        lambda _spec, _type, states: final(
+            states.column("true").to_numpy(), states.column("valid").to_numpy()
+        ),
+    )
+
+
+COUNT_STAR, COUNT, COUNT_IF = _counts(count_star), _counts(count), _counts(count_if)
+EVERY, SOME = _truths(_every), _truths(_some)

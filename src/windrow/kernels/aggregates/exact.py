@@ -16,7 +16,16 @@ import pyarrow as pa
 from windrow.kernels.aggregates.spec import Bools, Ints
 from windrow.kernels.aggregates.windows import running_total
 
-__all__ = ["Totals", "decimal_words", "decimals", "integer_totals", "word_totals"]
+__all__ = [
+    "Totals",
+    "carried",
+    "decimal_words",
+    "decimals",
+    "integer_limbs",
+    "integer_totals",
+    "word_limbs",
+    "word_totals",
+]
 
 MASK = 0xFFFFFFFF
 
@@ -80,15 +89,25 @@ def integer_totals(values: Ints, lo: Ints, hi: Ints) -> Totals:
     longest = int((hi - lo).max())
     if max(int(values.max()), -int(values.min())) * longest <= np.iinfo(np.int64).max:
         return Totals(_difference(values, lo, hi), None)
-    return _carried([values & MASK, values >> 32], lo, hi)
+    return carried(integer_limbs(values, lo, hi))
+
+
+def integer_limbs(values: Ints, lo: Ints, hi: Ints) -> list[Ints]:
+    """The totals of the two limbs of int64 values, for :func:`carried`."""
+    return [_difference(values & MASK, lo, hi), _difference(values >> 32, lo, hi)]
+
+
+def word_limbs(words: Ints, lo: Ints, hi: Ints) -> list[Ints]:
+    """The totals of the four limbs of 128-bit values, for :func:`carried`."""
+    limbs = [words[:, 0] & MASK, (words[:, 0] >> 32) & MASK, words[:, 1] & MASK, words[:, 1] >> 32]
+    return [_difference(limb, lo, hi) for limb in limbs]
 
 
 def word_totals(words: Ints, lo: Ints, hi: Ints) -> Totals:
     """Add up 128-bit values, given as rows of (low word, high word), shape ``(rows, 2)``."""
     if bool((words[:, 1] == words[:, 0] >> 63).all()):
         return integer_totals(words[:, 0], lo, hi)
-    limbs = [words[:, 0] & MASK, (words[:, 0] >> 32) & MASK, words[:, 1] & MASK, words[:, 1] >> 32]
-    return _carried(limbs, lo, hi)
+    return carried(word_limbs(words, lo, hi))
 
 
 def _difference(values: Ints, lo: Ints, hi: Ints) -> Ints:
@@ -97,21 +116,23 @@ def _difference(values: Ints, lo: Ints, hi: Ints) -> Ints:
     return before[hi] - before[lo]
 
 
-def _carried(limbs: list[Ints], lo: Ints, hi: Ints) -> Totals:
+def carried(limbs: list[Ints]) -> Totals:
     """Totals from the limbs' own totals: two limbs make a 64-bit value, four a 128-bit one."""
-    carry = np.zeros(len(lo), np.int64)
+    carry = np.zeros(len(limbs[0]), np.int64)
     digits = []
     for limb in limbs:
-        total = _difference(limb, lo, hi) + carry
+        total = limb + carry
         digits.append(total & MASK)
         carry = total >> 32
     # The last limb is signed: its total is its digit with what was carried out of it above.
     low = digits[0] | (digits[1] << 32)
     if len(limbs) == 2:
-        return Totals(low, carry)
+        return Totals(low, None if bool((carry == low >> 63).all()) else carry)
     high = digits[2] | (digits[3] << 32)
     # What is carried out of 128 bits is the sign alone, unless they do not hold the total.
     lost = carry != high >> 63
+    if not lost.any() and bool((high == low >> 63).all()):
+        return Totals(low, None)
     ends = np.where(carry < 0, np.iinfo(np.int64).min, np.iinfo(np.int64).max)
     return Totals(low, np.where(lost, ends, high))
 

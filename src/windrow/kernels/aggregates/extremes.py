@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windrow.kernels.aggregates.fold import fold
 from windrow.kernels.aggregates.ordering import encode
-from windrow.kernels.aggregates.spec import Aggregate, Ints, Result
+from windrow.kernels.aggregates.spec import Aggregate, Ints, Partial, Result
 from windrow.kernels.aggregates.windows import skip_nulls
 
-__all__ = ["extreme"]
+__all__ = ["EXTREME", "extreme"]
 
 
 def extreme(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Result:
@@ -25,3 +26,26 @@ def extreme(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Res
     ordered = encode(windows.values)
     combine = np.minimum if spec.function == "min" else np.maximum
     return ordered.decode(fold(ordered.codes, windows.lo, windows.hi, combine), windows.empty)
+
+
+def _state(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Table:
+    return pa.table({"value": extreme(spec, column, lo, hi)})
+
+
+def _merge(spec: Aggregate, left: pa.Table, right: pa.Table) -> pa.Table:
+    values = pa.chunked_array(
+        [*left.column("value").chunks, *right.column("value").chunks], left.schema[0].type
+    )
+    count = len(left)
+    valid = np.asarray(pc.is_valid(values))
+    pick = np.where(valid[:count], np.arange(count), np.arange(count, 2 * count))
+    both = np.flatnonzero(valid[:count] & valid[count:])
+    if len(both):
+        codes = encode(values.take(pa.array(np.concatenate([both, both + count])))).codes
+        one, other = codes[: len(both)], codes[len(both) :]
+        smaller = other < one if spec.function == "min" else other > one
+        pick[both[smaller]] += count
+    return pa.table({"value": values.take(pa.array(pick))})
+
+
+EXTREME = Partial(_state, _merge, lambda _spec, _type, states: states.column("value"))

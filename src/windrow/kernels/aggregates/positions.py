@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.aggregates.spec import Aggregate, Bools, Ints, Result
+from windrow.kernels.aggregates.spec import Aggregate, Bools, Ints, Partial, Result
 from windrow.kernels.aggregates.windows import take
 
-__all__ = ["first", "last"]
+__all__ = ["FIRST", "LAST", "first", "last"]
 
 
 def first(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Result:
@@ -17,22 +19,60 @@ def first(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Resul
 
     NULL if that row's value is, or with ``ignore_nulls`` if there is no such row. Any type.
     """
+    row, there = _first(spec, column, lo, hi)
+    return take(column, row, ~there)
+
+
+def _first(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> tuple[Ints, Bools]:
+    """The row, and whether there is one."""
     if not spec.ignore_nulls or not column.null_count:
-        return take(column, lo)
-    rows = np.arange(len(column))
+        return lo, lo < hi
+    rows = np.arange(len(column) + 1)
     following = np.minimum.accumulate(np.where(_valid(column), rows, len(column))[::-1])[::-1]
-    return take(column, following[lo], following[lo] >= hi)
+    return following[lo], following[lo] < hi
 
 
 def last(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Result:
     """``last(x)``: of the last row, or of the last whose value is not NULL; as :func:`first`."""
+    row, there = _last(spec, column, lo, hi)
+    return take(column, row, ~there)
+
+
+def _last(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> tuple[Ints, Bools]:
     if not spec.ignore_nulls or not column.null_count:
-        return take(column, hi - 1)
-    rows = np.arange(len(column))
+        return hi - 1, lo < hi
+    rows = np.arange(len(column) + 1)
     preceding = np.maximum.accumulate(np.where(_valid(column), rows, -1))
-    return take(column, preceding[hi - 1], preceding[hi - 1] < lo)
+    return preceding[hi - 1], (preceding[hi - 1] >= lo) & (lo < hi)
 
 
 def _valid(column: pa.ChunkedArray) -> Bools:
-    valid: Bools = pc.is_valid(column).to_numpy()
-    return valid
+    """Which values are not NULL; one more, which is not there, for windows that are empty at the end."""
+    return np.append(pc.is_valid(column).to_numpy(), False)
+
+
+# -- in parts ------------------------------------------------------------------------------------
+
+_Find = Callable[[Aggregate, pa.ChunkedArray, Ints, Ints], tuple[Ints, Bools]]
+
+
+def _partial(find: _Find, *, prefers_left: bool) -> Partial:
+    """A state is the value and whether there is a row that it is of."""
+
+    def state(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Table:
+        row, there = find(spec, column, lo, hi)
+        return pa.table({"value": take(column, row, ~there), "there": there})
+
+    def merge(_spec: Aggregate, left: pa.Table, right: pa.Table) -> pa.Table:
+        count = len(left)
+        one, other = np.arange(count), np.arange(count, 2 * count)
+        there = [states.column("there").to_numpy() for states in (left, right)]
+        pick = np.where(there[0], one, other) if prefers_left else np.where(there[1], other, one)
+        values = [*left.column("value").chunks, *right.column("value").chunks]
+        value = take(pa.chunked_array(values, left.schema.field("value").type), pick)
+        return pa.table({"value": value, "there": there[0] | there[1]})
+
+    return Partial(state, merge, lambda _spec, _type, states: states.column("value"))
+
+
+FIRST, LAST = _partial(_first, prefers_left=True), _partial(_last, prefers_left=False)

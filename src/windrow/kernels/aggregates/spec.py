@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["Aggregate", "Bools", "Evaluate", "Ints", "Result"]
+__all__ = ["Aggregate", "Bools", "Evaluate", "Ints", "Partial", "Result", "added"]
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -44,6 +44,35 @@ class Aggregate:
     ignore_nulls: bool = False
     parameters: tuple[float, ...] = ()
     ansi: bool = True
+
+
+@dataclass(frozen=True)
+class Partial:
+    """An aggregate in parts, so that windows can be put together of stretches evaluated apart.
+
+    Attributes
+    ----------
+    state
+        From (aggregate, column, lo, hi), a table with one row per window; a window may be empty here.
+    merge
+        From (aggregate, left, right), the states of windows that are those of `left` and, right after each,
+        those of `right`, row by row.
+    final
+        From (aggregate, type of the column, states), the results.
+    """
+
+    state: Callable[[Aggregate, pa.ChunkedArray, Ints, Ints], pa.Table]
+    merge: Callable[[Aggregate, pa.Table, pa.Table], pa.Table]
+    final: Callable[[Aggregate, pa.DataType, pa.Table], Result]
+
+
+def added(_spec: Aggregate, left: pa.Table, right: pa.Table) -> pa.Table:
+    """The `merge` of states that are numbers to be added."""
+    with np.errstate(all="ignore"):
+        sums = [
+            one.to_numpy() + other.to_numpy() for one, other in zip(left.columns, right.columns, strict=True)
+        ]
+    return pa.table(sums, left.column_names)
 
 
 #: An implementation: the aggregate, its column (for ``count_star`` any), and the windows' bounds.

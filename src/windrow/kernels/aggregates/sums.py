@@ -9,6 +9,8 @@ one by one, as Spark does, has d = length - 1. Both hold while no partial sum le
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -17,10 +19,10 @@ from windrow.errors import ExecutionError
 from windrow.kernels.aggregates import exact
 from windrow.kernels.aggregates.fold import fold
 from windrow.kernels.aggregates.numbers import as_doubles
-from windrow.kernels.aggregates.spec import Aggregate, Bools, Ints
+from windrow.kernels.aggregates.spec import Aggregate, Bools, Ints, Partial, added
 from windrow.kernels.aggregates.windows import Windows, masked, skip_nulls
 
-__all__ = ["average", "total"]
+__all__ = ["AVERAGE", "TOTAL", "average", "total"]
 
 
 def total(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
@@ -35,21 +37,23 @@ def total(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Ar
         ``ARITHMETIC_OVERFLOW`` under ANSI; for intervals ``INTERVAL_ARITHMETIC_OVERFLOW`` always.
     """
     windows = skip_nulls(column, lo, hi)
-    kind = spec.result_type
     if pa.types.is_null(column.type):
-        return pa.nulls(len(lo), kind)
-    if pa.types.is_floating(kind):
-        return masked(_float_sums(windows), windows.empty, kind)
+        return pa.nulls(len(lo), spec.result_type)
+    if pa.types.is_floating(spec.result_type):
+        return masked(_float_sums(windows), windows.empty, spec.result_type)
+    return _exact_total(spec, _exact_totals(windows), windows.empty)
+
+
+def _exact_total(spec: Aggregate, totals: exact.Totals, empty: Bools) -> pa.Array:
+    kind = spec.result_type
     if pa.types.is_decimal(kind):
-        totals = exact.word_totals(exact.decimal_words(windows.values), windows.lo, windows.hi)
         over = _decimal_overflow(spec, totals, kind.precision)
-        return exact.decimals(totals.low, totals.high, windows.empty | over, kind)
-    totals = _integer_totals(windows)
+        return exact.decimals(totals.low, totals.high, empty | over, kind)
     if pa.types.is_duration(kind):
         _refuse_interval_overflow(totals)
     elif spec.ansi and totals.overflows().any():
         raise _overflow("ARITHMETIC_OVERFLOW", "the sum of a window's values does not fit bigint")
-    return masked(totals.low, windows.empty, kind)
+    return masked(totals.low, empty, kind)
 
 
 def average(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
@@ -65,24 +69,29 @@ def average(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.
         ``INTERVAL_ARITHMETIC_OVERFLOW.WITH_SUGGESTION`` always.
     """
     windows = skip_nulls(column, lo, hi)
-    kind = spec.result_type
     if pa.types.is_null(column.type):
-        return pa.nulls(len(lo), kind)
-    count = np.maximum(windows.hi - windows.lo, 1)
+        return pa.nulls(len(lo), spec.result_type)
+    count = windows.hi - windows.lo
     if pa.types.is_floating(column.type):
-        return masked(_float_sums(windows) / count, windows.empty, kind)
+        return masked(_float_sums(windows) / np.maximum(count, 1), windows.empty, spec.result_type)
+    return _exact_average(spec, column.type, _exact_totals(windows), count)
+
+
+def _exact_average(spec: Aggregate, source: pa.DataType, totals: exact.Totals, count: Ints) -> pa.Array:
+    kind = spec.result_type
+    empty, count = count == 0, np.maximum(count, 1)
     if pa.types.is_decimal(kind):
-        return _decimal_average(spec, windows, count)
-    totals = _integer_totals(windows)
+        return _decimal_average(spec, source, totals, empty, count)
     if pa.types.is_duration(kind):
         _refuse_interval_overflow(totals)
-        return masked(_divide_half_up(totals.low, count), windows.empty, kind)
-    return masked(totals.floats() / count, windows.empty, kind)
+        return masked(_divide_half_up(totals.low, count), empty, kind)
+    return masked(totals.floats() / count, empty, kind)
 
 
-def _integer_totals(windows: Windows) -> exact.Totals:
-    values = windows.values.cast(pa.int64()).to_numpy()
-    return exact.integer_totals(values, windows.lo, windows.hi)
+def _exact_totals(windows: Windows) -> exact.Totals:
+    if pa.types.is_decimal(windows.values.type):
+        return exact.word_totals(exact.decimal_words(windows.values), windows.lo, windows.hi)
+    return exact.integer_totals(windows.values.cast(pa.int64()).to_numpy(), windows.lo, windows.hi)
 
 
 def _float_sums(windows: Windows) -> npt.NDArray[np.float64]:
@@ -94,10 +103,11 @@ def _float_sums(windows: Windows) -> npt.NDArray[np.float64]:
     return fold(values, windows.lo, windows.hi, np.add) + 0.0
 
 
-def _decimal_average(spec: Aggregate, windows: Windows, count: Ints) -> pa.Array:
-    source, kind = windows.values.type, spec.result_type
-    totals = exact.word_totals(exact.decimal_words(windows.values), windows.lo, windows.hi)
-    null = windows.empty | _decimal_overflow(spec, totals, min(38, source.precision + 10))
+def _decimal_average(
+    spec: Aggregate, source: pa.DataType, totals: exact.Totals, empty: Bools, count: Ints
+) -> pa.Array:
+    kind = spec.result_type
+    null = empty | _decimal_overflow(spec, totals, min(38, source.precision + 10))
     factor = 10 ** (kind.scale - source.scale)
     if totals.high is None and not totals.beyond(2**62 // factor).any():
         quotients = exact.Totals(_divide_half_up(totals.low * factor, count), None)
@@ -159,3 +169,47 @@ def _overflow(condition: str, message: str) -> ExecutionError:
         sqlstate="22003",
         hint="cast the argument to DOUBLE, or set spark.sql.ansi.enabled to false",
     )
+
+
+# -- in parts ------------------------------------------------------------------------------------
+
+
+def _state(_spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Table:
+    """How many values, and their sum: a double, or the totals of an exact sum's limbs."""
+    windows = skip_nulls(column, lo, hi)
+    count, values = windows.hi - windows.lo, windows.values
+    if pa.types.is_null(column.type):
+        sums: list[npt.NDArray[Any]] = []
+    elif pa.types.is_floating(column.type):
+        sums = [np.where(windows.empty, 0.0, _float_sums(windows))]
+    elif pa.types.is_decimal(column.type):
+        sums = [*exact.word_limbs(exact.decimal_words(values), windows.lo, windows.hi)]
+    else:
+        sums = [*exact.integer_limbs(values.cast(pa.int64()).to_numpy(), windows.lo, windows.hi)]
+    return pa.table({"count": count} | {f"sum{number}": part for number, part in enumerate(sums)})
+
+
+def _parts(states: pa.Table) -> tuple[Ints, list[npt.NDArray[Any]]]:
+    count, *sums = (column.to_numpy() for column in states.columns)
+    return count, sums
+
+
+def _final_total(spec: Aggregate, source: pa.DataType, states: pa.Table) -> pa.Array:
+    count, sums = _parts(states)
+    if not sums:
+        return pa.nulls(len(count), spec.result_type)
+    if pa.types.is_floating(source):
+        return masked(sums[0], count == 0, spec.result_type)
+    return _exact_total(spec, exact.carried(sums), count == 0)
+
+
+def _final_average(spec: Aggregate, source: pa.DataType, states: pa.Table) -> pa.Array:
+    count, sums = _parts(states)
+    if not sums:
+        return pa.nulls(len(count), spec.result_type)
+    if pa.types.is_floating(source):
+        return masked(sums[0] / np.maximum(count, 1), count == 0, spec.result_type)
+    return _exact_average(spec, source, exact.carried(sums), count)
+
+
+TOTAL, AVERAGE = Partial(_state, added, _final_total), Partial(_state, added, _final_average)

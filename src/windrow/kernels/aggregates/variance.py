@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from windrow.kernels.aggregates.fold import fold
 from windrow.kernels.aggregates.numbers import as_doubles
-from windrow.kernels.aggregates.spec import Aggregate, Ints
-from windrow.kernels.aggregates.windows import masked, skip_nulls
+from windrow.kernels.aggregates.spec import Aggregate, Ints, Partial
+from windrow.kernels.aggregates.windows import Windows, masked, skip_nulls
 
-__all__ = ["variance"]
+__all__ = ["VARIANCE", "variance"]
 
 Floats = npt.NDArray[Any]
 
@@ -33,15 +33,24 @@ def variance(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa
     """
     windows = skip_nulls(column, lo, hi)
     count = windows.hi - windows.lo
-    sample = spec.function.endswith("_samp")
-    null = count <= 1 if sample else windows.empty
-    if null.all():
+    if (count <= spec.function.endswith("_samp")).all():
         return pa.nulls(len(lo), pa.float64())
+    return _result(spec, count, _moments(windows)[2])
+
+
+def _moments(windows: Windows) -> Floats:
+    """The state of every window; meaningless where it is empty."""
     values = as_doubles(windows.values)
     with np.errstate(all="ignore"):
         # One value deviates from itself by nothing, except that inf - inf is NaN.
         states = np.stack([np.ones(len(values)), values, values - values])
-        squares = fold(states, windows.lo, windows.hi, _merge)[2]
+        return fold(states, windows.lo, windows.hi, _merge)
+
+
+def _result(spec: Aggregate, count: Ints, squares: Floats) -> pa.Array:
+    sample = spec.function.endswith("_samp")
+    null = count <= sample
+    with np.errstate(all="ignore"):
         result = squares / np.where(null, 1, count - sample)
         if spec.function.startswith("stddev"):
             result = np.sqrt(result)
@@ -62,3 +71,36 @@ def _merge(left: Floats, right: Floats) -> Floats:
     np.add(left[2], right[2], out=merged[2])
     merged[2] += shift
     return merged
+
+
+# -- in parts ------------------------------------------------------------------------------------
+
+
+def _state(_spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Table:
+    windows = skip_nulls(column, lo, hi)
+    count = windows.hi - windows.lo
+    moments = _moments(windows) if len(windows.values) else np.zeros((3, len(lo)))
+    return _table(count, np.where(count > 0, moments, 0.0))
+
+
+def _table(count: Ints, moments: Floats) -> pa.Table:
+    return pa.table({"count": count, "mean": moments[1], "squares": moments[2]})
+
+
+def _merge_states(_spec: Aggregate, left: pa.Table, right: pa.Table) -> pa.Table:
+    counts = [states.column("count").to_numpy() for states in (left, right)]
+    one, other = (
+        np.stack([column.to_numpy().astype(np.float64) for column in states.columns])
+        for states in (left, right)
+    )
+    with np.errstate(all="ignore"):
+        merged = _merge(one, other)
+    merged = np.where(counts[0] == 0, other, np.where(counts[1] == 0, one, merged))
+    return _table(counts[0] + counts[1], merged)
+
+
+def _final(spec: Aggregate, _source: pa.DataType, states: pa.Table) -> pa.Array:
+    return _result(spec, states.column("count").to_numpy(), states.column("squares").to_numpy())
+
+
+VARIANCE = Partial(_state, _merge_states, _final)

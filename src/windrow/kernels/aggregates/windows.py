@@ -94,14 +94,14 @@ def by_range(lo: Ints, hi: Ints) -> Iterator[tuple[slice, int, int]]:
     each row twice at most. Where that fails (the order is random), all windows are one piece.
     """
     size = PIECE
-    while True:
+    while len(lo):
         starts = np.arange(0, len(lo), size)
         first, end = np.minimum.reduceat(lo, starts), np.maximum.reduceat(hi, starts)
         if len(starts) == 1 or int((end - first).sum()) <= 2 * int(end.max() - first.min()):
-            break
+            for start, row, stop in zip(starts.tolist(), first.tolist(), end.tolist(), strict=True):
+                yield slice(start, start + size), row, stop
+            return
         size *= 4
-    for start, row, stop in zip(starts.tolist(), first.tolist(), end.tolist(), strict=True):
-        yield slice(start, start + size), row, stop
 
 
 def by_length(lo: Ints, hi: Ints) -> Iterator[slice]:

@@ -1,0 +1,60 @@
+"""Walks along indices of which each names a later one: the tumbling windows among overlapping ones."""
+
+from __future__ import annotations
+
+from array import array
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["last_reached", "walk"]
+
+Ints = npt.NDArray[np.int64]
+
+
+def walk(following: Ints, entry: int = 0) -> Ints:
+    """The indices reached from `entry`: itself, then ``following[index]`` time and again, to the end.
+
+    One Python step for each that is reached, which are few where windows are long.
+
+    Parameters
+    ----------
+    following
+        int64; ``following[i] > i``, and at least its length where the chain ends at i.
+    """
+    step = np.ascontiguousarray(following, np.int64).data
+    count, index = len(step), entry
+    kept = array("q")
+    keep = kept.append
+    while index < count:
+        keep(index)
+        index = step[index]
+    return np.array(kept, np.int64)
+
+
+def last_reached(following: Ints) -> Ints:
+    """For each index the last one that :func:`walk` would give from there.
+
+    The indices are cut into about as many blocks as each has indices. All blocks are gone through abreast, so
+    the number of Python steps is the square root of the number of indices.
+    """
+    count = len(following)
+    width = 1 << ((count.bit_length() + 1) // 2)
+    blocks = max(1, -(-count // width))
+    beyond = np.iinfo(np.int64).max
+    padded = np.full(blocks * width, beyond)
+    padded[:count] = np.where(following < count, following, beyond)
+    # by place in the block, then by block, so that a step reads neighbours
+    start = width * np.arange(blocks)
+    target = np.ascontiguousarray(padded.reshape(blocks, width).T) - start
+    last = np.empty((width, blocks), np.int64)
+    for place in range(width - 1, -1, -1):
+        last[place] = place + start
+        inside = np.flatnonzero(target[place] < width)
+        last[place, inside] = last[target[place, inside], inside]
+    reached = last.T.reshape(-1)
+    for first in start[::-1].tolist():
+        block = reached[first : first + width]
+        following_block = padded[block]
+        block[:] = np.where(following_block < count, reached[np.minimum(following_block, count - 1)], block)
+    return reached[:count]

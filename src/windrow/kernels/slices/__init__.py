@@ -1,0 +1,36 @@
+"""WINDOW BY over one long sequence that is cut into slices, each handled by another task.
+
+The stages, between which Spark carries what they give:
+
+A. each slice: :func:`summarise` its rows; the summaries go to all slices;
+B. each slice: :func:`wanted` says, from all summaries, which chunks (:func:`chunks_of`) it sends to which
+   slices;
+C. each slice: :func:`finish`. If ``needs_chain(plan)``, first :func:`chain`; one task does :func:`compose`,
+   and each slice finishes from its entry.
+
+:func:`unsliceable` says which clauses need whole partitions.
+"""
+
+from __future__ import annotations
+
+from windrow.kernels.slices.cutting import CHUNK_ROWS, chunk_offsets, chunks_of
+from windrow.kernels.slices.finishing import finish, wanted
+from windrow.kernels.slices.summary import Summary, summarise
+from windrow.kernels.slices.support import describe, needs_chain, unsliceable
+from windrow.kernels.slices.tumbling import Chain, chain, compose
+
+__all__ = [
+    "CHUNK_ROWS",
+    "Chain",
+    "Summary",
+    "chain",
+    "chunk_offsets",
+    "chunks_of",
+    "compose",
+    "describe",
+    "finish",
+    "needs_chain",
+    "summarise",
+    "unsliceable",
+    "wanted",
+]

@@ -1,0 +1,74 @@
+"""Looks into predicates: what they read, and the same with positions as a column."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from windrow.kernels.plan import (
+    ColumnRef,
+    Operation,
+    PairExpression,
+    PositionRef,
+    SameRow,
+    Search,
+    WindowPlan,
+)
+
+__all__ = ["columns", "leaves", "own_side", "positions_as_column", "predicates", "reads_positions", "shifts"]
+
+
+def own_side(plan: WindowPlan) -> str:
+    """The side of the rows at which windows are made."""
+    return "label" if plan.has_label else "start"
+
+
+def predicates(plan: WindowPlan) -> dict[str, Search]:
+    """The searches that ask a predicate, by the name of what they look for.
+
+    That of the rows at which windows are made is called ``window``, the others by their side.
+    """
+    chosen = Search("first true", plan.labels) if plan.labels is not None else None
+    named = {"window": chosen, "start": plan.start, "end": plan.end}
+    return {
+        name: search
+        for name, search in named.items()
+        if search is not None and search.predicate is not None and search.strategy != "given"
+    }
+
+
+def leaves(expression: PairExpression) -> list[PairExpression]:
+    """The operands that are no operations."""
+    if isinstance(expression, Operation):
+        return [leaf for operand in expression.operands for leaf in leaves(operand)]
+    return [expression]
+
+
+def columns(expression: PairExpression) -> list[ColumnRef]:
+    """The columns read."""
+    return [leaf for leaf in leaves(expression) if isinstance(leaf, ColumnRef)]
+
+
+def reads_positions(expression: PairExpression) -> bool:
+    """Whether a row's position counts, which a slice does not know of its rows."""
+    return any(isinstance(leaf, PositionRef) for leaf in leaves(expression))
+
+
+def shifts(expression: PairExpression) -> set[int]:
+    """Which neighbours of a row are read, as −1, 0 and 1."""
+    found = {0}
+    for leaf in leaves(expression):
+        if isinstance(leaf, ColumnRef):
+            found.add(leaf.shift)
+        elif isinstance(leaf, SameRow):
+            found |= {leaf.left[1], leaf.right[1]}
+    return found
+
+
+def positions_as_column(expression: PairExpression, column: str) -> PairExpression:
+    """The expression with positions read from a column."""
+    if isinstance(expression, PositionRef):
+        return ColumnRef(column, expression.side)
+    if isinstance(expression, Operation):
+        operands = tuple(positions_as_column(operand, column) for operand in expression.operands)
+        return replace(expression, operands=operands)
+    return expression

@@ -1,0 +1,219 @@
+"""Sorts rows by partition and order with Spark's order of every type, by integers packed into one word.
+
+A key column becomes integers that compare as its values do: numbers and times by their bits, strings,
+binaries and long decimals by their rank among the rows. The integers of all keys share one word where their
+ranges allow, so most sorts are one sort of int64, or none where the rows are in order already.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["SortKey", "cut_codes", "sorted_partitions"]
+
+Array = np.ndarray
+_WORD = 63
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """An ORDER BY key: a column and its direction."""
+
+    column: str
+    descending: bool = False
+    nulls_first: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Codes:
+    """Integers from 0 to `top` that compare as the values do."""
+
+    values: Array
+    top: int
+
+
+def sorted_partitions(
+    table: pa.Table, partition: tuple[str, ...], order: tuple[SortKey, ...]
+) -> tuple[Array | None, Array]:
+    """The order of the rows, and where the partitions begin in it.
+
+    Rows with equal keys keep the order that they came in.
+
+    Returns
+    -------
+    order
+        int64 indices of the rows in their order; None if they are in order already.
+    bounds
+        int64, (partitions + 1,): offsets of the partitions' first rows and, last, the number of rows.
+    """
+    count = table.num_rows
+    groups = [_codes(table.column(name), descending=False, nulls_first=True) for name in partition]
+    keys = [_codes(table.column(key.column), key.descending, key.nulls_first) for key in order]
+    words = _words([*groups, *keys], count)
+    permutation = _order(words)
+    changed = np.zeros(max(count - 1, 0), bool)
+    for word in _words(groups, count):
+        placed = word if permutation is None else word[permutation]
+        changed |= placed[1:] != placed[:-1]
+    bounds = np.concatenate([[0], np.flatnonzero(changed) + 1, [count]]).astype(np.int64)
+    return permutation, bounds
+
+
+def cut_codes(column: pa.ChunkedArray, key: SortKey) -> Array:
+    """Integers that never fall where the key rises, the same for a value wherever it stands: int64.
+
+    Unlike values may share one: strings and binaries are told apart by their first seven bytes alone, long
+    decimals as doubles.
+
+    Raises
+    ------
+    TypeError
+        For nested types, which have none.
+    """
+    array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if pa.types.is_nested(array.type):
+        raise TypeError(f"no integers stand for values of type {array.type}")
+    valid = np.asarray(pc.is_valid(array))
+    if pa.types.is_dictionary(array.type):
+        codes = _absolute_integers(array.dictionary)
+        codes = (
+            codes[np.asarray(array.indices.fill_null(0))] if len(codes) else np.zeros(len(array), np.int64)
+        )
+    else:
+        codes = _absolute_integers(array)
+    codes = ~codes if key.descending else codes
+    edge = np.iinfo(np.int64).min if key.nulls_first else np.iinfo(np.int64).max
+    return np.where(valid, codes, edge)
+
+
+def _absolute_integers(array: pa.Array) -> Array:
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        array = array.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary())
+    if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
+        first = pc.binary_slice(pc.fill_null(array, b""), 0, 7)
+        padded = b"".join(value.ljust(8, b"\0") for value in first.to_pylist())
+        return (np.frombuffer(padded, ">u8") >> 8).astype(np.int64)
+    if pa.types.is_decimal(kind) and kind.precision > 18:
+        array = array.cast(pa.float64())
+    return _ordered_integers(array)
+
+
+def _order(words: list[Array]) -> Array | None:
+    """The stable order by several words, the first the most significant."""
+    if not words:
+        return None
+    if len(words) == 1:
+        word = words[0]
+        return None if bool((word[1:] >= word[:-1]).all()) else np.argsort(word, kind="stable")
+    return np.lexsort(words[::-1])
+
+
+def _words(codes: list[_Codes], count: int) -> list[Array]:
+    """The codes side by side in as few int64 words as hold them."""
+    words: list[Array] = []
+    used = _WORD + 1
+    for code in codes:
+        bits = int(code.top).bit_length()
+        if bits == 0:
+            continue
+        if used + bits <= _WORD:
+            words[-1] = (words[-1] << np.int64(bits)) | code.values
+            used += bits
+        else:
+            words.append(code.values)
+            used = bits
+    return words or ([np.zeros(count, np.int64)] if codes else [])
+
+
+def _codes(column: pa.ChunkedArray, descending: bool, nulls_first: bool) -> _Codes:
+    array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    valid = None if array.null_count == 0 else np.asarray(pc.is_valid(array))
+    values = _ordered_integers(array)
+    present = values if valid is None else values[valid]
+    if not len(present):
+        return _Codes(np.zeros(len(array), np.int64), 0)
+    least, most = int(present.min()), int(present.max())
+    if most - least >= 2**62:  # too wide to shift: ranks among the rows are as good
+        distinct, values = np.unique(values, return_inverse=True)
+        least, most = 0, len(distinct) - 1
+    codes = (most - values if descending else values - least).astype(np.int64, copy=False)
+    top = most - least
+    if valid is None:
+        return _Codes(codes, top)
+    codes = np.where(valid, codes + 1, 0) if nulls_first else np.where(valid, codes, top + 1)
+    return _Codes(codes, top + 1)
+
+
+def _ordered_integers(array: pa.Array) -> Array:
+    """int64 that compare as the values do; anything where the value is NULL."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        ranks = _ranks(array.dictionary)
+        return ranks[np.asarray(array.indices.fill_null(0))] if len(ranks) else np.zeros(len(array), np.int64)
+    if pa.types.is_null(kind):
+        return np.zeros(len(array), np.int64)
+    if pa.types.is_boolean(kind):
+        return np.asarray(pc.fill_null(array, False)).astype(np.int64)
+    if pa.types.is_floating(kind):
+        return _float_integers(np.asarray(array.fill_null(0.0), np.float64))
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        array = array.view(pa.int32())
+    elif pa.types.is_temporal(kind):
+        array = array.view(pa.int64())
+    if pa.types.is_integer(array.type):
+        return np.asarray(array.fill_null(0)).astype(np.int64, copy=False)
+    if pa.types.is_decimal128(kind) and kind.precision <= 18:
+        words = np.frombuffer(array.buffers()[1], np.int64, 2 * len(array), array.offset * 16)
+        return words[::2]
+    return _ranked(array)
+
+
+def _float_integers(values: Array) -> Array:
+    """The bits of doubles, turned so that they compare as numbers do; −0.0 is 0.0, NaN is the greatest."""
+    plain = np.where(np.isnan(values), np.nan, values + 0.0)
+    bits = plain.view(np.int64)
+    return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
+
+
+def _ranked(array: pa.Array) -> Array:
+    """The rank of every value among the values of the column."""
+    if pa.types.is_nested(array.type):
+        keys = [_comparable(value) for value in array.to_pylist()]
+        rank_of = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+        return np.array([rank_of[key] for key in keys], np.int64)
+    encoded = array.dictionary_encode()
+    ranks = _ranks(encoded.dictionary)
+    return ranks[np.asarray(encoded.indices.fill_null(0))] if len(ranks) else np.zeros(len(array), np.int64)
+
+
+def _ranks(dictionary: pa.Array) -> Array:
+    """The rank of each value of a dictionary, which may hold a value twice."""
+    order = np.asarray(pc.sort_indices(dictionary)).astype(np.int64)
+    placed = dictionary.take(pa.array(order))
+    rises = np.asarray(pc.fill_null(pc.not_equal(placed[1:], placed[:-1]), True))
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.concatenate([[0], np.cumsum(rises)]) if len(order) else 0
+    return ranks
+
+
+def _comparable(value: Any) -> tuple[Any, ...]:
+    """A nested value as tuples that Python orders as Spark does: NULL first, part by part, then by length."""
+    match value:
+        case None:
+            return (0,)
+        case dict():
+            return (1, *(_comparable(part) for part in value.values()))
+        case list() | tuple():
+            return (1, *(_comparable(part) for part in value))
+        case float() if value != value:
+            return (2,)
+        case str():
+            return (1, value.encode())
+        case _:
+            return (1, value)

@@ -1,0 +1,77 @@
+"""The exchanges of a stage: rows travel as packed Arrow chunks, and one task gets each cell.
+
+    columns ─▶ pack ─▶ exchange ─▶ whole                                           whole partitions
+                                └▶ summarise ─▶ exchange ─▶ share ─▶ … ─▶ finish   with slices of long ones
+
+What each step does is :mod:`windrow.kernels.stage`; what a cell is, :mod:`windrow.kernels.cells`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from windrow.kernels.chunks import CELL, CHUNK, SEQUENCE
+from windrow.kernels.stage import KIND, NUMBER, Stage, steps
+from windrow.spark.errors import MARK
+from windrow.spark.layout import key_hash
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["run_stage"]
+
+_PACKED = f"{CELL} int, {CHUNK} binary"
+_MESSAGE = f"{CELL} int, {KIND} int, {NUMBER} int, {CHUNK} binary"
+Step = Callable[[Stage, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def run_stage(rows: DataFrame, stage: Stage, result: StructType) -> DataFrame:
+    """The kernel's result over the rows."""
+    cells = stage.layout.cells
+    dealt = rows.select(_bucket(stage).alias(CELL), _sequence(stage).alias(SEQUENCE), "*")
+    chunks = dealt.mapInArrow(_task(stage, "pack"), _PACKED).repartitionById(cells, F.col(CELL))
+    *others, last = steps(stage)
+    for step in others:
+        chunks = chunks.mapInArrow(_task(stage, step), _MESSAGE).repartitionById(cells, F.col(CELL))
+    return chunks.mapInArrow(_task(stage, last), result)
+
+
+def _bucket(stage: Stage) -> Column:
+    if not stage.partition or stage.layout.buckets < 2:
+        return F.lit(0)
+    keys = ", ".join(map(quoted, stage.partition))
+    return F.expr(f"pmod(hash({keys}), {stage.layout.buckets})")
+
+
+def _sequence(stage: Stage) -> Column:
+    """The number of the sequence that the row is part of, -1 for none."""
+    key = key_hash(stage.partition)
+    found = F.lit(-1)
+    for number, sequence in enumerate(stage.layout.sequences):
+        found = F.when(key == F.lit(sequence.key), F.lit(number)).otherwise(found)
+    return found
+
+
+def _task(stage: Stage, step: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that Spark's workers call, its errors marked so that the driver finds them."""
+    mark = MARK
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from windrow.errors import WindrowError
+        from windrow.kernels.stage import STEPS
+
+        try:
+            yield from STEPS[step](stage, batches)
+        except WindrowError as error:
+            data = {key: getattr(error, key) for key in ("message", "condition", "sqlstate", "hint")}
+            data |= {
+                "sql": stage.plan.sql,
+                "span": [error.span.start, error.span.stop] if error.span else None,
+            }
+            raise RuntimeError(mark + json.dumps(data)) from error
+
+    return run

@@ -1,0 +1,115 @@
+"""How the rows of a window are dealt out to tasks: whole partitions by hash, long ones in slices.
+
+Which partitions are long, and where to cut them, is estimated from a sample of the keys; a wrong estimate
+costs time, never rows. The cells themselves are :mod:`windrow.kernels.cells`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    MapType,
+    StringType,
+    StructType,
+    VariantType,
+)
+
+from windrow.errors import WindrowError
+from windrow.kernels.cells import Layout, Sequence
+from windrow.kernels.sorting import SortKey, cut_codes
+from windrow.spark.gateway import Gateway
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["BYTES_SETTING", "ROWS_SETTING", "key_hash", "survey"]
+
+ROWS_SETTING = "spark.windrow.slice.rows"
+BYTES_SETTING = "spark.windrow.slice.bytes"
+_DEFAULTS = {ROWS_SETTING: 2_000_000, BYTES_SETTING: 256 << 20}
+_SAMPLED = 0.01
+_SMALL = 4 << 20  # bytes by Spark's estimate, below which the rows are few
+_SIZE = re.compile(r"sizeInBytes=([0-9.]+(?:E[+-]?[0-9]+)?) ?([KMGTPE]?)i?B")
+_UNITS = {unit: 1024**power for power, unit in enumerate(["", "K", "M", "G", "T", "P", "E"])}
+
+
+def key_hash(partition: tuple[str, ...]) -> Column:
+    """64 bits that stand for a partition."""
+    return F.xxhash64(*(F.col(quoted(name)) for name in partition)) if partition else F.lit(0).cast("bigint")
+
+
+def survey(
+    gateway: Gateway, rows: DataFrame, partition: tuple[str, ...], order: SortKey, sliceable: bool
+) -> Layout:
+    """The layout for these rows, by a job over a sample of their keys where they may be many."""
+    tasks = _tasks(gateway)
+    whole = tasks if partition else 1
+    if gateway.plan_only or _bytes(gateway, rows) < _SMALL:
+        return Layout(whole)
+    keys = rows.select(key_hash(partition).alias("key"), F.col(quoted(order.column)).alias("order"))
+    with gateway.translated():
+        sample = keys.sample(_SAMPLED, 1).toArrow()
+    budget = min(_setting(gateway, ROWS_SETTING), max(_setting(gateway, BYTES_SETTING) // _width(rows), 1))
+    hashes = np.asarray(sample.column("key").combine_chunks())
+    sequences: list[Sequence] = []
+    rest = len(hashes)
+    if sliceable and len(hashes):
+        codes = cut_codes(sample.column("order"), SortKey("order", order.descending, order.nulls_first))
+        distinct, counts = np.unique(hashes, return_counts=True)
+        for key, count in zip(distinct.tolist(), counts.tolist(), strict=True):
+            wanted = math.ceil(count / _SAMPLED / budget)
+            if wanted > 1:
+                cuts = _cuts(codes[hashes == key], max(wanted, tasks))
+                if cuts:
+                    sequences.append(Sequence(key, cuts))
+                    rest -= count
+    buckets = max(whole, math.ceil(rest / _SAMPLED / budget)) if partition else int(rest > 0 or not sequences)
+    return Layout(buckets, tuple(sequences))
+
+
+def _cuts(codes: np.ndarray, slices: int) -> tuple[int, ...]:
+    """Codes that divide the rows into about equal slices; fewer where many rows share one."""
+    ordered = np.sort(codes)
+    places = (np.arange(1, slices) * len(ordered)) // slices
+    return tuple(int(code) for code in np.unique(ordered[places]) if code > ordered[0])
+
+
+def _tasks(gateway: Gateway) -> int:
+    """How many tasks a shuffle of the session has."""
+    return int(gateway.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+
+
+def _setting(gateway: Gateway, name: str) -> int:
+    return int(gateway.spark.conf.get(name, str(_DEFAULTS[name])) or _DEFAULTS[name])
+
+
+def _bytes(gateway: Gateway, rows: DataFrame) -> float:
+    """Spark's estimate of the size of the rows; infinite if it has none."""
+    try:
+        found = _SIZE.search(gateway.spark_plan(rows, "cost"))
+    except WindrowError:  # an expression that fails for any row: that is told when it is run
+        return math.inf
+    return float(found[1]) * _UNITS[found[2]] if found else math.inf
+
+
+def _width(rows: DataFrame) -> int:
+    """About how many bytes a row takes."""
+    return sum(_bytes_of(field.dataType) for field in rows.schema.fields)
+
+
+def _bytes_of(kind: DataType) -> int:
+    match kind:
+        case StructType():
+            return sum(_bytes_of(field.dataType) for field in kind.fields)
+        case StringType() | BinaryType():
+            return 32
+        case ArrayType() | MapType() | VariantType():
+            return 128
+        case _:
+            return 8

@@ -1,0 +1,167 @@
+"""The steps of a stage with exchanges in memory: packed, cut and sliced, the answer is that of one task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.cells import Layout, Sequence
+from windrow.kernels.chunks import CELL, SEQUENCE
+from windrow.kernels.plan import (
+    ColumnRef,
+    Number,
+    Operation,
+    PositionOutput,
+    PositionRef,
+    RowOutput,
+    Search,
+    WindowPlan,
+)
+from windrow.kernels.sorting import SortKey, cut_codes
+from windrow.kernels.stage import STEPS, Stage, only_put_out, steps
+
+RISES = Operation(">", (ColumnRef("x", "end"), ColumnRef("x", "start")))
+LATER = Operation(
+    ">=", (Operation("-", (ColumnRef("o", "end"), ColumnRef("o", "start")), "int64"), ColumnRef("y", "start"))
+)
+APART = Operation("-", (PositionRef("end"), PositionRef("start")), "int64")
+THIRD = Operation("=", (APART, Number(3)))
+ENDS = {
+    "position": Search("position", THIRD, base="start", comparison="=", offset=3),
+    "scan": Search("scan", RISES),
+    "monotone": Search("monotone", LATER),
+    "unbounded": Search("unbounded"),
+}
+
+
+def plan(end: Search, *, tumbling: bool) -> WindowPlan:
+    aggregates = (
+        ("total", Aggregate("sum", "x", pa.int64()), (0, 1)),
+        ("middle", Aggregate("median", "x", pa.float64()), (0, 1)),
+    )
+    outputs = (
+        RowOutput("s", "start", 0, (("name", "name"), ("o", "o"))),
+        PositionOutput("p", "start"),
+        PositionOutput("e", "end"),
+    )
+    row = pa.struct({"name": pa.string(), "o": pa.int64()})
+    result = pa.schema(
+        {"s": row, "p": pa.int64(), "e": pa.int64(), "total": pa.int64(), "middle": pa.float64()}
+    )
+    return WindowPlan(
+        tumbling, False, None, None, end, False, False, False, outputs, aggregates, result
+    )  # fmt: skip
+
+
+def exchanged(stage: Stage, tasks: list[Iterable[pa.RecordBatch]], step: str) -> list[list[pa.RecordBatch]]:
+    """What every cell is given after a step of all tasks, in an arbitrary order."""
+    given: list[list[pa.RecordBatch]] = [[] for _ in range(stage.layout.cells)]
+    for batches in reversed(tasks):
+        for batch in STEPS[step](stage, batches):
+            for at, cell in enumerate(batch.column(CELL).to_pylist()):
+                given[cell].append(batch.slice(at, 1))
+    return given
+
+
+def run(stage: Stage, tables: list[pa.Table]) -> Iterator[dict[str, object]]:
+    tasks: list[Iterable[pa.RecordBatch]] = [table.to_batches(max_chunksize=3) for table in tables]
+    *others, last = ["pack", *steps(stage)]
+    for step in others:
+        tasks = list(exchanged(stage, tasks, step))
+    for batches in tasks:
+        for batch in STEPS[last](stage, batches):
+            yield from batch.to_pylist()
+
+
+rows = st.lists(
+    st.tuples(st.sampled_from("ab"), st.integers(0, 30), st.none() | st.integers(0, 5), st.integers(0, 4)),
+    max_size=40,
+    unique_by=lambda row: row[:2],
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    rows,
+    st.sampled_from(sorted(ENDS)),
+    st.booleans(),
+    st.lists(st.integers(0, 30), max_size=4),
+    st.booleans(),
+)
+def test_sliced_is_unsliced(rows, end, tumbling, cuts, descending):
+    table = pa.table(
+        {
+            "k": pa.array([row[0] for row in rows], pa.string()),
+            "o": pa.array([row[1] for row in rows], pa.int64()),
+            "x": pa.array([row[2] for row in rows], pa.int64()),
+            "y": pa.array([row[3] for row in rows], pa.int64()),
+            "name": pa.array([f"{row[0]}{row[1] % 3}" for row in rows], pa.string()),
+        }
+    )
+    key = SortKey("o", descending)
+    codes = cut_codes(pa.chunked_array([pa.array(sorted(set(cuts)), pa.int64())]), key)
+    made = plan(ENDS[end], tumbling=tumbling)
+    columns = ("o", "x", "y", "name")
+    coded = only_put_out(made, columns)
+    assert coded == ({"name"} if end == "monotone" else {"name", "o", "y"})
+
+    def stage(layout: Layout) -> Stage:
+        return Stage(made, ("k",), (key,), columns, coded, layout)
+
+    def dealt(buckets: int, sequence: str) -> list[pa.Table]:
+        bucket = [ord(row[0]) % buckets for row in rows]
+        number = [0 if row[0] == sequence else -1 for row in rows]
+        full = table.append_column(CELL, pa.array(bucket, pa.int32()))
+        full = full.append_column(SEQUENCE, pa.array(number, pa.int32()))
+        return [full.slice(0, len(rows) // 2), full.slice(len(rows) // 2)]
+
+    whole = list(run(stage(Layout(1)), dealt(1, "")))
+    sliced = list(run(stage(Layout(2, (Sequence(7, tuple(sorted(codes.tolist()))),))), dealt(2, "a")))
+    order = lambda row: (row["s"]["name"][0], row["p"])  # noqa: E731
+    assert sorted(sliced, key=order) == sorted(whole, key=order)
+
+
+def test_steps_are_only_those_that_are_needed():
+    def named(layout: Layout, *, tumbling: bool) -> list[str]:
+        return steps(Stage(plan(ENDS["scan"], tumbling=tumbling), (), (), (), frozenset(), layout))
+
+    cut = Layout(0, (Sequence(0, (5,)),))
+    assert named(Layout(3), tumbling=True) == ["whole"]
+    assert named(cut, tumbling=False) == ["summarise", "share", "finish"]
+    assert named(cut, tumbling=True) == ["summarise", "share", "chain", "compose", "finish"]
+
+
+def test_repetitive_strings_travel_as_codes():
+    stage = Stage(plan(ENDS["position"], tumbling=False), (), (SortKey("o"),), (), frozenset(), Layout(1))
+    count = 10_000
+    table = pa.table(
+        {
+            CELL: pa.array(np.zeros(count), pa.int32()),
+            SEQUENCE: pa.array(np.full(count, -1), pa.int32()),
+            "o": np.arange(count),
+            "repeated": ["a long name of a station"] * count,
+            "unique": [f"{number:08}" for number in range(count)],
+        }
+    )
+    (batch,) = STEPS["pack"](stage, table.to_batches())
+    schema = pa.ipc.open_stream(batch.column(1)[0].as_buffer()).schema
+    assert pa.types.is_dictionary(schema.field("repeated").type)
+    assert schema.field("unique").type == pa.string()
+
+
+def test_two_partitions_in_one_slice_are_refused():
+    stage = Stage(
+        plan(ENDS["position"], tumbling=False), ("k",), (SortKey("o"),), ("o", "x"), frozenset(),
+        Layout(0, (Sequence(0, ()),)),
+    )  # fmt: skip
+    table = pa.table({"k": ["a", "b"], "o": [1, 1], "x": [1, 1], "y": [1, 1], "name": ["", ""]})
+    table = table.append_column(CELL, pa.array([0, 0], pa.int32()))
+    table = table.append_column(SEQUENCE, pa.array([0, 0], pa.int32()))
+    with pytest.raises(Exception, match="64-bit hash"):
+        list(run(stage, [table]))
