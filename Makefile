@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
             $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test fast whole check format lock clean
+.PHONY: help env demo test fast whole check bench format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,12 +46,15 @@ check: env ## lint, formatting, types
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
+bench: env ## time Windrow against its peers, in under 15 minutes; FULL=1 for hours, ONLY="NAME …"
+	$(BIN)/python -m benchmarks $(if $(FULL),--full) $(ONLY:%=--only %)
+
 format: env ## reformat, and repair what the linter can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
 lock: env ## regenerate requirements.lock from pyproject.toml
-	$(BIN)/uv pip compile pyproject.toml --group dev --universal --generate-hashes --quiet --upgrade \
+	$(BIN)/uv pip compile pyproject.toml --group dev --group bench --universal --generate-hashes --quiet --upgrade \
 	  --custom-compile-command "make lock" --output-file requirements.lock
 
 clean: ## remove .venv and everything that a run left behind

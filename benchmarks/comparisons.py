@@ -1,0 +1,190 @@
+"""Who is compared with whom, on what, and the ratio to reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.data import EVEN, EVEN_BY_TIME, GHCN, LONG, MANY, ONE, SHORT, SKEWED, Data
+from benchmarks.queries import (
+    LABEL,
+    SESSION,
+    TUMBLING,
+    TUMBLING_WEEK,
+    UNBOUNDED,
+    WEEK,
+    Query,
+    next_rows,
+    week,
+)
+
+__all__ = ["Ask", "Comparison", "Entry", "catalogue"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One that is timed."""
+
+    name: str
+    group: str
+    """What a row of results names; the best of a group counts."""
+    system: str
+    query: Query
+    data: Data
+    scale: float = 1.0
+    """The share of the comparison's size that it reads."""
+    growth: float = 1.0
+    cores: int | None = None
+    """With a process of its own, held to so many cores."""
+    title: str = "Windrow"
+    """What a row of results calls it if it is the subject."""
+
+    @property
+    def stays(self) -> bool:
+        """Windrow is timed at every size at which a peer is."""
+        return self.system == "windrow"
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A ratio that is wanted: the time of one group over that of another."""
+
+    subject: str
+    peer: str
+    target: float | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Entries that are timed in turn, and the ratios that come out."""
+
+    name: str
+    entries: tuple[Entry, ...]
+    asks: tuple[Ask, ...]
+    sizes: tuple[float, ...]
+    """Shares of the full size, the smallest first."""
+
+    @property
+    def weight(self) -> float:
+        """Its part of the time of a run."""
+        return sum(1 if entry.growth == 1 else _WEIGHT_OF_LOOPS for entry in self.entries)
+
+
+_WEIGHT_OF_LOOPS = 6
+"""More time makes the ratio to nested loops truer: on little data it is that of what each query costs anyway."""
+
+_LINEAR = (1 / 20, 1 / 10, 1 / 4, 1 / 2, 1.0)
+_OWN = (1 / 20, 1 / 10, 1 / 2, 1.0)
+_AS_IS = (1.0,)
+_LOOPS = (1 / 40, 1 / 20, 1 / 10, 1 / 5, 1 / 2)
+"""Nested loops over 2,000 stations: from 137 days each."""
+_LOOPS_OF_ONE = (1 / 800, 1 / 400, 1 / 200, 1 / 100, 1 / 50)
+"""Nested loops over one station: from 12,000 rows."""
+
+_NEXT_20 = next_rows(20)
+_PAPER = {
+    "unbounded-sliding": UNBOUNDED,
+    "unbounded-tumbling": TUMBLING,
+    "tumbling-week": TUMBLING_WEEK,
+    "session": SESSION,
+    "label": LABEL,
+}
+
+
+def catalogue(cores: int, *, full: bool) -> list[Comparison]:
+    """All comparisons, in the order of the table of results. Only a full run has the largest."""
+    bounded = {"Spark OVER": 0.4, "DuckDB": 2.5}
+    others = {"Spark OVER": 0.3}
+    whole = {"Spark OVER": 0.25}
+    loops = {"nested loops": 0.025}
+    paper = list(_PAPER.values())
+    comparisons = [
+        *(_peers(f"next-{rows}", next_rows(rows), EVEN, bounded) for rows in (20, 200, 1_000)),
+        _peers("next-10000", next_rows(10_000), LONG, bounded),
+        _peers("week", WEEK, EVEN, bounded | {"Spark OVER": 0.5}),
+        *(
+            _peers(f"{name.replace(' ', '-')}-1000", next_rows(1_000, name), EVEN, others)
+            for name in ("min", "max", "median", "count distinct")
+        ),
+        _peers("whole-20", next_rows(20, partitioned=False), ONE, whole),
+        _peers("whole-week", week(partitioned=False), ONE, whole),
+        *(_peers(name, query, SHORT, loops, _LOOPS) for name, query in _PAPER.items() if query.nested),
+        _peers("label-one", LABEL, ONE, loops, _LOOPS_OF_ONE),
+        _against("own", paper, EVEN, _NEXT_20, EVEN, 1.3),
+        _against("own-one", [LABEL], ONE, _NEXT_20, ONE, 1.3),
+        _against("skew", [_NEXT_20], SKEWED, _NEXT_20, EVEN_BY_TIME, 1.3),
+        _against("length", [next_rows(10_000)], LONG, _NEXT_20, LONG, 1.2),
+        _against("many", [_NEXT_20], MANY, _NEXT_20, EVEN, None),
+        _growth(ONE, 4 if full else 1),
+        _cores("cores", _NEXT_20, cores),
+    ]
+    if full:
+        comparisons += [
+            _peers("many-peers", _NEXT_20, MANY, {}),
+            _growth(EVEN, 4),
+            _cores("cores-week", WEEK, cores),
+            *(_cores(f"cores-{name}", query, cores) for name, query in _PAPER.items()),
+        ]
+    if GHCN.available:
+        published = {"next-20": _NEXT_20, "week": WEEK, **_PAPER}
+        comparisons += [_peers(f"ghcn-{name}", query, GHCN, {}, _AS_IS) for name, query in published.items()]
+    return comparisons
+
+
+def _peers(
+    name: str, query: Query, data: Data, targets: dict[str, float], sizes: tuple[float, ...] = _LINEAR
+) -> Comparison:
+    """Windrow against every peer that can express the query."""
+    entries = [Entry("Windrow", "Windrow", "windrow", query, data)]
+    if query.nested and sizes in (_LOOPS, _LOOPS_OF_ONE):
+        entries.append(Entry("nested loops", "nested loops", "nested", query, data, growth=2))
+    if query.over:
+        entries.append(Entry("Spark OVER", "Spark OVER", "over", query, data))
+        entries.append(Entry("Spark OVER, segment tree", "Spark OVER", "over, segment tree", query, data))
+    if query.duckdb:
+        entries.append(Entry("DuckDB", "DuckDB", "duckdb", query, data))
+    if query.polars:
+        entries.append(Entry("Polars", "Polars", "polars", query, data))
+    peers = dict.fromkeys(entry.group for entry in entries[1:])
+    asks = tuple(Ask("Windrow", peer, targets.get(peer)) for peer in peers)
+    return Comparison(name, tuple(entries), asks, sizes)
+
+
+def _against(
+    name: str, queries: list[Query], data: Data, base: Query, base_data: Data, target: float | None
+) -> Comparison:
+    """Windrow against itself: other queries or other data against a base."""
+    entries = [_own(f"{base.title}, {base_data.title}", base, base_data)]
+    entries += [_own(f"{query.title}, {data.title}", query, data) for query in queries]
+    asks = tuple(Ask(entry.group, entries[0].group, target) for entry in entries[1:])
+    return Comparison(name, tuple(entries), asks, _OWN)
+
+
+def _growth(data: Data, scale: float) -> Comparison:
+    """Four times the rows."""
+    part = _own("a quarter of the rows", _NEXT_20, data, scale=scale / 4)
+    whole = _own("all of the rows", _NEXT_20, data, scale=scale)
+    return Comparison(f"growth-{data.name}", (part, whole), (Ask(whole.group, part.group, 4.4),), _OWN)
+
+
+def _cores(name: str, query: Query, cores: int) -> Comparison:
+    """Speed-up: twice the cores for the same rows. Scale-up: all of the cores for all of the rows."""
+    counts = [2**power for power in range(cores.bit_length())]
+    most = counts[-1]
+    target = 0.6 if query is _NEXT_20 else None
+    entries = [_own(_cores_title(count), query, EVEN, cores=count) for count in counts]
+    asks = [Ask(_cores_title(2 * count), _cores_title(count), target) for count in counts[:-1]]
+    for count in counts[:-1]:
+        share = count / most
+        part = f"{_cores_title(count)}, {share:g} of the rows"
+        entries.append(_own(part, query, EVEN, scale=share, cores=count))
+        asks.append(Ask(_cores_title(most), part))
+    return Comparison(name, tuple(entries), tuple(asks), _OWN)
+
+
+def _cores_title(count: int) -> str:
+    return f"Windrow on {count} core" + ("s" if count > 1 else "")
+
+
+def _own(group: str, query: Query, data: Data, *, scale: float = 1.0, cores: int | None = None) -> Entry:
+    title = "Windrow" if cores is None else group
+    return Entry(group, group, "windrow", query, data, scale=scale, cores=cores, title=title)

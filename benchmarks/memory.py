@@ -1,0 +1,89 @@
+"""How much memory Spark's Python workers take, as Linux tells it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from types import TracebackType
+
+__all__ = ["WorkerMemory"]
+
+_INTERVAL = 0.25
+_PROC = Path("/proc")
+
+
+class WorkerMemory:
+    """Watches the Python workers below this process while a block runs.
+
+    A worker's peak is kept by the kernel, so only workers that live for less than an interval are missed.
+    Start Spark afresh for each figure: a worker's peak is that of its life, and workers are reused.
+    """
+
+    def __init__(self) -> None:
+        self.peaks: dict[int, int] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> WorkerMemory:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._look()
+
+    @property
+    def megabytes(self) -> float:
+        """The peak of the worker that took most."""
+        return max(self.peaks.values(), default=0) / 1024
+
+    def _watch(self) -> None:
+        while not self._stop.wait(_INTERVAL):
+            self._look()
+
+    def _look(self) -> None:
+        for pid in _workers():
+            kilobytes = _peak(pid)
+            self.peaks[pid] = max(self.peaks.get(pid, 0), kilobytes)
+
+
+def _workers() -> list[int]:
+    """The processes below this one that run PySpark's daemon, which forks the workers."""
+    parents = {int(entry.name): _parent(entry) for entry in _PROC.iterdir() if entry.name.isdigit()}
+    return [pid for pid in parents if _is_below(pid, os.getpid(), parents) and _is_pyspark(pid)]
+
+
+def _is_below(pid: int, ancestor: int, parents: dict[int, int]) -> bool:
+    while pid in parents:
+        pid = parents[pid]
+        if pid == ancestor:
+            return True
+    return False
+
+
+def _parent(entry: Path) -> int:
+    # The name of the program, in brackets, may hold anything.
+    fields = _read(entry / "stat").rpartition(")")[2].split()
+    return int(fields[1]) if fields else 0
+
+
+def _is_pyspark(pid: int) -> bool:
+    return "pyspark.daemon" in _read(_PROC / str(pid) / "cmdline")
+
+
+def _peak(pid: int) -> int:
+    for line in _read(_PROC / str(pid) / "status").splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1])
+    return 0
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:  # the process has ended
+        return ""

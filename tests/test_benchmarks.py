@@ -1,0 +1,246 @@
+"""The benchmarks: who is compared at which size, what comes out as a ratio, and what the page says of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import windrow
+from benchmarks import data
+from benchmarks.__main__ import app
+from benchmarks.check import DifferentAnswersError, agreed
+from benchmarks.comparisons import Ask, Comparison, Entry, catalogue
+from benchmarks.data import EVEN
+from benchmarks.queries import next_rows
+from benchmarks.report import PAGE, into_page
+from benchmarks.results import Failure, Row, Run, read, rows_of, write
+from benchmarks.running import Settings, compare
+from benchmarks.systems import Systems
+from benchmarks.timing import Budget, Contestant, measure
+
+
+class Clock:
+    """Stands still but for the work of contestants."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+    def contestant(self, name, cost, group=None, growth=1.0, stays=False):
+        def seconds(size):
+            self.now += cost * size**growth
+            return cost * size**growth
+
+        return Contestant(name, group or name, seconds, growth, stays)
+
+
+def test_each_round_times_everyone_and_the_first_run_is_not_counted():
+    order = []
+
+    def contestant(name):
+        return Contestant(name, name, lambda size: order.append((name, size)) or 1.0)
+
+    (timings,) = measure([contestant("a"), contestant("b")], [10], rounds=2, allowance=100)
+    assert order == [("a", 10), ("b", 10)] * 3
+    assert timings.seconds == {"a": [1.0, 1.0], "b": [1.0, 1.0]}
+
+
+def test_a_peer_that_would_take_too_long_is_compared_on_less_and_windrow_with_it():
+    clock = Clock()
+    own = clock.contestant("windrow", 0.1, stays=True)
+    quick, slow = clock.contestant("quick", 0.2), clock.contestant("slow", 1, growth=2)
+    small, large = measure([own, quick, slow], [1, 10], rounds=2, allowance=50, clock=clock)
+    assert small.compared == ["slow"]
+    assert {name: len(seconds) for name, seconds in small.seconds.items()} == {
+        "windrow": 2,
+        "quick": 1,
+        "slow": 2,
+    }
+    assert large.compared == ["windrow", "quick"]
+    assert clock() <= 50
+
+
+def test_what_every_query_costs_is_not_taken_to_grow():
+    clock = Clock()
+
+    def seconds(size):
+        clock.now += 10 + 0.1 * size
+        return 10 + 0.1 * size
+
+    peers = [Contestant("windrow", "windrow", seconds, stays=True), Contestant("peer", "peer", seconds)]
+    measured = measure(peers, [1, 2, 100], rounds=2, allowance=150, clock=clock)
+    assert [timings.size for timings in measured] == [1, 2, 100]
+
+
+def test_windrow_does_not_go_on_alone():
+    clock = Clock()
+    own, slow = clock.contestant("windrow", 0.1, stays=True), clock.contestant("slow", 10)
+    (timings,) = measure([own, slow], [1, 10], rounds=2, allowance=50, clock=clock)
+    assert timings.compared == ["windrow", "slow"]
+
+
+def test_windrow_against_itself_stops_where_the_time_does():
+    clock = Clock()
+    own = [clock.contestant(name, 1, stays=True) for name in "ab"]
+    assert [t.size for t in measure(own, [1, 10, 100], rounds=2, allowance=100, clock=clock)] == [1, 10]
+
+
+def test_the_worse_variant_of_a_peer_is_left_behind():
+    clock = Clock()
+    own = clock.contestant("windrow", 0.1, stays=True)
+    off, on = clock.contestant("off", 3, group="OVER"), clock.contestant("on", 1, group="OVER")
+    small, large = measure([own, off, on], [1, 10], rounds=2, allowance=1_000, clock=clock)
+    assert small.compared == []
+    assert set(large.seconds) == {"windrow", "on"}
+
+
+def test_time_that_is_left_over_is_for_those_that_come_after():
+    clock = Clock()
+    budget = Budget(100, 4, clock)
+    assert budget.share(1) == 25
+    clock.now = 10
+    assert budget.share(1) == 30
+    clock.now = 200
+    assert budget.share(2) == 0
+
+
+def entry(name, group, system="windrow"):
+    return Entry(name, group, system, next_rows(20), EVEN)
+
+
+def test_a_ratio_is_of_the_best_variant_at_the_largest_size_that_it_was_compared_at():
+    comparison = Comparison(
+        "next-20",
+        (
+            entry("Windrow", "Windrow"),
+            entry("off", "OVER", "over"),
+            entry("on", "OVER", "over, segment tree"),
+        ),
+        (Ask("Windrow", "OVER", 0.4),),
+        (0.5, 1.0),
+    )
+    clock = Clock()
+    measured = measure(
+        [
+            clock.contestant("Windrow", 1, stays=True),
+            clock.contestant("off", 2.5, group="OVER"),
+            clock.contestant("on", 2, group="OVER"),
+        ],
+        [5, 10],
+        rounds=2,
+        allowance=1_000,
+        clock=clock,
+    )
+    counts = {("Windrow", 5): 4, ("Windrow", 10): 9}
+    (row,) = rows_of(comparison, measured, counts, "9 windows")
+    assert (row.rows, row.value, row.peer, row.peer_value) == (9, 10.0, "on", 20.0)
+    assert row.ratio == 0.5
+    assert row.met is False
+    assert replace(row, target=0.5).met is True
+    assert replace(row, target=None).met is None
+
+
+ROW = Row("week", "next week", "stations", 9_900, "Windrow", 1.0, "Spark OVER", 4.0, 0.2, "s", "9 windows")
+ROWS = [ROW, replace(ROW, target=0.5)]
+RUN = Run({"cores": "2"}, {"Python": "3.11"}, {"commit": "abc"}, ROWS, [Failure("x", "y")])
+
+
+def test_a_run_is_kept_and_read_again(tmp_path):
+    kept = replace(RUN, rows=[replace(ROW, values=(1.0, 2.0))])
+    write(kept, tmp_path / "new" / "results.json")
+    assert replace(read(tmp_path / "new" / "results.json"), rows=[]) == replace(kept, rows=[])
+    assert read(tmp_path / "new" / "results.json").rows[0].ratio == 0.25
+
+
+def test_the_page_says_what_was_measured_and_what_was_missed(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- results: begin -->\nold\n<!-- results: end -->\nafter\n", encoding="utf-8")
+    into_page(RUN, page)
+    into_page(RUN, page)
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("before\n<!-- results: begin -->\n\n1 of 2 targets are met.")
+    assert text.endswith("<!-- results: end -->\nafter\n")
+    assert "old" not in text
+    assert "| 9,900 | Windrow | 1.00 s | Spark OVER | 4.00 s | 0.25 | ≤ 0.2 | no |" in text
+    assert "- week: Windrow against Spark OVER, 0.25 instead of 0.2 (1.2 × the target)" in text
+    assert "- x: y" in text
+
+
+def test_a_page_without_a_place_for_results_is_left_alone(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("before", encoding="utf-8")
+    with pytest.raises(ValueError, match="has no"):
+        into_page(RUN, page)
+    assert page.read_text(encoding="utf-8") == "before"
+
+
+def test_the_page_of_the_project_has_a_place_for_results():
+    text = PAGE.read_text(encoding="utf-8")
+    assert text.index("<!-- results: begin -->") < text.index("<!-- results: end -->")
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("cores", [1, 2, 4])
+def test_every_ratio_that_is_asked_for_is_of_something_that_is_timed(cores, full):
+    comparisons = catalogue(cores, full=full)
+    assert len({c.name for c in comparisons}) == len(comparisons)
+    for comparison in comparisons:
+        names = [entry.name for entry in comparison.entries]
+        groups = {entry.group for entry in comparison.entries}
+        assert len(set(names)) == len(names)
+        assert all({ask.subject, ask.peer} <= groups for ask in comparison.asks)
+        assert list(comparison.sizes) == sorted(comparison.sizes)
+
+
+def answer(*values):
+    return pa.table({"station": ["A"] * len(values), "date": range(len(values)), "value": values})
+
+
+def test_answers_agree_in_any_order_and_type():
+    turned = answer(1.0, 2.0, 4.0).take([2, 0, 1])
+    checksum = agreed({"one": answer(1, 2, 4), "other": turned})
+    assert str(checksum) == "3 windows, sum 7.0"
+
+
+@pytest.mark.parametrize("other", [answer(1, 2), answer(1, 2, 5), answer(1, 2, None)])
+def test_different_answers_are_named(other):
+    with pytest.raises(DifferentAnswersError, match=r"one gives .* other"):
+        agreed({"one": answer(1, 2, 4), "other": other})
+
+
+def test_a_share_of_the_stations_is_one_key_with_times_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(data, "CACHE", tmp_path)
+    table = pq.read_table(data.SKEWED.sample())
+    counts = {c["values"].as_py(): c["counts"].as_py() for c in table["station"].value_counts()}
+    assert len(counts) == 2
+    assert 0.88 < counts["ONE"] / table.num_rows < 0.92
+    one = table.filter(pc.equal(table["station"], "ONE"))
+    assert len(set(one["date"].to_pylist())) == one.num_rows
+    assert [file.suffix for file in tmp_path.iterdir()] == [".parquet"] * 2
+
+
+def test_a_comparison_that_does_not_exist_is_refused():
+    result = CliRunner().invoke(app, ["--only", "nonsense"])
+    assert result.exit_code == 2
+    assert "next-20" in result.output
+
+
+def test_a_query_is_answered_alike_by_all_and_timed(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(data, "CACHE", tmp_path)
+    comparison = next(c for c in catalogue(2, full=False) if c.name == "next-20")
+    systems = Systems(windrow.Session(spark))
+    settings = Settings(places=5_500, rounds=1, minutes=1)
+    rows = compare(replace(comparison, sizes=(1.0,)), systems, settings, allowance=60)
+    systems.close()
+    assert [row.peer.partition(",")[0] for row in rows] == ["Spark OVER", "DuckDB", "Polars"]
+    assert {row.target for row in rows} == {0.4, 2.5, None}
+    assert all(row.rows == 4_964 and row.value > 0 and row.peer_value > 0 for row in rows)
+    assert rows[0].checksum is not None
+    assert rows[0].checksum.startswith("13,522 windows")
