@@ -70,7 +70,7 @@ class Comparison:
 
 
 _WEIGHT_OF_LOOPS = 6
-"""More time makes the ratio to nested loops truer: on little data it is that of what each query costs anyway."""
+"""More time makes the ratio to nested loops truer: on little data, what any query costs prevails."""
 
 _LINEAR = (1 / 20, 1 / 10, 1 / 4, 1 / 2, 1.0)
 _OWN = (1 / 20, 1 / 10, 1 / 2, 1.0)
