@@ -78,7 +78,6 @@ def _comparing(comparison: Comparison, systems: Systems, settings: Settings) -> 
 
 def compare(comparison: Comparison, systems: Systems, settings: Settings, allowance: float) -> list[Row]:
     """The rows of one comparison, after all have given the same answers."""
-    begun = time.monotonic()
     checksum = check(comparison, systems)
     sizes = [max(1, round(settings.places * share)) for share in comparison.sizes]
     row_counts: dict[tuple[str, int], int] = {}
@@ -101,8 +100,7 @@ def compare(comparison: Comparison, systems: Systems, settings: Settings, allowa
             return Contestant(entry.name, entry.group, seconds, entry.growth, entry.stays)
 
         contestants = [contestant(entry) for entry in comparison.entries]
-        left = allowance - (time.monotonic() - begun)
-        measured = measure(contestants, sizes, settings.rounds, left)
+        measured = measure(contestants, sizes, settings.rounds, allowance)
     return rows_of(comparison, measured, row_counts, checksum)
 
 

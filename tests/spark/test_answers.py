@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,20 +20,6 @@ def session(spark) -> windrow.Session:
     )
     session.sql("CREATE OR REPLACE TEMP VIEW alike AS SELECT 1 AS k, 1 AS o FROM range(3)")
     return session
-
-
-@pytest.fixture
-def conf(spark) -> Iterator[Any]:
-    """Sets options of the session for one test."""
-    before: dict[str, str | None] = {}
-
-    def change(name: str, value: str) -> None:
-        before.setdefault(name, spark.conf.get(name, None))
-        spark.conf.set(name, value)
-
-    yield change
-    for name, value in before.items():
-        spark.conf.unset(name) if value is None else spark.conf.set(name, value)
 
 
 def rows(session: windrow.Session, query: str, *args: Any) -> list[tuple[Any, ...]]:

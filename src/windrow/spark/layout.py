@@ -59,7 +59,8 @@ def survey(
     hashes = np.asarray(sample.column("key").combine_chunks())
     sequences: list[Sequence] = []
     rest = len(hashes)
-    if sliceable and len(hashes):
+    nested = isinstance(rows.schema[order.column].dataType, ArrayType | StructType)
+    if sliceable and not nested and len(hashes):
         codes = cut_codes(sample.column("order"), SortKey("order", order.descending, order.nulls_first))
         distinct, counts = np.unique(hashes, return_counts=True)
         for key, count in zip(distinct.tolist(), counts.tolist(), strict=True):
