@@ -15,11 +15,24 @@ from __future__ import annotations
 import numpy as np
 
 from windrow.errors import ExecutionError
+from windrow.kernels import compiled
 from windrow.kernels.pairs import Array, Rows, Sides, holds
-from windrow.kernels.plan import ColumnRef, ConstantRef, Number, Operation, PairExpression, PositionRef
+from windrow.kernels.plan import (
+    ColumnRef,
+    ConstantRef,
+    Number,
+    Operation,
+    PairExpression,
+    PositionRef,
+    reads,
+)
 
 __all__ = ["ascends", "bisect", "conjuncts", "direction"]
 
+_APART = 64  # windows from one that is bisected to the next
+_STEPS = 256  # compiled steps that take as long as bisection in numpy
+_MANY = 1 << 19  # windows for which bisection takes longer than numba's start
+_MANY_WHEN_READY = 1 << 16
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -157,18 +170,78 @@ def _bisect(
     everything = [*rising, *falling]
     first = _at(everything, rows, sides, target, low, (low < begin) & (low < stop))
     found = np.where(first, low, found)
-    here, beyond = begin.copy(), np.maximum(end, begin)
-    while (open_ := np.flatnonzero(here < beyond)).size:
-        middle = (here[open_] + beyond[open_]) // 2
-        true = _all(rising, rows, {side: index[open_] for side, index in sides.items()}, target, middle)
-        beyond[open_] = np.where(true, middle, beyond[open_])
-        here[open_] = np.where(true, here[open_], middle + 1)
+    here = _turning_points(rising, rows, sides, target, begin, np.maximum(end, begin))
     candidate = (here >= begin) & (here < end) & (found < 0)
     inside = _at(everything, rows, sides, target, here, candidate)
     found = np.where(inside, here, found)
     last = stop - 1
     edge = _at(everything, rows, sides, target, last, (end < stop) & (last >= begin) & (found < 0))
     return np.where(edge, last, found)
+
+
+def _turning_points(
+    rising: list[PairExpression], rows: Rows, sides: Sides, target: str, begin: Array, end: Array
+) -> Array:
+    """The first row of each ``[begin, end)`` at which all parts hold, `end` if they hold at none."""
+    if rising and len(begin) >= (_MANY_WHEN_READY if compiled.is_ready(_conjunction(rising)) else _MANY):
+        found = _two_pointers(rising, rows, sides, target, begin, end)
+        if found is not None:
+            return found
+    return _halved(rising, rows, sides, target, begin, end)
+
+
+def _halved(
+    rising: list[PairExpression], rows: Rows, sides: Sides, target: str, begin: Array, end: Array
+) -> Array:
+    here, beyond = begin.copy(), end.copy()
+    while (open_ := np.flatnonzero(here < beyond)).size:
+        middle = (here[open_] + beyond[open_]) // 2
+        true = _all(rising, rows, {side: index[open_] for side, index in sides.items()}, target, middle)
+        beyond[open_] = np.where(true, middle, beyond[open_])
+        here[open_] = np.where(true, here[open_], middle + 1)
+    return here
+
+
+def _two_pointers(
+    rising: list[PairExpression], rows: Rows, sides: Sides, target: str, begin: Array, end: Array
+) -> Array | None:
+    """The same by a compiled search that goes on where the windows before it ended; None if that is long.
+
+    Every so many windows one is bisected. If the ends rise with the windows, it bounds those after it.
+    """
+    sampled = np.arange(0, len(begin), _APART)
+    sample = {side: index[sampled] for side, index in sides.items()}
+    ends = _halved(rising, rows, sample, target, begin[sampled], end[sampled])
+    low = begin
+    if _ends_rise(rising, rows, sides, begin):
+        low = np.clip(np.repeat(ends, _APART)[: len(begin)], begin, end)
+    last = np.minimum(sampled + _APART, len(begin)) - 1
+    steps = np.append(ends[1:], ends[-1]) - low[last]
+    if np.maximum(steps, 0).mean() > _STEPS:
+        return None
+    found = compiled.search(_conjunction(rising), rows, sides, target, low, end)
+    return None if found is None else np.where(found < 0, end, found)
+
+
+def _ends_rise(rising: list[PairExpression], rows: Rows, sides: Sides, begin: Array) -> bool:
+    """Whether no window's turning point is before that of a window before it in its partition."""
+    if (np.diff(begin) < 0).any():
+        return False
+    for part in rising:
+        for side, index in sides.items():
+            if not reads(part, side):
+                continue
+            columns = _columns(part, side)
+            known = (index >= 0).all() and (np.diff(index) >= 0).all()
+            if not known or direction(part, side) != -1:
+                return False
+            if not all(column.shift == 0 and ascends(rows, column) for column in columns):
+                return False
+    return True
+
+
+def _conjunction(parts: list[PairExpression]) -> PairExpression:
+    return parts[0] if len(parts) == 1 else Operation("AND", tuple(parts))
 
 
 def _at(

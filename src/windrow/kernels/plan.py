@@ -25,6 +25,7 @@ __all__ = [
     "SameRow",
     "Search",
     "WindowPlan",
+    "reads",
 ]
 
 
@@ -92,6 +93,19 @@ class Operation:
 
 
 PairExpression = ColumnRef | ConstantRef | Number | PositionRef | SameRow | Operation
+
+
+def reads(expression: PairExpression, side: str) -> bool:
+    """Whether an expression reads a row of this side, or its position."""
+    match expression:
+        case ColumnRef(side=own) | PositionRef(side=own):
+            return own == side
+        case SameRow(left=left, right=right):
+            return side in (left[0], right[0])
+        case Operation(operands=operands):
+            return any(reads(operand, side) for operand in operands)
+        case _:
+            return False
 
 
 @dataclass(frozen=True, slots=True)

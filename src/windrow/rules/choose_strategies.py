@@ -18,8 +18,7 @@ from dataclasses import replace
 from windrow.algebra.nodes import Boundary
 from windrow.algebra.physical import Analyzer, Draft, Found, Predicate
 from windrow.kernels.monotone import conjuncts, direction
-from windrow.kernels.plan import Number, Operation, PairExpression, PositionRef, SameRow, Search
-from windrow.rules.hoist_predicates import uses_side
+from windrow.kernels.plan import Number, Operation, PairExpression, PositionRef, SameRow, Search, reads
 from windrow.syntax.nodes import Side
 
 __all__ = ["choose_strategies"]
@@ -60,7 +59,7 @@ def _found(boundary: Boundary, predicate: Predicate | None) -> Found:
 
 
 def _typed(side: Side, predicate: PairExpression) -> Found:
-    others = [other for other in Side if other is not side and uses_side(predicate, other)]
+    others = [other for other in Side if other is not side and reads(predicate, other.value)]
     if not others:
         return Found(
             side,
@@ -73,11 +72,11 @@ def _typed(side: Side, predicate: PairExpression) -> Found:
     if all(direction(part, side.value) is not None for part in conjuncts(predicate)):
         reason = f"bounds the {side.value} row by what rises with it: bisection, if the rows do rise"
         return Found(side, Search("monotone", predicate), reason)
-    reads = " and ".join(other.value for other in others)
+    read = " and ".join(other.value for other in others)
     return Found(
         side,
         Search("scan", predicate),
-        f"compares the {side.value} row with the {reads} row: tried row by row",
+        f"compares the {side.value} row with the {read} row: tried row by row",
     )
 
 

@@ -22,7 +22,7 @@ from windrow.errors import AnalysisError
 from windrow.kernels import plan as kernel
 from windrow.rules.types import FLOATS, INTEGERS, NUMPY, common_decimal, is_day_interval, is_decimal
 from windrow.syntax.expressions import Call, Expression, Literal, Name, Opaque, Operation, names_in
-from windrow.syntax.nodes import Range, Role, Side, Variable
+from windrow.syntax.nodes import Range, Role, Variable
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["hoist_predicates"]
@@ -449,16 +449,3 @@ def _same_row(operator: str, left: Variable, right: Variable) -> kernel.PairExpr
         # both missing: two NULL rows are not distinct
         return kernel.SameRow(same.left, same.right, null_safe=True)
     raise _NotTypedError(f"rows are compared with {operator}")
-
-
-def uses_side(expression: kernel.PairExpression, side: Side) -> bool:
-    """Whether a typed predicate reads a row or position of this side."""
-    match expression:
-        case kernel.ColumnRef(side=read) | kernel.PositionRef(side=read):
-            return read == side.value
-        case kernel.SameRow(left=left, right=right):
-            return side.value in (left[0], right[0])
-        case kernel.Operation(operands=operands):
-            return any(uses_side(operand, side) for operand in operands)
-        case _:
-            return False
