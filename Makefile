@@ -36,7 +36,7 @@ demo: env ## run the demonstration
 test: check fast whole ## everything: check, fast, then the tests that start Spark
 
 fast: env ## the tests that do not start Spark (under a minute)
-	$(BIN)/python -m pytest -m "not spark and not slow"
+	$(BIN)/python -m pytest -m "not spark and not slow" -n auto
 
 whole: env ## the tests that start Spark or are slow
 	$(BIN)/python -m pytest -m "spark or slow"
