@@ -35,6 +35,7 @@ def spark() -> Iterator[SparkSession]:
             # Small data: every further partition is only a task to start. Two, so that rows still move.
             "spark.sql.shuffle.partitions": "2",
             "spark.default.parallelism": "2",
+            "spark.windrow.task.rows": "1",
             # Small data again, and several suites may run on one machine.
             "spark.driver.memory": "1g",
             # Timestamps print the same wherever the tests run; tests about zones set their own.

@@ -28,11 +28,12 @@ from windrow.kernels.sorting import SortKey, cut_codes
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["BYTES_SETTING", "ROWS_SETTING", "key_hash", "survey"]
+__all__ = ["BYTES_SETTING", "ROWS_SETTING", "TASK_SETTING", "key_hash", "survey"]
 
 ROWS_SETTING = "spark.windrow.slice.rows"
 BYTES_SETTING = "spark.windrow.slice.bytes"
-_DEFAULTS = {ROWS_SETTING: 2_000_000, BYTES_SETTING: 256 << 20}
+TASK_SETTING = "spark.windrow.task.rows"
+_DEFAULTS = {ROWS_SETTING: 2_000_000, BYTES_SETTING: 256 << 20, TASK_SETTING: 100_000}
 _SAMPLED = 0.01
 _SMALL = 4 << 20  # bytes by Spark's estimate, below which the rows are few
 _SIZE = re.compile(r"sizeInBytes=([0-9.]+(?:E[+-]?[0-9]+)?) ?([KMGTPE]?)i?B")
@@ -48,30 +49,30 @@ def survey(
     gateway: Gateway, rows: DataFrame, partition: tuple[str, ...], order: SortKey, sliceable: bool
 ) -> Layout:
     """The layout for these rows, by a job over a sample of their keys where they may be many."""
-    tasks = _tasks(gateway)
-    whole = tasks if partition else 1
-    if gateway.plan_only or _bytes(gateway, rows) < _SMALL:
-        return Layout(whole)
+    size = math.inf if gateway.plan_only else _bytes(gateway, rows)
+    if gateway.plan_only or size < _SMALL:
+        return Layout(_tasks(gateway, size / _width(rows)) if partition else 1)
     keys = rows.select(key_hash(partition).alias("key"), F.col(quoted(order.column)).alias("order"))
     with gateway.translated():
         sample = keys.sample(_SAMPLED, 1).toArrow()
-    budget = min(_setting(gateway, ROWS_SETTING), max(_setting(gateway, BYTES_SETTING) // _width(rows), 1))
     hashes = np.asarray(sample.column("key").combine_chunks())
+    budget = min(_setting(gateway, ROWS_SETTING), max(_setting(gateway, BYTES_SETTING) // _width(rows), 1))
     sequences: list[Sequence] = []
-    rest = len(hashes)
+    rest = len(hashes) / _SAMPLED
     nested = isinstance(rows.schema[order.column].dataType, ArrayType | StructType)
     if sliceable and not nested and len(hashes):
         codes = cut_codes(sample.column("order"), SortKey("order", order.descending, order.nulls_first))
         distinct, counts = np.unique(hashes, return_counts=True)
-        for key, count in zip(distinct.tolist(), counts.tolist(), strict=True):
-            wanted = math.ceil(count / _SAMPLED / budget)
-            if wanted > 1:
-                cuts = _cuts(codes[hashes == key], max(wanted, tasks))
+        for key, count in zip(distinct.tolist(), (counts / _SAMPLED).tolist(), strict=True):
+            if count > budget:
+                slices = max(math.ceil(count / budget), _tasks(gateway, count))
+                cuts = _cuts(codes[hashes == key], slices)
                 if cuts:
                     sequences.append(Sequence(key, cuts))
                     rest -= count
-    buckets = max(whole, math.ceil(rest / _SAMPLED / budget)) if partition else int(rest > 0 or not sequences)
-    return Layout(buckets, tuple(sequences))
+    if not partition:
+        return Layout(0 if sequences else 1, tuple(sequences))
+    return Layout(max(math.ceil(rest / budget), _tasks(gateway, rest)), tuple(sequences))
 
 
 def _cuts(codes: np.ndarray, slices: int) -> tuple[int, ...]:
@@ -81,9 +82,10 @@ def _cuts(codes: np.ndarray, slices: int) -> tuple[int, ...]:
     return tuple(int(code) for code in np.unique(ordered[places]) if code > ordered[0])
 
 
-def _tasks(gateway: Gateway) -> int:
-    """How many tasks a shuffle of the session has."""
-    return int(gateway.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+def _tasks(gateway: Gateway, rows: float) -> int:
+    """How many tasks so many rows are worth: as many as a shuffle of the session has, if they suffice."""
+    shuffled = int(gateway.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    return max(1, min(shuffled, math.ceil(min(rows / _setting(gateway, TASK_SETTING), shuffled))))
 
 
 def _setting(gateway: Gateway, name: str) -> int:
