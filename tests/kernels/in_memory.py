@@ -34,6 +34,7 @@ from windrow.kernels.sorting import sorted_partitions
 from windrow.kernels.window_by import window_by as kernel
 from windrow.rules import optimize
 from windrow.rules.kernel_plan import kernel_plan
+from windrow.syntax.expressions import Operation, parse_expression
 from windrow.syntax.nodes import Role, Side
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import tokenize
@@ -139,7 +140,8 @@ class _Analyzer:
             for python, kind in _KINDS:
                 if isinstance(value, python):
                     return kind
-        return "void"
+        # NULL for these samples, but not for every row
+        return "boolean" if _is_condition(text) else "void"
 
     def column_scope(self, column: Any, boundary: Boundary) -> str | None:
         raise AssertionError(f"no Columns here: {column} of {boundary}")
@@ -152,6 +154,12 @@ class _Analyzer:
 
     def argument(self, text: str) -> str:
         return self.kind(text, {self.window.name: self.sample()})
+
+
+def _is_condition(text: str) -> bool:
+    tokens = tokenize(text)
+    found = parse_expression(tokens, 0, len(tokens))
+    return isinstance(found, Operation) and found.operator not in ("+", "-", "*", "/", "%", "DIV", "NEG")
 
 
 def draft_of(sql: str, table: Table) -> tuple[Draft, _Analyzer]:

@@ -192,6 +192,11 @@ NULLS: dict[str, Any] = dict.fromkeys(TYPES)
     table=Table(TYPES, [NULLS | {"o": 0}, NULLS | {"o": 1}]),
 )
 @example(
+    # a condition that is NULL for most rows is still a condition
+    clause="(TYPE SLIDING ORDER BY o START AS s WHEN (NULL OR s.a = -1) END UNBOUNDED)",
+    table=Table(TYPES, [NULLS | {"o": 0}, NULLS | {"o": 1, "a": -1}]),
+)
+@example(
     # a row variable compared with itself is no column of Spark's
     clause="(TYPE SLIDING ORDER BY o LABEL AS l START AS s WHEN l = l END UNBOUNDED)",
     table=Table(TYPES, [NULLS | {"o": 0}]),
