@@ -49,12 +49,18 @@ def survey(
     gateway: Gateway, rows: DataFrame, partition: tuple[str, ...], order: SortKey, sliceable: bool
 ) -> Layout:
     """The layout for these rows, by a job over a sample of their keys where they may be many."""
-    size = math.inf if gateway.plan_only else _bytes(gateway, rows)
-    if gateway.plan_only or size < _SMALL:
-        return Layout(_tasks(gateway, size / _width(rows)) if partition else 1)
-    keys = rows.select(key_hash(partition).alias("key"), F.col(quoted(order.column)).alias("order"))
-    with gateway.translated():
-        sample = keys.sample(_SAMPLED, 1).toArrow()
+    shuffled = Layout(_tasks(gateway, math.inf) if partition else 1)
+    if gateway.plan_only:
+        return shuffled
+    try:
+        size = _bytes(gateway, rows)
+        if size < _SMALL:
+            return Layout(_tasks(gateway, size / _width(rows)) if partition else 1)
+        keys = rows.select(key_hash(partition).alias("key"), F.col(quoted(order.column)).alias("order"))
+        with gateway.translated():
+            sample = keys.sample(_SAMPLED, 1).toArrow()
+    except WindrowError:  # what fails here fails again, and is told, when the query is run
+        return shuffled
     hashes = np.asarray(sample.column("key").combine_chunks())
     budget = min(_setting(gateway, ROWS_SETTING), max(_setting(gateway, BYTES_SETTING) // _width(rows), 1))
     sequences: list[Sequence] = []
@@ -94,10 +100,7 @@ def _setting(gateway: Gateway, name: str) -> int:
 
 def _bytes(gateway: Gateway, rows: DataFrame) -> float:
     """Spark's estimate of the size of the rows; infinite if it has none."""
-    try:
-        found = _SIZE.search(gateway.spark_plan(rows, "cost"))
-    except WindrowError:  # an expression that fails for any row: that is told when it is run
-        return math.inf
+    found = _SIZE.search(gateway.spark_plan(rows, "cost"))
     return float(found[1]) * _UNITS[found[2]] if found else math.inf
 
 
