@@ -66,7 +66,10 @@ def _window(number: int, item: BoundWindow, names: dict[str, str]) -> str:
     for name, fields in draft.fields:
         kept = ", ".join(field for field, _ in fields) or "its position"
         lines.append(("gives", f"{name}: {kept}"))
+    if item.reads_files:
+        lines.append(("reads", "the Parquet files, in the tasks themselves"))
     lines.append(("exchange", _exchange(item)))
+    lines += [("", text) for text in _after_exchange(item)]
     return _section(f"{number} WINDOW BY {window.name}", lines)
 
 
@@ -105,11 +108,15 @@ def _exchange(item: BoundWindow) -> str:
     columns = [name for name in columns if name not in shared]
     columns += [hoisted.name for hoisted in item.draft.hoisted]
     to = "by hash of the partition keys" if item.window.partition_by else "to one task"
-    joined = needs_join(item.draft)
-    extra = "; before it, the rows are joined with themselves" if joined else ""
-    whole = joined or (item.window.tumbling and item.window.label is not None)
-    slices = "" if whole else "; a long partition in slices, by ranges of the first order key"
-    return f"{', '.join(columns)}: in chunks {to}, then sorted{slices}{extra}"
+    return f"{', '.join(columns)}: in chunks {to}, then sorted"
+
+
+def _after_exchange(item: BoundWindow) -> list[str]:
+    if needs_join(item.draft):
+        return ["before it, the rows are joined with themselves"]
+    if item.window.tumbling and item.window.label is not None:
+        return []
+    return ["a long partition in slices, by ranges of the first order key"]
 
 
 def _order(key: Fragment, descending: bool, nulls_first: bool, names: dict[str, str]) -> str:

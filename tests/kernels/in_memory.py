@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import datetime
 import pickle
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cmp_to_key, lru_cache
@@ -180,7 +181,20 @@ def by_kernel(sql: str, table: Table, aggregate_types: Mapping[str, pa.DataType]
 
 def unsliced(plan: WindowPlan, rows: pa.Table) -> list[dict[str, Any]]:
     """The windows over rows in order."""
-    return [row for batch in kernel(plan, rows, bounds_of(rows)) for row in batch.to_pylist()]
+    return [row for batch in kernel(plan, rows, bounds_of(rows)) for row in given(batch)]
+
+
+def given(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """The rows of a result, with the variables that came as columns put together."""
+    for row in batch.to_pylist():
+        together: dict[str, Any] = {}
+        for name, value in row.items():
+            if length := re.match(r"__(\d+)\.", name):
+                stop = length.end() + int(length[1])
+                together.setdefault(name[length.end() : stop], {})[name[stop + 1 :]] = value
+            else:
+                together[name] = value
+        yield together
 
 
 def bounds_of(rows: pa.Table) -> np.ndarray:
@@ -221,7 +235,7 @@ def run_slices(plan: WindowPlan, parts: Sequence[pa.Table], chunk_rows: int) -> 
         row
         for number, (part, entry) in enumerate(zip(parts, entries, strict=True))
         for batch in slices.finish(plan, number, summaries, part, sent[number], entry)
-        for row in batch.to_pylist()
+        for row in given(batch)
     ]
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.cells import Layout, Sequence
-from windrow.kernels.chunks import CELL, SEQUENCE
+from windrow.kernels.chunks import CELL
+from windrow.kernels.hashing import hashes
 from windrow.kernels.plan import (
     ColumnRef,
     Number,
@@ -114,15 +115,10 @@ def test_sliced_is_unsliced(rows, end, tumbling, cuts, descending):
     def stage(layout: Layout) -> Stage:
         return Stage(made, ("k",), (key,), columns, coded, layout)
 
-    def dealt(buckets: int, sequence: str) -> list[pa.Table]:
-        bucket = [ord(row[0]) % buckets for row in rows]
-        number = [0 if row[0] == sequence else -1 for row in rows]
-        full = table.append_column(CELL, pa.array(bucket, pa.int32()))
-        full = full.append_column(SEQUENCE, pa.array(number, pa.int32()))
-        return [full.slice(0, len(rows) // 2), full.slice(len(rows) // 2)]
-
-    whole = list(run(stage(Layout(1)), dealt(1, "")))
-    sliced = list(run(stage(Layout(2, (Sequence(7, tuple(sorted(codes.tolist()))),))), dealt(2, "a")))
+    halves = [table.slice(0, len(rows) // 2), table.slice(len(rows) // 2)]
+    (a,) = hashes(pa.table({"k": ["a"]}), ["k"]).tolist()
+    whole = list(run(stage(Layout(1)), halves))
+    sliced = list(run(stage(Layout(2, (Sequence(a, tuple(sorted(codes.tolist()))),))), halves))
     order = lambda row: (row["s"]["name"][0], row["p"])  # noqa: E731
     assert sorted(sliced, key=order) == sorted(whole, key=order)
 
@@ -142,8 +138,6 @@ def test_repetitive_strings_travel_as_codes():
     count = 10_000
     table = pa.table(
         {
-            CELL: pa.array(np.zeros(count), pa.int32()),
-            SEQUENCE: pa.array(np.full(count, -1), pa.int32()),
             "o": np.arange(count),
             "repeated": ["a long name of a station"] * count,
             "unique": [f"{number:08}" for number in range(count)],
@@ -155,13 +149,12 @@ def test_repetitive_strings_travel_as_codes():
     assert schema.field("unique").type == pa.string()
 
 
-def test_two_partitions_in_one_slice_are_refused():
+def test_two_partitions_in_one_slice_are_refused(monkeypatch):
+    monkeypatch.setattr("windrow.kernels.cells.hashes", lambda rows, _: np.zeros(rows.num_rows, np.uint64))
     stage = Stage(
         plan(ENDS["position"], tumbling=False), ("k",), (SortKey("o"),), ("o", "x"), frozenset(),
-        Layout(0, (Sequence(0, ()),)),
+        Layout(0, (Sequence(0, (0,)),)),
     )  # fmt: skip
     table = pa.table({"k": ["a", "b"], "o": [1, 1], "x": [1, 1], "y": [1, 1], "name": ["", ""]})
-    table = table.append_column(CELL, pa.array([0, 0], pa.int32()))
-    table = table.append_column(SEQUENCE, pa.array([0, 0], pa.int32()))
     with pytest.raises(Exception, match="64-bit hash"):
         list(run(stage, [table]))

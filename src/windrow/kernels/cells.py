@@ -11,14 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from windrow.kernels.hashing import hashes
 from windrow.kernels.sorting import SortKey, cut_codes
 
 __all__ = ["Layout", "Sequence", "cells_of"]
 
+Array = np.ndarray
+
 
 @dataclass(frozen=True)
 class Sequence:
-    """A partition that is cut: the hash of its keys, and the first cut code of every slice but the first."""
+    """A partition that is cut: the hash of its keys (:mod:`windrow.kernels.hashing`), and the first cut code of every slice but the first."""
 
     key: int
     cuts: tuple[int, ...]
@@ -54,27 +57,24 @@ class Layout:
         return None
 
 
-def cells_of(
-    layout: Layout, buckets: np.ndarray, sequences: np.ndarray, order: pa.Array, key: SortKey
-) -> np.ndarray:
-    """The cell of every row.
+def cells_of(layout: Layout, rows: pa.Table, partition: tuple[str, ...], order: SortKey) -> Array:
+    """The cell of every row, int64.
 
     Parameters
     ----------
     layout
         The cells.
-    buckets
-        The bucket of every row that is in no sequence.
-    sequences
-        The number of every row's sequence, -1 if it is in none.
-    order
-        Every row's first order key, sorted by `key`.
+    rows
+        With the columns of `partition` and of `order`, the first order key.
     """
-    cells = buckets.copy()
+    if layout.cells == 1:
+        return np.zeros(rows.num_rows, np.int64)
+    keys = hashes(rows, partition)
+    cells = (keys % np.uint64(max(layout.buckets, 1))).astype(np.int64)
     for number, sequence in enumerate(layout.sequences):
-        rows = np.flatnonzero(sequences == number)
-        if len(rows):
-            codes = cut_codes(pa.chunked_array([order.take(pa.array(rows))]), key)
+        members = np.flatnonzero(keys == np.uint64(sequence.key))
+        if len(members):
+            codes = cut_codes(rows.column(order.column).take(pa.array(members)), order)
             places = np.searchsorted(np.array(sequence.cuts, np.int64), codes, side="right")
-            cells[rows] = layout.slices_of(number).start + places
+            cells[members] = layout.slices_of(number).start + places
     return cells

@@ -15,35 +15,38 @@ import pyarrow.compute as pc
 from windrow.kernels.cells import Layout, cells_of
 from windrow.kernels.sorting import SortKey
 
-__all__ = ["CELL", "CHUNK", "SEQUENCE", "pack", "unpack", "written"]
+__all__ = ["CELL", "CHUNK", "pack", "unpack", "written"]
 
 CELL = "__cell"
 CHUNK = "__chunk"
-SEQUENCE = "__sequence"
 _SCHEMA = pa.schema([pa.field(CELL, pa.int32()), pa.field(CHUNK, pa.binary())])
 _ROWS_AT_ONCE = 1 << 20
 _BYTES_AT_ONCE = 256 << 20
+_SAMPLE = 10_000  # rows
 _WORTH_CODING = 8  # rows per distinct string from which codes are shorter
 
 
-def pack(batches: Iterable[pa.RecordBatch], layout: Layout, order: SortKey) -> Iterator[pa.RecordBatch]:
+def pack(
+    batches: Iterable[pa.RecordBatch], layout: Layout, partition: tuple[str, ...], order: SortKey
+) -> Iterator[pa.RecordBatch]:
     """Divide rows by their cell.
 
     Parameters
     ----------
     batches
-        Rows with two int32 columns of their own: `CELL`, the bucket, and `SEQUENCE`, the number of the
-        sequence or -1.
+        Rows.
     layout
         The cells.
+    partition
+        The columns of the partition keys.
     order
         The first order key, by which sequences are cut.
 
     Yields
     ------
     pyarrow.RecordBatch
-        (cell, chunk): the rows of a cell, without those columns, as an Arrow IPC stream in which
-        repetitive strings are dictionary-coded.
+        (cell, chunk): the rows of a cell as an Arrow IPC stream in which repetitive strings are
+        dictionary-coded.
     """
     held: list[pa.RecordBatch] = []
     rows = size = 0
@@ -52,10 +55,10 @@ def pack(batches: Iterable[pa.RecordBatch], layout: Layout, order: SortKey) -> I
         rows += batch.num_rows
         size += batch.nbytes
         if rows >= _ROWS_AT_ONCE or size >= _BYTES_AT_ONCE:
-            yield _packed(pa.Table.from_batches(held), layout, order)
+            yield _packed(pa.Table.from_batches(held), layout, partition, order)
             held, rows, size = [], 0, 0
     if rows:
-        yield _packed(pa.Table.from_batches(held), layout, order)
+        yield _packed(pa.Table.from_batches(held), layout, partition, order)
 
 
 def unpack(chunks: Iterable[pa.Buffer]) -> pa.Table | None:
@@ -75,16 +78,14 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _packed(table: pa.Table, layout: Layout, order: SortKey) -> pa.RecordBatch:
-    table = table.combine_chunks()
-    cells = np.asarray(table.column(CELL).chunk(0))
-    if layout.sequences:
-        sequences = np.asarray(table.column(SEQUENCE).chunk(0))
-        cells = cells_of(layout, cells, sequences, table.column(order.column).chunk(0), order)
-    table = table.drop_columns([CELL, SEQUENCE])
+def _packed(
+    table: pa.Table, layout: Layout, partition: tuple[str, ...], order: SortKey
+) -> pa.RecordBatch:
+    table = _coded(table.unify_dictionaries().combine_chunks())
+    cells = cells_of(layout, table, partition, order)
     counts = np.bincount(cells)
     used = np.flatnonzero(counts)
-    table = _coded(table, len(used))
+    table = _worth_repeating(table, len(used))
     if len(used) > 1:
         small = np.uint16 if len(counts) <= 1 << 16 else np.uint32
         table = table.take(pa.array(np.argsort(cells.astype(small), kind="stable")))
@@ -96,16 +97,23 @@ def _packed(table: pa.Table, layout: Layout, order: SortKey) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
 
-def _coded(table: pa.Table, cells: int) -> pa.Table:
-    """The table with strings dictionary-coded where that is shorter; each cell repeats the dictionary."""
+def _coded(table: pa.Table) -> pa.Table:
+    """The table with repetitive strings dictionary-coded."""
     for at, field in enumerate(table.schema):
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
-            sample = pc.count_distinct(table.column(at).slice(0, 10_000)).as_py()
-            if sample * _WORTH_CODING > min(table.num_rows, 10_000):
-                continue
-            coded = table.column(at).combine_chunks().dictionary_encode()
-            if len(coded.dictionary) * cells * _WORTH_CODING <= table.num_rows:
-                table = table.set_column(at, field.name, coded)
+            sample = table.column(at).slice(0, _SAMPLE)
+            if pc.count_distinct(sample).as_py() * _WORTH_CODING <= len(sample):
+                table = table.set_column(at, field.name, table.column(at).dictionary_encode())
+    return table
+
+
+def _worth_repeating(table: pa.Table, cells: int) -> pa.Table:
+    """The table without codes where they are no shorter, as each cell repeats the dictionary."""
+    for at, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type) and table.num_rows:
+            values = len(table.column(at).chunk(0).dictionary)
+            if values * cells * _WORTH_CODING > table.num_rows:
+                table = table.set_column(at, field.name, table.column(at).cast(field.type.value_type))
     return table
 
 

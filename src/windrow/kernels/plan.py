@@ -15,8 +15,10 @@ from windrow.kernels.aggregates import Aggregate
 __all__ = [
     "ColumnRef",
     "ConstantRef",
+    "FieldOutput",
     "Number",
     "Operation",
+    "Output",
     "PairExpression",
     "PositionOutput",
     "PositionRef",
@@ -148,6 +150,15 @@ class RowOutput:
 
 
 @dataclass(frozen=True, slots=True)
+class FieldOutput:
+    """One column of a row variable that every window has, in the result."""
+
+    name: str
+    side: str
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
 class PositionOutput:
     """The position of a side's row, or of the row `shift` rows on, in the result."""
 
@@ -163,6 +174,9 @@ class RowsOutput:
     name: str
     fields: tuple[tuple[str, str], ...]
     markers: bool = True
+
+
+Output = RowOutput | FieldOutput | PositionOutput | RowsOutput
 
 
 @dataclass(frozen=True)
@@ -183,7 +197,7 @@ class WindowPlan:
     only_start: bool
     only_end: bool
     first_only: bool
-    outputs: tuple[RowOutput | PositionOutput | RowsOutput, ...]
+    outputs: tuple[Output, ...]
     aggregates: tuple[tuple[str, Aggregate, tuple[int, int]], ...]
     result: pa.Schema
     ansi: bool = True

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["SortKey", "cut_codes", "sorted_partitions"]
+__all__ = ["SortKey", "comparable", "cut_codes", "one_array", "ordered_integers", "sorted_partitions"]
 
 Array = np.ndarray
 _WORD = 63
@@ -75,7 +75,7 @@ def cut_codes(column: pa.ChunkedArray, key: SortKey) -> Array:
     TypeError
         For nested types, which have none.
     """
-    array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    array = one_array(column)
     if pa.types.is_nested(array.type):
         raise TypeError(f"no integers stand for values of type {array.type}")
     valid = np.asarray(pc.is_valid(array))
@@ -91,6 +91,11 @@ def cut_codes(column: pa.ChunkedArray, key: SortKey) -> Array:
     return np.where(valid, codes, edge)
 
 
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """The column in one piece; dictionary-coded columns have one dictionary then."""
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
 def _absolute_integers(array: pa.Array) -> Array:
     kind = array.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -101,7 +106,7 @@ def _absolute_integers(array: pa.Array) -> Array:
         return (np.frombuffer(padded, ">u8") >> 8).astype(np.int64)
     if pa.types.is_decimal(kind) and kind.precision > 18:
         array = array.cast(pa.float64())
-    return _ordered_integers(array)
+    return ordered_integers(array)
 
 
 def _order(words: list[Array]) -> Array | None:
@@ -132,9 +137,9 @@ def _words(codes: list[_Codes], count: int) -> list[Array]:
 
 
 def _codes(column: pa.ChunkedArray, descending: bool, nulls_first: bool) -> _Codes:
-    array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    array = one_array(column)
     valid = None if array.null_count == 0 else np.asarray(pc.is_valid(array))
-    values = _ordered_integers(array)
+    values = ordered_integers(array)
     present = values if valid is None else values[valid]
     if not len(present):
         return _Codes(np.zeros(len(array), np.int64), 0)
@@ -150,7 +155,7 @@ def _codes(column: pa.ChunkedArray, descending: bool, nulls_first: bool) -> _Cod
     return _Codes(codes, top + 1)
 
 
-def _ordered_integers(array: pa.Array) -> Array:
+def ordered_integers(array: pa.Array) -> Array:
     """int64 that compare as the values do; anything where the value is NULL."""
     kind = array.type
     if pa.types.is_dictionary(kind):
@@ -184,7 +189,7 @@ def _float_integers(values: Array) -> Array:
 def _ranked(array: pa.Array) -> Array:
     """The rank of every value among the values of the column."""
     if pa.types.is_nested(array.type):
-        keys = [_comparable(value) for value in array.to_pylist()]
+        keys = [comparable(value) for value in array.to_pylist()]
         rank_of = {key: rank for rank, key in enumerate(sorted(set(keys)))}
         return np.array([rank_of[key] for key in keys], np.int64)
     encoded = array.dictionary_encode()
@@ -202,17 +207,19 @@ def _ranks(dictionary: pa.Array) -> Array:
     return ranks
 
 
-def _comparable(value: Any) -> tuple[Any, ...]:
+def comparable(value: Any) -> tuple[Any, ...]:
     """A nested value as tuples that Python orders as Spark does: NULL first, part by part, then by length."""
     match value:
         case None:
             return (0,)
         case dict():
-            return (1, *(_comparable(part) for part in value.values()))
+            return (1, *(comparable(part) for part in value.values()))
         case list() | tuple():
-            return (1, *(_comparable(part) for part in value))
+            return (1, *(comparable(part) for part in value))
         case float() if value != value:
             return (2,)
+        case float():
+            return (1, value + 0.0)
         case str():
             return (1, value.encode())
         case _:

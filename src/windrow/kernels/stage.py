@@ -26,6 +26,7 @@ from windrow.errors import ExecutionError
 from windrow.kernels import chunks, slices
 from windrow.kernels.cells import Layout
 from windrow.kernels.chunks import CELL, CHUNK, unpack, written
+from windrow.kernels.files import FileScan
 from windrow.kernels.plan import WindowPlan
 from windrow.kernels.slices.expressions import columns as expression_columns
 from windrow.kernels.sorting import SortKey, sorted_partitions
@@ -59,7 +60,8 @@ class Stage:
     """What the tasks are told: the kernel's plan, how rows are sorted, which cells there are.
 
     `partition` and `order` name columns of the rows; `columns` are those that the kernel reads, and of
-    them `coded` may stay dictionary-coded, as they are only put out.
+    them `coded` may stay dictionary-coded, as they are only put out. With a `scan` tasks read the rows
+    themselves, by their numbers in it.
     """
 
     plan: WindowPlan
@@ -68,6 +70,7 @@ class Stage:
     columns: tuple[str, ...]
     coded: frozenset[str]
     layout: Layout
+    scan: FileScan | None = None
 
     def sorted(self, rows: pa.Table, coded: frozenset[str]) -> tuple[pa.Table, np.ndarray]:
         """The columns that the kernel reads, in order, and the bounds of the partitions.
@@ -94,7 +97,15 @@ def only_put_out(plan: WindowPlan, columns: Iterable[str]) -> frozenset[str]:
 
 def pack(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
     """Rows as chunks of cells: see :func:`windrow.kernels.chunks.pack`."""
-    return chunks.pack(batches, stage.layout, stage.order[0])
+    return chunks.pack(batches, stage.layout, stage.partition, stage.order[0])
+
+
+def read(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Rows that tasks read themselves as chunks of cells, from rows (task)."""
+    scan = stage.scan
+    assert scan is not None
+    tasks = (task for batch in batches for task in batch.column(0).to_pylist())
+    return pack(stage, (rows for task in tasks for rows in scan.read(task)))
 
 
 def whole(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -260,4 +271,4 @@ def _message(cell: int, kind: _Kind, number: int, chunk: Any) -> pa.RecordBatch:
 
 
 #: Every step by its name.
-STEPS = {step.__name__: step for step in (pack, whole, summarise, share, chain, compose, finish)}
+STEPS = {step.__name__: step for step in (pack, read, whole, summarise, share, chain, compose, finish)}

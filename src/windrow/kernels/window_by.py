@@ -19,7 +19,14 @@ from windrow.errors import ExecutionError, Span
 from windrow.kernels.aggregates import Aggregate, Gaps, aggregate
 from windrow.kernels.chains import walk
 from windrow.kernels.pairs import Array, Rows, holds
-from windrow.kernels.plan import PositionOutput, RowOutput, RowsOutput, WindowPlan
+from windrow.kernels.plan import (
+    FieldOutput,
+    Output,
+    PositionOutput,
+    RowOutput,
+    RowsOutput,
+    WindowPlan,
+)
 from windrow.kernels.search import find
 
 __all__ = [
@@ -215,10 +222,10 @@ def _batches(plan: WindowPlan, windows: Windows) -> Iterator[slice]:
         at = to
 
 
-def _output(
-    output: RowOutput | PositionOutput | RowsOutput, rows: Rows, windows: Windows, kind: pa.DataType
-) -> pa.Array:
+def _output(output: Output, rows: Rows, windows: Windows, kind: pa.DataType) -> pa.Array:
     match output:
+        case FieldOutput(side=side, column=column):
+            return _taken(rows.table.column(column), getattr(windows, side))
         case RowsOutput():
             return _window_rows(output, rows, windows, kind)
         case PositionOutput(side=side, shift=shift):
@@ -247,6 +254,14 @@ def _window_rows(output: RowsOutput, rows: Rows, windows: Windows, kind: pa.Data
     index[offsets[1:][trailing] - 1] = -1
     elements = _structs(rows.table, output.fields, index, kind.value_type)
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), elements, type=kind)
+
+
+def _taken(column: pa.ChunkedArray, index: Array) -> pa.ChunkedArray:
+    """The column at these rows, which are copied only if they do not follow each other."""
+    first = int(index[0]) if len(index) else 0
+    if len(index) and int(index[-1]) - first == len(index) - 1 and (np.diff(index) == 1).all():
+        return column.slice(first, len(index))
+    return pc.take(column, pa.array(index))
 
 
 def _structs(

@@ -1,10 +1,11 @@
 """Rule: split every predicate into columns that Spark computes and a small expression over them.
 
-    s.val < 25 AND e_next.date - s.date > INTERVAL 7 DAYS
-    →  h0 = s.val < 25        h1 = e_next.date        h2 = s.date
-       h0(start) AND h1(end + 1) − h2(start) > c0
+    lower(s.kind) = 'x' AND s.val < 25 AND e_next.date - s.date > INTERVAL 7 DAYS
+    →  h0 = lower(s.kind) = 'x'    h1 = s.val    h2 = e_next.date    h3 = s.date
+       h0(start) AND h1(start) < 25 AND h2(end + 1) − h3(start) > c0
 
-A part that reads one row alone becomes a column, whatever functions it calls. A part over a missing row
+A part that reads one row alone becomes a column, whatever functions it calls, unless it only compares numbers
+or times with constants. A part over a missing row
 (PREV before the first, NEXT after the last, START unsatisfied) is the same expression over a row of
 NULLs: unless that is plainly NULL, Spark computes it once, as a constant. What is left over several
 rows must be comparison, logic and arithmetic on types that the kernel has; else the predicate is not
@@ -13,7 +14,9 @@ typed, and the reason is kept for EXPLAIN.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from typing import TypeGuard
 
 from windrow.algebra.names import IDENTITY
 from windrow.algebra.nodes import Boundary, Fragment
@@ -32,6 +35,7 @@ _COMPARISONS = {"=", "<>", "<", "<=", ">", ">=", "<=>"}
 _STRICT_CALLS = {"abs", "datediff", "date_diff", "upper", "lower", "length", "date_add", "date_sub", "year",
                  "month", "day", "hour", "minute", "second", "floor", "ceil", "round", "sqrt",
                  "unix_timestamp", "to_date", "trim", "substring", "mod", "pmod"}  # fmt: skip
+_PLAIN = {"IS NULL", "BETWEEN", *_COMPARISONS}
 _SAFE = {"AND", "OR", "NOT", "IS NULL", "IN", "BETWEEN", *_COMPARISONS}
 
 
@@ -169,6 +173,10 @@ class _Hoister:
         if not self.reads(expression):
             return self.constant(expression)
         if self.single_row(expression) is not None and not self.needs_identity(expression):
+            if not self.is_plain(expression):
+                return self.hoisted(expression, guards)
+            with suppress(_NotTypedError):
+                return self.operation(expression, guards)
             return self.hoisted(expression, guards)
         match expression:
             case Name(parts=parts):
@@ -387,6 +395,31 @@ class _Hoister:
         if can_miss and not self.is_strict(expression):
             missing = self.columns.constant(text)
         return kernel.ColumnRef(name, variable.side.value, variable.role.shift, missing, rank)
+
+    def is_plain(self, expression: Expression) -> TypeGuard[Operation]:
+        """Whether the part compares fields that are numbers or times with constants, as the kernel does too.
+
+        A field may be carried for other reasons, and a choice of fields is read from files without Spark.
+        """
+        if not isinstance(expression, Operation):
+            return False
+        if expression.operator in ("AND", "OR", "NOT"):
+            return all(self.is_plain(operand) or self.is_number(operand) for operand in expression.operands)
+        if expression.operator not in _PLAIN:
+            return False
+        if not all(map(self.is_number, expression.operands)):
+            return False
+        kinds = {self.types[operand.range] for operand in expression.operands}
+        numbers = {kind for kind in kinds if kind in INTEGERS | FLOATS or is_decimal(kind)}
+        return len(kinds) == 1 or kinds <= INTEGERS | FLOATS or (kinds == numbers and bool(kinds & FLOATS))
+
+    def is_number(self, expression: Expression) -> bool:
+        """Whether the part is a constant or a field of a type that the kernel has."""
+        kind = self.types[expression.range]
+        if not self.reads(expression):
+            return kind in KERNEL_TYPES - {"void"} or is_decimal(kind)
+        is_field = isinstance(expression, Name) and len(expression.parts) == 2
+        return is_field and kind in KERNEL_TYPES
 
     def is_strict(self, expression: Expression) -> bool:
         """Whether the part is plainly NULL over a row of NULLs."""

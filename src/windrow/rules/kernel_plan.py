@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from windrow.algebra.nodes import Window
 from windrow.algebra.physical import Draft, Found
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.plan import (
     ColumnRef,
+    FieldOutput,
+    Output,
     PairExpression,
     PositionOutput,
     RowOutput,
@@ -17,9 +20,9 @@ from windrow.kernels.plan import (
     Search,
     WindowPlan,
 )
-from windrow.syntax.nodes import Side
+from windrow.syntax.nodes import Role, Side
 
-__all__ = ["IS_LABEL", "ROWS", "given_position", "kernel_plan", "needs_join"]
+__all__ = ["IS_LABEL", "ROWS", "flat", "given_position", "is_flat", "kernel_plan", "needs_join"]
 
 IS_LABEL = "__is_label"
 ROWS = "__rows"
@@ -86,16 +89,19 @@ def kernel_plan(
     )
 
 
-def _outputs(draft: Draft) -> tuple[RowOutput | PositionOutput | RowsOutput, ...]:
+def _outputs(draft: Draft) -> tuple[Output, ...]:
     variables = {variable.name: variable for variable in draft.window.variables()}
     positions = draft.window.positions()
-    outputs: list[RowOutput | PositionOutput | RowsOutput] = []
+    outputs: list[Output] = []
     for name, fields in draft.fields:
         if name == draft.window.name:
             outputs.append(RowsOutput(name, fields))
         elif name in positions:
             side, shift = positions[name]
             outputs.append(PositionOutput(name, side.value, shift))
+        elif is_flat(draft.window, name, fields):
+            side = variables[name].side
+            outputs += [FieldOutput(flat(name, field), side.value, column) for field, column in fields]
         else:
             outputs.append(RowOutput(name, variables[name].side.value, variables[name].role.shift, fields))
     if draft.spark_aggregates:
@@ -103,8 +109,22 @@ def _outputs(draft: Draft) -> tuple[RowOutput | PositionOutput | RowsOutput, ...
     return tuple(outputs)
 
 
-def _field(output: RowOutput | PositionOutput | RowsOutput, columns: Mapping[str, pa.DataType]) -> pa.Field:
+def is_flat(window: Window, name: str, fields: Sequence[tuple[str, str]]) -> bool:
+    """Whether a row variable travels as columns: it has fields and, the label row being its own, no NULLs."""
+    side = Side.START if window.label is None else Side.LABEL
+    there = any(v.name == name and v.side is side and v.role is Role.ROW for v in window.variables())
+    return there and bool(fields)
+
+
+def flat(variable: str, field: str) -> str:
+    """The column that holds a field of a row variable that travels as columns."""
+    return f"__{len(variable)}.{variable}.{field}"
+
+
+def _field(output: Output, columns: Mapping[str, pa.DataType]) -> pa.Field:
     match output:
+        case FieldOutput(name=name, column=column):
+            return pa.field(name, columns[column])
         case PositionOutput(name=name):
             return pa.field(name, pa.int64())
         case RowOutput(name=name, fields=fields):

@@ -27,11 +27,20 @@ from windrow.kernels import slices
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.stage import Stage, only_put_out
 from windrow.rules import optimize
-from windrow.rules.kernel_plan import IS_LABEL, ROWS, given_position, kernel_plan, needs_join
+from windrow.rules.kernel_plan import (
+    IS_LABEL,
+    ROWS,
+    flat,
+    given_position,
+    is_flat,
+    kernel_plan,
+    needs_join,
+)
 from windrow.spark.analyzer import SparkAnalyzer
 from windrow.spark.arrow import arrow_type, can_travel, contains, decode, encode, travelling_type
 from windrow.spark.errors import in_window_terms
 from windrow.spark.exchange import run_stage
+from windrow.spark.file_scan import file_scan
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.join_plan import POSITION, add_positions
 from windrow.spark.layout import survey
@@ -42,13 +51,17 @@ from windrow.syntax.sqltext import Relation, SqlText, quoted
 __all__ = ["BoundWindow", "bind_statement", "build_window", "explained", "run_statement"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class BoundWindow:
-    """A window, its plan, and what Spark was asked: enough to run it and to explain it."""
+    """A window, its plan, and what Spark was asked: enough to run it and to explain it.
+
+    Building it finds out whether its tasks read the files of its rows themselves.
+    """
 
     window: Window
     draft: Draft
     analyzer: SparkAnalyzer
+    reads_files: bool = False
 
 
 Builder = Callable[[Gateway, BoundWindow], DataFrame]
@@ -136,7 +149,7 @@ class _Stage:
     """The exchange, sort and kernel call of one window."""
 
     def __init__(self, gateway: Gateway, bound: BoundWindow, rows: DataFrame) -> None:
-        self.gateway, self.rows = gateway, rows
+        self.gateway, self.bound, self.rows = gateway, bound, rows
         self.window, self.draft, self.analyzer = bound.window, bound.draft, bound.analyzer
         self.shared = {
             key: column for key, column in self.draft.shared if not contains(self.type_of(key), "collated")
@@ -156,18 +169,21 @@ class _Stage:
         keyed = self.keyed(wide)
         plan = self.plan(types)
         sliceable = slices.unsliceable(plan) is None
-        layout = survey(self.gateway, keyed, self.partition, self.order[0], sliceable=sliceable)
+        told = self.told(keyed)
+        layout = survey(self.gateway, keyed, self.partition, self.order[0], told, sliceable=sliceable)
         read = self.read(keyed, types)
-        stage = Stage(plan, self.partition, self.order, read, only_put_out(plan, read), layout)
+        scan = file_scan(self.gateway, keyed, told)
+        self.bound.reads_files = scan is not None
+        stage = Stage(plan, self.partition, self.order, read, only_put_out(plan, read), layout, scan)
         out = run_stage(keyed, stage, _travelling(result))
-        if any(contains(field.dataType, "months") for field in result.fields):
-            out = out.select(
-                *(
-                    decode(F.col(quoted(field.name)), field.dataType).alias(field.name)
-                    for field in result.fields
-                )
-            )
-        return out
+        return out.select(*self.outputs(result))
+
+    def told(self, rows: DataFrame) -> str:
+        """What Spark's EXPLAIN COST says of the rows; what fails here fails again when the query is run."""
+        try:
+            return self.gateway.spark_plan(rows, "cost")
+        except WindrowError:
+            return ""
 
     def wide(self) -> DataFrame:
         """The keys and the hoisted columns: all that the kernel reads, and nothing else."""
@@ -236,16 +252,35 @@ class _Stage:
         fields = []
         for name, columns in self.draft.fields:
             struct = _struct(columns, types)
-            kind = (
-                LongType() if name in positions else ArrayType(struct) if name == self.window.name else struct
-            )
-            fields.append(StructField(name, kind))
+            if name in positions:
+                fields.append(StructField(name, LongType()))
+            elif name == self.window.name:
+                fields.append(StructField(name, ArrayType(struct)))
+            elif is_flat(self.window, name, columns):
+                fields += [StructField(flat(name, field), types[column]) for field, column in columns]
+            else:
+                fields.append(StructField(name, struct))
         if self.draft.spark_aggregates:
             fields.append(StructField(ROWS, ArrayType(_struct(self.draft.spark_fields, types))))
         fields += [
             StructField(call.name, self.analyzer.aggregate(call)) for call, _ in self.draft.kernel_aggregates
         ]
         return StructType(fields)
+
+    def outputs(self, result: StructType) -> list[Column]:
+        """The variables and aggregates, as they were before they travelled."""
+        came = {
+            field.name: decode(F.col(quoted(field.name)), field.dataType).alias(field.name)
+            for field in result.fields
+        }
+        out = []
+        for name, columns in self.draft.fields:
+            if name in came:
+                out.append(came.pop(name))
+            else:
+                fields = [came.pop(flat(name, field)).alias(field) for field, _ in columns]
+                out.append(F.struct(*fields).alias(name))
+        return [*out, *came.values()]
 
     def plain_type(self, item: Hoisted, wide: DataFrame) -> DataType:
         """The type of a hoisted column, a field's in full."""

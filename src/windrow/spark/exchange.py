@@ -12,15 +12,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from windrow.kernels.chunks import CELL, CHUNK, SEQUENCE
+from windrow.kernels.chunks import CELL, CHUNK
 from windrow.kernels.stage import KIND, NUMBER, Stage, steps
 from windrow.spark.errors import MARK
-from windrow.spark.layout import key_hash
-from windrow.syntax.sqltext import quoted
 
 __all__ = ["run_stage"]
 
@@ -32,28 +30,16 @@ Step = Callable[[Stage, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 def run_stage(rows: DataFrame, stage: Stage, result: StructType) -> DataFrame:
     """The kernel's result over the rows."""
     cells = stage.layout.cells
-    dealt = rows.select(_bucket(stage).alias(CELL), _sequence(stage).alias(SEQUENCE), "*")
-    chunks = dealt.mapInArrow(_task(stage, "pack"), _PACKED).repartitionById(cells, F.col(CELL))
+    if stage.scan is None:
+        packed = rows.mapInArrow(_task(stage, "pack"), _PACKED)
+    else:
+        tasks = len(stage.scan.tasks)
+        packed = rows.sparkSession.range(0, tasks, 1, tasks).mapInArrow(_task(stage, "read"), _PACKED)
+    chunks = packed.repartitionById(cells, F.col(CELL))
     *others, last = steps(stage)
     for step in others:
         chunks = chunks.mapInArrow(_task(stage, step), _MESSAGE).repartitionById(cells, F.col(CELL))
     return chunks.mapInArrow(_task(stage, last), result)
-
-
-def _bucket(stage: Stage) -> Column:
-    if not stage.partition or stage.layout.buckets < 2:
-        return F.lit(0)
-    keys = ", ".join(map(quoted, stage.partition))
-    return F.expr(f"pmod(hash({keys}), {stage.layout.buckets})")
-
-
-def _sequence(stage: Stage) -> Column:
-    """The number of the sequence that the row is part of, -1 for none."""
-    key = key_hash(stage.partition)
-    found = F.lit(-1)
-    for number, sequence in enumerate(stage.layout.sequences):
-        found = F.when(key == F.lit(sequence.key), F.lit(number)).otherwise(found)
-    return found
 
 
 def _task(stage: Stage, step: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

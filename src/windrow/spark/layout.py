@@ -10,8 +10,7 @@ import math
 import re
 
 import numpy as np
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -24,11 +23,12 @@ from pyspark.sql.types import (
 
 from windrow.errors import WindrowError
 from windrow.kernels.cells import Layout, Sequence
+from windrow.kernels.hashing import hashes
 from windrow.kernels.sorting import SortKey, cut_codes
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["BYTES_SETTING", "ROWS_SETTING", "TASK_SETTING", "key_hash", "survey"]
+__all__ = ["BYTES_SETTING", "ROWS_SETTING", "TASK_SETTING", "survey"]
 
 ROWS_SETTING = "spark.windrow.slice.rows"
 BYTES_SETTING = "spark.windrow.slice.bytes"
@@ -40,39 +40,43 @@ _SIZE = re.compile(r"sizeInBytes=([0-9.]+(?:E[+-]?[0-9]+)?) ?([KMGTPE]?)i?B")
 _UNITS = {unit: 1024**power for power, unit in enumerate(["", "K", "M", "G", "T", "P", "E"])}
 
 
-def key_hash(partition: tuple[str, ...]) -> Column:
-    """64 bits that stand for a partition."""
-    return F.xxhash64(*(F.col(quoted(name)) for name in partition)) if partition else F.lit(0).cast("bigint")
-
-
 def survey(
-    gateway: Gateway, rows: DataFrame, partition: tuple[str, ...], order: SortKey, sliceable: bool
+    gateway: Gateway,
+    rows: DataFrame,
+    partition: tuple[str, ...],
+    order: SortKey,
+    plan: str,
+    *,
+    sliceable: bool,
 ) -> Layout:
-    """The layout for these rows, by a job over a sample of their keys where they may be many."""
+    """The layout for these rows, by a job over a sample of their keys where they may be many.
+
+    `plan` is what Spark's EXPLAIN COST says of the rows.
+    """
     shuffled = Layout(_tasks(gateway, math.inf) if partition else 1)
     if gateway.plan_only:
         return shuffled
+    size = _bytes(plan)
+    if size < _SMALL:
+        return Layout(_tasks(gateway, size / _width(rows)) if partition else 1)
     try:
-        size = _bytes(gateway, rows)
-        if size < _SMALL:
-            return Layout(_tasks(gateway, size / _width(rows)) if partition else 1)
-        keys = rows.select(key_hash(partition).alias("key"), F.col(quoted(order.column)).alias("order"))
+        read = rows.select(*map(quoted, dict.fromkeys((*partition, order.column))))
         with gateway.translated():
-            sample = keys.sample(_SAMPLED, 1).toArrow()
+            sample = read.sample(_SAMPLED, 1).toArrow()
     except WindrowError:  # what fails here fails again, and is told, when the query is run
         return shuffled
-    hashes = np.asarray(sample.column("key").combine_chunks())
+    keys = hashes(sample, partition)
     budget = min(_setting(gateway, ROWS_SETTING), max(_setting(gateway, BYTES_SETTING) // _width(rows), 1))
     sequences: list[Sequence] = []
-    rest = len(hashes) / _SAMPLED
+    rest = len(keys) / _SAMPLED
     nested = isinstance(rows.schema[order.column].dataType, ArrayType | StructType)
-    if sliceable and not nested and len(hashes):
-        codes = cut_codes(sample.column("order"), SortKey("order", order.descending, order.nulls_first))
-        distinct, counts = np.unique(hashes, return_counts=True)
+    if sliceable and not nested and len(keys):
+        codes = cut_codes(sample.column(order.column), order)
+        distinct, counts = np.unique(keys, return_counts=True)
         for key, count in zip(distinct.tolist(), (counts / _SAMPLED).tolist(), strict=True):
             if count > budget:
                 slices = max(math.ceil(count / budget), _tasks(gateway, count))
-                cuts = _cuts(codes[hashes == key], slices)
+                cuts = _cuts(codes[keys == np.uint64(key)], slices)
                 if cuts:
                     sequences.append(Sequence(key, cuts))
                     rest -= count
@@ -98,9 +102,9 @@ def _setting(gateway: Gateway, name: str) -> int:
     return int(gateway.spark.conf.get(name, str(_DEFAULTS[name])) or _DEFAULTS[name])
 
 
-def _bytes(gateway: Gateway, rows: DataFrame) -> float:
+def _bytes(plan: str) -> float:
     """Spark's estimate of the size of the rows; infinite if it has none."""
-    found = _SIZE.search(gateway.spark_plan(rows, "cost"))
+    found = _SIZE.search(plan)
     return float(found[1]) * _UNITS[found[2]] if found else math.inf
 
 

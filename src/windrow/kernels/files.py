@@ -1,0 +1,80 @@
+"""Parquet files that tasks read themselves, instead of being given their rows by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windrow.errors import ExecutionError
+
+__all__ = ["FileScan", "Part"]
+
+_BATCH_ROWS = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Row groups of a file."""
+
+    path: str
+    row_groups: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FileScan:
+    """Which rows are read, by whom, and as what.
+
+    Attributes
+    ----------
+    tasks
+        The parts that each task reads.
+    columns
+        The columns of the files, in the order of `schema`.
+    schema
+        What their values are given as.
+    coded
+        Columns of the files that are dictionary-coded in them.
+    """
+
+    tasks: tuple[tuple[Part, ...], ...]
+    columns: tuple[str, ...]
+    schema: pa.Schema
+    coded: frozenset[str]
+
+    def read(self, task: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a task.
+
+        Raises
+        ------
+        ExecutionError
+            ``UNREADABLE_FILE``, naming the file.
+        """
+        for part in self.tasks[task]:
+            try:
+                yield from self._rows(part)
+            except (OSError, pa.ArrowException, IndexError) as error:
+                raise ExecutionError(
+                    f"{part.path} cannot be read: {str(error).splitlines()[0]}",
+                    condition="UNREADABLE_FILE",
+                    hint="it is damaged, or was written anew after the query was given",
+                ) from error
+
+    def _rows(self, part: Part) -> Iterator[pa.RecordBatch]:
+        wanted = list(dict.fromkeys(self.columns))
+        with pq.ParquetFile(part.path, read_dictionary=sorted(self.coded)) as file:
+            for batch in file.iter_batches(_BATCH_ROWS, list(part.row_groups), wanted):
+                columns = [
+                    _given(batch.column(name), field.type)
+                    for name, field in zip(self.columns, self.schema, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(columns, names=self.schema.names)
+
+
+def _given(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The values in this type, dictionary-coded if they are."""
+    if pa.types.is_dictionary(array.type):
+        kind = pa.dictionary(pa.int32(), kind)
+    return array if array.type == kind else array.cast(kind)

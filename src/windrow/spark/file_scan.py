@@ -1,0 +1,220 @@
+"""Rule: rows that are plain columns of local Parquet files are read by the tasks themselves.
+
+That spares each row the way from Spark's rows into Python. It applies only where the files say the same to
+Arrow as they do to Spark: a scan and a choice of columns and nothing else, columns of simple types that every
+file has under the same name and in the same type, no partition columns, no old calendars.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from windrow.kernels.files import FileScan, Part
+from windrow.spark.arrow import arrow_type
+from windrow.spark.errors import local_path
+from windrow.spark.gateway import Gateway
+
+__all__ = ["READ_SETTING", "file_scan"]
+
+READ_SETTING = "spark.windrow.read.files"
+
+_MOST_FILES = 1_000
+_TASK_BYTES = 128 << 20
+_CODED_BYTES = 4  # a value, on average, below which a column of strings is dictionary-coded in its file
+_ITEM = re.compile(r"(?P<column>[^,.`#]+)#\d+L?(?: AS (?P<name>[^,`#]+)#\d+L?)?")
+_PROJECT = re.compile(r"Project \[(?P<items>.*)\]")
+_SCAN = re.compile(r"FileScan parquet .*, Format: Parquet, Location: InMemoryFileIndex\(.*")
+# Spark's settings that make it read a file in another way than Arrow
+_AS_WRITTEN = {
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+}
+_MICROSECONDS_A_DAY = 86_400_000_000
+_DAYS_BEFORE_1970 = 25_567  # since 1900, before which calendars and zones differ
+
+
+@dataclass(frozen=True)
+class _Footer:
+    path: str
+    metadata: pq.FileMetaData
+    schema: pa.Schema
+
+
+def file_scan(gateway: Gateway, rows: DataFrame, plan: str) -> FileScan | None:
+    """How tasks read these rows themselves, None where Spark must read them.
+
+    Parameters
+    ----------
+    plan
+        What Spark's EXPLAIN COST says of the rows.
+    """
+    if gateway.is_connect or not _may(gateway):
+        return None
+    columns = _plain_columns(plan, rows.columns)
+    if columns is None:
+        return None
+    with gateway.translated():
+        paths = [local_path(uri) for uri in rows.inputFiles()]
+    if not 0 < len(paths) <= _MOST_FILES or not all(map(_is_plain_path, paths)):
+        return None
+    schema = _schema(rows)
+    footers = _footers(paths)
+    if schema is None or footers is None:
+        return None
+    types = dict(zip(columns, schema.types, strict=True))
+    if not all(_says_the_same(footer, types) for footer in footers):
+        return None
+    tasks = _tasks(footers, types, gateway.spark.sparkContext.defaultParallelism)
+    return FileScan(tasks, columns, schema, _coded(footers, types)) if tasks else None
+
+
+def _may(gateway: Gateway) -> bool:
+    conf = gateway.spark.conf
+    if str(conf.get(READ_SETTING, "true")).lower() != "true":
+        return False
+    try:
+        return all(str(conf.get(name)).lower() == value for name, value in _AS_WRITTEN.items())
+    except PySparkException:  # a Spark without one of these settings
+        return False
+
+
+def _plain_columns(plan: str, names: Sequence[str]) -> tuple[str, ...] | None:
+    """The files' column behind each of the rows' columns, if there is nothing between them but a scan."""
+    lines = [re.sub(r"^[\s:]*\+- ", "", line) for line in plan.splitlines() if line.strip()]
+    headings = [number for number, line in enumerate(lines) if line.startswith("==")]
+    if len(headings) != 2:
+        return None
+    optimized = lines[1 : headings[1]]
+    physical = [re.sub(r"^\*\(\d+\) ", "", line) for line in lines[headings[1] + 1 :]]
+    project = _PROJECT.match(optimized[0].rpartition(", Statistics(")[0])
+    if len(optimized) != 2 or project is None or not optimized[1].startswith("Relation "):
+        return None
+    physical = [line for line in physical if line != "ColumnarToRow" and not line.startswith("Project [")]
+    if len(physical) != 1 or not _SCAN.fullmatch(physical[0]):
+        return None
+    items = [_ITEM.fullmatch(item) for item in project["items"].split(", ")]
+    found = [(item["name"] or item["column"], item["column"]) for item in items if item is not None]
+    if len(found) != len(items) or [name for name, _ in found] != list(names):
+        return None
+    return tuple(column for _, column in found)
+
+
+def _is_plain_path(path: str) -> bool:
+    """Whether the path is of a file here, in no directory whose name holds the value of a column."""
+    return path.startswith("/") and "=" not in os.path.dirname(path) and os.path.isfile(path)
+
+
+def _schema(rows: DataFrame) -> pa.Schema | None:
+    fields = []
+    for field in rows.schema.fields:
+        kind = arrow_type(field.dataType)
+        if kind is None or field.dataType.typeName() in ("void", "variant") or not _is_simple(kind):
+            return None
+        fields.append(pa.field(field.name, kind))
+    return pa.schema(fields)
+
+
+def _is_simple(kind: pa.DataType) -> bool:
+    return not (pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_duration(kind))
+
+
+def _footers(paths: Iterable[str]) -> list[_Footer] | None:
+    found = []
+    for path in paths:
+        try:
+            metadata = pq.read_metadata(path)
+            found.append(_Footer(path, metadata, metadata.schema.to_arrow_schema()))
+        except (OSError, pa.ArrowException):  # Spark will say what is wrong with it
+            return None
+    return found
+
+
+def _says_the_same(footer: _Footer, types: Mapping[str, pa.DataType]) -> bool:
+    names = footer.schema.names
+    return all(
+        names.count(column) == 1
+        and _plain(footer.schema.field(column).type) == kind
+        and (not pa.types.is_temporal(kind) or _is_of_this_calendar(footer, column))
+        for column, kind in types.items()
+    )
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type without what Arrow may have noted of how it held the values when they were written."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.binary()
+    return kind
+
+
+def _is_of_this_calendar(footer: _Footer, column: str) -> bool:
+    """Whether Spark gives the dates or times as they are written, not shifted from an old calendar."""
+    notes = footer.metadata.metadata or {}
+    version = notes.get(b"org.apache.spark.version")
+    if version is not None:
+        return not version.startswith((b"1.", b"2.")) and b"org.apache.spark.legacyDateTime" not in notes
+    # Other writers do not say which calendar they mean; Spark then asks a setting, or an option of the reader.
+    a_day = 1 if pa.types.is_date(footer.schema.field(column).type) else _MICROSECONDS_A_DAY
+    for chunk in _chunks(footer, [column]):
+        told = chunk.statistics
+        if told is None or not told.has_min_max or told.min_raw < -_DAYS_BEFORE_1970 * a_day:
+            return False
+    return True
+
+
+def _chunks(footer: _Footer, columns: Iterable[str]) -> list[pq.ColumnChunkMetaData]:
+    """The column chunks of all row groups."""
+    leaves = footer.metadata.schema
+    places = {leaves.column(place).path: place for place in range(len(leaves))}
+    groups = [footer.metadata.row_group(number) for number in range(footer.metadata.num_row_groups)]
+    return [group.column(places[column]) for group in groups for column in columns]
+
+
+def _coded(footers: Sequence[_Footer], types: Mapping[str, pa.DataType]) -> frozenset[str]:
+    """The strings of which the files hold codes."""
+    found = set()
+    for column, kind in types.items():
+        chunks = [chunk for footer in footers for chunk in _chunks(footer, [column])]
+        values = sum(chunk.num_values for chunk in chunks)
+        size = sum(chunk.total_uncompressed_size for chunk in chunks)
+        if pa.types.is_string(kind) and size <= _CODED_BYTES * values:
+            found.add(column)
+    return frozenset(found)
+
+
+def _tasks(
+    footers: Sequence[_Footer], types: Mapping[str, pa.DataType], parallelism: int
+) -> tuple[tuple[Part, ...], ...]:
+    """The row groups in turn, divided by rows."""
+    groups = [
+        (footer, number, footer.metadata.row_group(number).num_rows)
+        for footer in footers
+        for number in range(footer.metadata.num_row_groups)
+    ]
+    total = sum(rows for _, _, rows in groups)
+    size = sum(chunk.total_uncompressed_size for footer in footers for chunk in _chunks(footer, types))
+    count = min(max(parallelism, math.ceil(size / _TASK_BYTES)), len(groups))
+    tasks: list[list[Part]] = [[] for _ in range(count)]
+    before = 0
+    for footer, number, rows in groups:
+        task = tasks[min((before + rows // 2) * count // max(total, 1), count - 1)]
+        if task and task[-1].path == footer.path:
+            task[-1] = Part(footer.path, (*task[-1].row_groups, number))
+        else:
+            task.append(Part(footer.path, (number,)))
+        before += rows
+    return tuple(tuple(task) for task in tasks if task)

@@ -1,0 +1,180 @@
+"""Plain Parquet files are read by the tasks themselves, with the rows that Spark reads; all else by Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from windrow import Session
+from windrow.errors import ExecutionError
+from windrow.spark.file_scan import READ_SETTING
+
+COUNT = 50
+QUERY = """
+    SELECT s.*, SUM(w.x) AS total, COUNT(w) AS n FROM rows
+    WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY o START AS s AT sp END AT ep WHEN ep - sp = 3)
+    """
+TABLE = pa.table(
+    {
+        "k": pa.array(["a", "b", None, "ä", ""] * 10),
+        "o": pa.array(range(COUNT), pa.int32()),
+        "x": pa.array([None if at % 7 == 0 else at / 4 for at in range(COUNT)]),
+        "flag": pa.array([None, True, False, True, True] * 10),
+        "tiny": pa.array([at - 25 for at in range(COUNT)], pa.int8()),
+        "big": pa.array([at << 40 for at in range(COUNT)]),
+        "single": pa.array([at / 3 for at in range(COUNT)], pa.float32()),
+        "day": pa.array([dt.date(1900, 1, 1) + dt.timedelta(at) for at in range(COUNT)]),
+        "at": pa.array([dt.datetime(2020, 1, 1, at % 24) for at in range(COUNT)], pa.timestamp("us", "UTC")),
+        "local": pa.array([dt.datetime(1950, 1, 1, at % 24) for at in range(COUNT)], pa.timestamp("us")),
+        "price": pa.array([Decimal(at) / 4 for at in range(COUNT)], pa.decimal128(10, 2)),
+        "wide": pa.array([Decimal(at) / 4 for at in range(COUNT)], pa.decimal128(38, 2)),
+        "bytes": pa.array([bytes([at]) for at in range(COUNT)]),
+        "name": pa.array([f"name {at}" for at in range(COUNT)]),
+    }
+)
+
+
+@pytest.fixture
+def session(spark):
+    return Session(spark)
+
+
+@pytest.fixture
+def answers(session, conf):
+    """The answers of a query over a path, and whether its tasks read the files."""
+
+    def ask(source, query=QUERY):
+        if source is not None:
+            session.register("rows", source)
+        conf(READ_SETTING, "true")
+        told = session.sql(query).plan()
+        found = sorted(map(str, session.sql(query).df.collect()))
+        conf(READ_SETTING, "false")
+        assert "reads " not in session.sql(query).plan()
+        assert found == sorted(map(str, session.sql(query).df.collect()))
+        assert found
+        return "reads " in told
+
+    return ask
+
+
+def test_files_of_all_simple_types(answers, tmp_path):
+    pq.write_table(TABLE, tmp_path / "one file.parquet", row_group_size=7)
+    assert answers(tmp_path / "one file.parquet")
+
+
+def test_files_of_a_directory_written_by_spark(spark, session, answers, tmp_path):
+    pq.write_table(TABLE, tmp_path / "one.parquet")
+    spark.read.parquet(str(tmp_path / "one.parquet")).repartition(3).write.parquet(str(tmp_path / "many"))
+    assert answers(tmp_path / "many") == (
+        spark.conf.get("spark.sql.parquet.outputTimestampType") != "INT96"
+    )
+    columns = "s.k, s.o, s.day, SUM(w.x) AS total"
+    assert answers(None, QUERY.replace("s.*, SUM(w.x) AS total", columns))
+
+
+def test_files_whose_strings_are_partly_coded(answers, tmp_path):
+    one, two = tmp_path / "d" / "one.parquet", tmp_path / "d" / "two.parquet"
+    one.parent.mkdir()
+    coded = TABLE.set_column(0, "k", TABLE["k"].dictionary_encode())
+    pq.write_table(pa.concat_tables([coded] * 40), one, row_group_size=300)
+    pq.write_table(TABLE.set_column(0, "k", TABLE["k"].cast(pa.large_string())), two, use_dictionary=False)
+    query = QUERY.replace("s.*", "s.k, s.name").replace("ORDER BY o", "ORDER BY o, name")
+    assert answers(one.parent, query)
+
+
+def test_predicates_over_fields_and_constants_are_the_kernels(answers, tmp_path):
+    pq.write_table(TABLE, tmp_path / "rows.parquet")
+    for start in ["s.x < 5", "s.x < 5.25", "s.o BETWEEN 3 AND 30 AND NOT s.flag", "s.x IS NULL OR s.x > 3",
+                  "s.day >= DATE '1900-01-20'", "s.flag <=> NULL", "s.x = 3.5D OR s.flag"]:  # fmt: skip
+        query = f"""
+            SELECT s.o, n.o AS next, SUM(w.x) AS total FROM rows
+            WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY o
+                START AS s WHEN {start} END NEXT AS n WHEN n.x >= 9 OR n.o - s.o > 12)
+            """
+        assert answers(tmp_path / "rows.parquet", query) == ("<=> NULL" not in start), start
+
+
+OTHERS = {
+    "filtered": "SELECT * FROM files WHERE o > 3",
+    "computed": "SELECT *, o + 1 AS p FROM files",
+    "sampled": "SELECT * FROM files LIMIT 20",
+    "of two tables": "SELECT k, o, x FROM files UNION ALL SELECT k, o + 100, x FROM files",
+    "cached": "SELECT * FROM cached",
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_not_a_plain_choice_of_columns_is_read_by_spark(spark, answers, tmp_path, name):
+    pq.write_table(TABLE, tmp_path / "rows.parquet")
+    spark.read.parquet(str(tmp_path / "rows.parquet")).createOrReplaceTempView("files")
+    if name == "cached":
+        spark.table("files").cache().createOrReplaceTempView("cached")
+    spark.sql(OTHERS[name]).createOrReplaceTempView("rows")
+    query = QUERY.replace("s.*", "s.p" if name == "computed" else "s.*")
+    assert not answers(None, query)
+    spark.catalog.clearCache()
+
+
+def test_columns_of_directories_are_read_by_spark(answers, tmp_path):
+    for part in ("u", "v"):
+        (tmp_path / f"part={part}").mkdir()
+        pq.write_table(TABLE, tmp_path / f"part={part}" / "rows.parquet")
+    assert not answers(tmp_path, QUERY.replace("PARTITION BY k", "PARTITION BY part, k"))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        TABLE.drop_columns(["x"]),
+        TABLE.set_column(1, "o", TABLE["o"].cast(pa.int16())),
+        TABLE.rename_columns([name.upper() if name == "x" else name for name in TABLE.column_names]),
+    ],
+    ids=["without a column", "of another type", "in other letters"],
+)
+def test_files_that_differ_are_read_by_spark(spark, answers, tmp_path, other):
+    pq.write_table(TABLE, tmp_path / "1.parquet")
+    pq.write_table(other, tmp_path / "2.parquet")
+    spark.read.schema("k string, o int, x double").parquet(str(tmp_path)).createOrReplaceTempView("rows")
+    assert not answers(None)
+
+
+def test_days_of_old_calendars_are_read_by_spark(answers, tmp_path):
+    old = TABLE.set_column(7, "day", pa.array([dt.date(1500, 1, 1)] * COUNT))
+    pq.write_table(old, tmp_path / "old.parquet")
+    assert not answers(tmp_path / "old.parquet")
+    assert answers(None, QUERY.replace("s.*", "s.o"))
+    pq.write_table(TABLE, tmp_path / "unknown.parquet", write_statistics=False)
+    assert not answers(tmp_path / "unknown.parquet")
+
+
+def test_nested_columns_are_read_by_spark(answers, tmp_path):
+    nested = TABLE.select(["k", "o", "x"]).append_column("in", pa.array([{"k": at} for at in range(COUNT)]))
+    pq.write_table(nested, tmp_path / "nested.parquet")
+    assert not answers(tmp_path / "nested.parquet")
+    assert answers(None, QUERY.replace("s.*", "s.k"))
+
+
+def test_names_that_plans_do_not_quote_are_read_by_spark(answers, tmp_path):
+    odd = TABLE.rename_columns([f"{name}, a.b#1" if name == "x" else name for name in TABLE.column_names])
+    pq.write_table(odd, tmp_path / "odd.parquet")
+    assert not answers(tmp_path / "odd.parquet", QUERY.replace("w.x", "w.`x, a.b#1`"))
+
+
+def test_a_file_that_is_damaged_is_named(session, tmp_path):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(TABLE, path, compression="none")
+    session.register("rows", path)
+    answer = session.sql(QUERY)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4] + bytes(200) + whole[204:])
+    with pytest.raises(ExecutionError, match=f"{path} cannot be read") as caught:
+        answer.collect()
+    assert caught.value.condition == "UNREADABLE_FILE"
+    path.unlink()
+    with pytest.raises(ExecutionError, match=f"{path} cannot be read"):
+        answer.collect()
