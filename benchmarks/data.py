@@ -30,7 +30,7 @@ PUBLISHED = Path(
 
 _MISSING = 0.1
 _MINUTES = 5
-_BEGIN = np.datetime64("1850-01-01T00:00", "us")
+_BEGIN = np.datetime64("1900-01-01T00:00", "us")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.kernels.in_memory import Table
 from tests.kernels.test_window_by_property import clauses, tables, windows_agree
 from windrow.errors import ExecutionError, Span
-from windrow.kernels import compiled, search
+from windrow.kernels import compiled, strategies
 from windrow.kernels.pairs import Array, Rows, Sides, holds
 from windrow.kernels.plan import (
     ColumnRef,
@@ -333,8 +333,8 @@ def test_compiled_equals_numpy_at_random(predicate: PairExpression, seed: int, a
 @given(clause=clauses(), table=tables())
 def test_the_compiled_kernel_equals_the_reference(clause: str, table: Table) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "_PAIRS_BEFORE_COMPILING", 0)
-        patch.setattr(search, "_PAIRS_BEFORE_CALLING", 0)
+        patch.setattr(compiled, "_STEPS_BEFORE_COMPILING", 0)
+        patch.setattr(compiled, "_STEPS_BEFORE_CALLING", 0)
         windows_agree(clause, table)
 
 
@@ -360,15 +360,15 @@ CLIMB = op(">", field("v"), field("v", "start"))
 PROCESS = """
 import sys
 import numpy as np, pyarrow as pa
-from windrow.kernels import search
+from windrow.kernels import compiled, strategies
 from windrow.kernels.pairs import Rows
 from windrow.kernels.plan import ColumnRef, Operation, Search
 assert "numba" not in sys.modules
-search._PAIRS_BEFORE_COMPILING = 0
+compiled._STEPS_BEFORE_COMPILING = 0
 climb = Operation(">", (ColumnRef("v", "end"), ColumnRef("v", "start")))
 rows = Rows(pa.table({"v": [3, 1, 2, 4, 0]}), np.array([0, 5]), pa.table({}), (climb,))
 every = np.arange(5)
-print(search.find(Search("scan", climb), rows, {"start": every}, "end", every, np.full(5, 5)).tolist())
+print(strategies.find(Search("scan", climb), rows, {"start": every}, "end", every, np.full(5, 5)).tolist())
 assert "numba" in sys.modules
 """
 RIGHT = [3, 2, 3, -1, -1]
@@ -487,7 +487,9 @@ def scan(values: list[int]) -> list[int]:
     count = len(values)
     rows = Rows(pa.table({"v": values}), np.array([0, count]), pa.table({}), (CLIMB,))
     every = np.arange(count)
-    found = search.find(Search("scan", CLIMB), rows, {"start": every}, TARGET, every, np.full(count, count))
+    found = strategies.find(
+        Search("scan", CLIMB), rows, {"start": every}, TARGET, every, np.full(count, count)
+    )
     return found.tolist()
 
 
@@ -496,7 +498,8 @@ def calls(monkeypatch):
     counted = Calls(None)
     monkeypatch.setattr(compiled, "search", counted)
     monkeypatch.setattr(compiled, "_ready", set())
-    monkeypatch.setattr(search, "_PAIRS_BEFORE_COMPILING", 1000)
+    monkeypatch.setattr(compiled, "_counted", {})
+    monkeypatch.setattr(compiled, "_STEPS_BEFORE_COMPILING", 1000)
     return counted
 
 
@@ -509,9 +512,19 @@ def test_small_work_is_not_handed_over(calls):
 
 
 def test_nor_is_work_of_which_little_is_left(calls, monkeypatch):
-    monkeypatch.setattr(search, "_PAIRS_BEFORE_COMPILING", 500)
+    monkeypatch.setattr(compiled, "_STEPS_BEFORE_COMPILING", 500)
     assert scan(FALLING[:40]) == [-1] * 40
     assert calls.low == []
+
+
+def test_small_work_adds_up(calls, monkeypatch):
+    monkeypatch.setattr(compiled, "_STEPS_BEFORE_CALLING", 100)
+    handed_over = []
+    for _ in range(4):
+        scan(FALLING[:30])
+        handed_over.append(len(calls.low))
+    assert handed_over[0] == 0
+    assert handed_over[-1] > 0
 
 
 def test_big_work_is_handed_over_from_where_it_stands(calls):
@@ -529,7 +542,7 @@ def test_what_is_not_compiled_stays_with_numpy(calls):
 
 
 def test_what_was_compiled_once_is_handed_over_sooner(calls, monkeypatch):
-    monkeypatch.setattr(search, "_PAIRS_BEFORE_CALLING", 100)
+    monkeypatch.setattr(compiled, "_STEPS_BEFORE_CALLING", 100)
     monkeypatch.setattr(compiled, "_ready", {CLIMB})
     assert scan(FALLING[:40]) == [-1] * 40
     assert len(calls.low) == 1
@@ -538,19 +551,20 @@ def test_what_was_compiled_once_is_handed_over_sooner(calls, monkeypatch):
 def test_handing_over_changes_no_answer(monkeypatch):
     values = np.random.default_rng(1).integers(0, 1000, 500).tolist()
     monkeypatch.setattr(compiled, "_ready", set())
+    monkeypatch.setattr(compiled, "_counted", {})
     by_numpy = scan(values)
-    assert not compiled.is_ready(CLIMB)
-    monkeypatch.setattr(search, "_PAIRS_BEFORE_COMPILING", 600)
+    assert CLIMB not in compiled._ready
+    monkeypatch.setattr(compiled, "_STEPS_BEFORE_COMPILING", 600)
     assert scan(values) == by_numpy
-    assert compiled.is_ready(CLIMB)
+    assert CLIMB in compiled._ready
 
 
 def test_an_error_bears_its_place(monkeypatch):
     predicate = op(">", op("/", Number(1), field("v"), dtype="float64"), Number(1))
     rows = Rows(pa.table({"v": [2, 3, 0, 1]}), np.array([0, 4]), pa.table({}), (predicate,))
     every, stop = np.arange(1), np.full(1, 4)
-    monkeypatch.setattr(search, "_PAIRS_BEFORE_COMPILING", 0)
+    monkeypatch.setattr(compiled, "_STEPS_BEFORE_COMPILING", 0)
     with pytest.raises(ExecutionError) as raised:
-        search.find(Search("scan", predicate, place=(7, 9)), rows, {"start": every}, TARGET, every, stop)
+        strategies.find(Search("scan", predicate, place=(7, 9)), rows, {"start": every}, TARGET, every, stop)
     assert raised.value.condition == "DIVIDE_BY_ZERO"
     assert raised.value.span == Span(7, 9)

@@ -70,9 +70,7 @@ def test_files_of_all_simple_types(answers, tmp_path):
 def test_files_of_a_directory_written_by_spark(spark, session, answers, tmp_path):
     pq.write_table(TABLE, tmp_path / "one.parquet")
     spark.read.parquet(str(tmp_path / "one.parquet")).repartition(3).write.parquet(str(tmp_path / "many"))
-    assert answers(tmp_path / "many") == (
-        spark.conf.get("spark.sql.parquet.outputTimestampType") != "INT96"
-    )
+    assert answers(tmp_path / "many") == (spark.conf.get("spark.sql.parquet.outputTimestampType") != "INT96")
     columns = "s.k, s.o, s.day, SUM(w.x) AS total"
     assert answers(None, QUERY.replace("s.*, SUM(w.x) AS total", columns))
 

@@ -21,7 +21,11 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Sequence:
-    """A partition that is cut: the hash of its keys (:mod:`windrow.kernels.hashing`), and the first cut code of every slice but the first."""
+    """A partition that is cut.
+
+    `key` is the hash of its keys (:mod:`windrow.kernels.hashing`), `cuts` the first cut code of every slice
+    but the first.
+    """
 
     key: int
     cuts: tuple[int, ...]

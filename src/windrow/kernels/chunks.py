@@ -78,9 +78,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _packed(
-    table: pa.Table, layout: Layout, partition: tuple[str, ...], order: SortKey
-) -> pa.RecordBatch:
+def _packed(table: pa.Table, layout: Layout, partition: tuple[str, ...], order: SortKey) -> pa.RecordBatch:
     table = _coded(table.unify_dictionaries().combine_chunks())
     cells = cells_of(layout, table, partition, order)
     counts = np.bincount(cells)

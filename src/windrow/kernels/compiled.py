@@ -23,14 +23,28 @@ from windrow.kernels.codegen import OPTIONS, Program, translate
 from windrow.kernels.pairs import Array, Rows, Sides, holds
 from windrow.kernels.plan import PairExpression
 
-__all__ = ["is_ready", "search"]
+__all__ = ["count", "patience", "search"]
 
+_STEPS_BEFORE_COMPILING = 1 << 23  # take numpy about as long as numba takes to be imported and to compile
+_STEPS_BEFORE_CALLING = 1 << 17
 _ready: set[PairExpression] = set()
+_counted: dict[PairExpression, int] = {}
 
 
-def is_ready(predicate: PairExpression) -> bool:
-    """Whether this process has compiled the predicate before, so that a search starts at once."""
-    return predicate in _ready
+def patience(predicate: PairExpression) -> int:
+    """How many steps numpy should take for a predicate before a compiled search is worth while.
+
+    Few if this process has compiled it before; less, the more steps it has taken for it in other searches.
+    """
+    if predicate in _ready:
+        return _STEPS_BEFORE_CALLING
+    least = min(_STEPS_BEFORE_CALLING, _STEPS_BEFORE_COMPILING)
+    return max(_STEPS_BEFORE_COMPILING - _counted.get(predicate, 0), least)
+
+
+def count(predicate: PairExpression, steps: int) -> None:
+    """Note that numpy has taken so many steps for a predicate."""
+    _counted[predicate] = _counted.get(predicate, 0) + steps
 
 
 def search(
@@ -43,7 +57,7 @@ def search(
     predicate
         What is tried, row by row.
     rows, sides, target, low, stop
-        As :func:`windrow.kernels.search.find` has them.
+        As :func:`windrow.kernels.strategies.find` has them.
 
     Raises
     ------

@@ -51,16 +51,19 @@ def _hashes(array: pa.Array) -> Array:
         for field in array.flatten():
             found = _mixed(found ^ _hashes(field))
     elif pa.types.is_nested(kind) or (pa.types.is_decimal(kind) and kind.precision > 18):
-        found = np.fromiter((_of_value(value) for value in array.to_pylist()), np.uint64, len(array))
-    elif pa.types.is_string(kind) or pa.types.is_binary(kind):
-        found = _of_bytes(array)
-    elif pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        found = np.array([_of_value(value) for value in array.to_pylist()], np.uint64)
+    elif _is_bytes(kind):
         found = _of_bytes(array)
     else:
         found = _mixed(ordered_integers(array).view(np.uint64))
     if array.null_count:
         found = np.where(np.asarray(pc.is_valid(array)), found, np.uint64(0))
     return found
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    large = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
+    return large or pa.types.is_string(kind) or pa.types.is_binary(kind)
 
 
 def _of_bytes(array: pa.Array) -> Array:

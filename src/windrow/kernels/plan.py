@@ -27,7 +27,7 @@ __all__ = [
     "SameRow",
     "Search",
     "WindowPlan",
-    "reads",
+    "sides_of",
 ]
 
 
@@ -97,17 +97,17 @@ class Operation:
 PairExpression = ColumnRef | ConstantRef | Number | PositionRef | SameRow | Operation
 
 
-def reads(expression: PairExpression, side: str) -> bool:
-    """Whether an expression reads a row of this side, or its position."""
+def sides_of(expression: PairExpression) -> set[str]:
+    """The sides of which an expression reads a row or its position."""
     match expression:
-        case ColumnRef(side=own) | PositionRef(side=own):
-            return own == side
+        case ColumnRef(side=side) | PositionRef(side=side):
+            return {side}
         case SameRow(left=left, right=right):
-            return side in (left[0], right[0])
+            return {left[0], right[0]}
         case Operation(operands=operands):
-            return any(reads(operand, side) for operand in operands)
+            return {side for operand in operands for side in sides_of(operand)}
         case _:
-            return False
+            return set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +122,7 @@ class Search:
     * ``position``: the row at which (its position − the position of `base`) compares with `offset` as
       `comparison` says;
     * ``monotone``: `predicate` compares what rises along the rows: bisection, or ``scan`` where it does not;
+    * ``first of``: `predicate` is an OR, of which `parts` are the alternatives;
     * ``scan``: `predicate` is tried row by row, for all windows at once;
     * ``given``: `column` of the label row holds the 1-based position, NULL where there is none.
 
@@ -137,6 +138,7 @@ class Search:
     column: str = ""
     place: tuple[int, int] | None = None
     guard: str = ""
+    parts: tuple[Search, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ __all__ = ["KIND", "MESSAGE", "NUMBER", "STEPS", "Stage", "only_put_out", "steps
 KIND = "__kind"
 NUMBER = "__number"
 MESSAGE = pa.schema({CELL: pa.int32(), KIND: pa.int32(), NUMBER: pa.int32(), CHUNK: pa.binary()})
+_ROWS_AT_ONCE = 1 << 17
 Batches = Iterable[pa.RecordBatch]
 
 
@@ -112,8 +113,19 @@ def whole(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
     """The results of whole partitions, from rows (cell, chunk)."""
     rows = unpack(chunk.as_buffer() for batch in batches for chunk in batch.column(CHUNK))
     if rows is not None:
-        table, bounds = stage.sorted(rows, stage.coded)
-        yield from window_by(stage.plan, table, bounds)
+        yield from _by_partitions(stage, rows)
+
+
+def _by_partitions(stage: Stage, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """The kernel over whole partitions, so many at once that what it makes of them stays in the cache."""
+    table, bounds = stage.sorted(rows, stage.coded)
+    at = 0
+    while at < len(bounds) - 1:
+        to = int(np.searchsorted(bounds, bounds[at] + _ROWS_AT_ONCE, side="right")) - 1
+        to = max(to, at + 1)
+        part = table.slice(bounds[at], bounds[to] - bounds[at])
+        yield from window_by(stage.plan, part, bounds[at : to + 1] - bounds[at])
+        at = to
 
 
 def summarise(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -191,7 +203,7 @@ def finish(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
         else:
             rows = unpack(held.in_order(_Kind.ROWS))
             assert rows is not None
-            yield from window_by(stage.plan, *stage.sorted(rows, stage.coded))
+            yield from _by_partitions(stage, rows)
 
 
 def steps(stage: Stage) -> list[str]:

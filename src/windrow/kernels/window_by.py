@@ -1,7 +1,7 @@
 """The WINDOW BY kernel: sorted rows in, one row per window out.
 
 The steps are those of ``docs/sql/window-by.md``: label rows are chosen, each window's start and end are
-found (:mod:`windrow.kernels.search`), tumbling windows are chosen among them, ONLY filters, and the
+found (:mod:`windrow.kernels.strategies`), tumbling windows are chosen among them, ONLY filters, and the
 variables, aggregates and rows of what is left are put out. Everything is done for all windows of all
 partitions at once.
 """
@@ -27,7 +27,7 @@ from windrow.kernels.plan import (
     RowsOutput,
     WindowPlan,
 )
-from windrow.kernels.search import find
+from windrow.kernels.strategies import find
 
 __all__ = [
     "Windows",

@@ -8,10 +8,10 @@ file has under the same name and in the same type, no partition columns, no old 
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -112,7 +112,7 @@ def _plain_columns(plan: str, names: Sequence[str]) -> tuple[str, ...] | None:
 
 def _is_plain_path(path: str) -> bool:
     """Whether the path is of a file here, in no directory whose name holds the value of a column."""
-    return path.startswith("/") and "=" not in os.path.dirname(path) and os.path.isfile(path)
+    return path.startswith("/") and "=" not in str(Path(path).parent) and Path(path).is_file()
 
 
 def _schema(rows: DataFrame) -> pa.Schema | None:
@@ -167,7 +167,7 @@ def _is_of_this_calendar(footer: _Footer, column: str) -> bool:
     version = notes.get(b"org.apache.spark.version")
     if version is not None:
         return not version.startswith((b"1.", b"2.")) and b"org.apache.spark.legacyDateTime" not in notes
-    # Other writers do not say which calendar they mean; Spark then asks a setting, or an option of the reader.
+    # Other writers do not say which calendar they mean; Spark then asks a setting, or the reader's option.
     a_day = 1 if pa.types.is_date(footer.schema.field(column).type) else _MICROSECONDS_A_DAY
     for chunk in _chunks(footer, [column]):
         told = chunk.statistics

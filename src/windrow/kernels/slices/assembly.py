@@ -15,7 +15,7 @@ import pyarrow as pa
 from windrow.kernels.aggregates import Gaps
 from windrow.kernels.pairs import Array, Rows
 from windrow.kernels.plan import Search, WindowPlan
-from windrow.kernels.slices.expressions import columns, positions_as_column
+from windrow.kernels.slices.expressions import positions_as_column, rising
 from windrow.kernels.slices.sequence import Sequence
 
 __all__ = ["Assembly", "assemble"]
@@ -124,9 +124,10 @@ def _adapted_search(search: Search, side: str, sequence: Sequence, *, guarded: b
     if search.predicate is None:
         return search
     strategy = search.strategy
-    if strategy == "monotone":
-        searched = [ref for ref in columns(search.predicate) if ref.side == side]
-        # what lies in a gap does not show in the rows that are there
-        strategy = strategy if all(map(sequence.rises, searched)) else "scan"
+    # what lies in a gap does not show in the rows that are there
+    if strategy == "monotone" and not all(map(sequence.rises, rising(search, side))):
+        strategy = "scan"
     predicate = positions_as_column(search.predicate, _POSITION)
-    return replace(search, strategy=strategy, predicate=predicate, guard=_WHOLE if guarded else "")
+    parts = tuple(_adapted_search(part, side, sequence, guarded=guarded) for part in search.parts)
+    guard = _WHOLE if guarded else ""
+    return replace(search, strategy=strategy, predicate=predicate, guard=guard, parts=parts)

@@ -14,7 +14,6 @@ from typing import Protocol
 
 import numpy as np
 
-from windrow.kernels.monotone import direction
 from windrow.kernels.pairs import Array
 from windrow.kernels.plan import (
     ColumnRef,
@@ -25,6 +24,7 @@ from windrow.kernels.plan import (
     PositionRef,
     SameRow,
 )
+from windrow.kernels.strategies.monotone import direction
 
 __all__ = ["Range", "Scope", "Truth", "evaluate", "hits", "outward"]
 

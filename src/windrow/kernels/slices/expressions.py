@@ -13,8 +13,18 @@ from windrow.kernels.plan import (
     Search,
     WindowPlan,
 )
+from windrow.kernels.strategies.monotone import rising_columns
 
-__all__ = ["columns", "leaves", "own_side", "positions_as_column", "predicates", "reads_positions", "shifts"]
+__all__ = [
+    "columns",
+    "leaves",
+    "own_side",
+    "positions_as_column",
+    "predicates",
+    "reads_positions",
+    "rising",
+    "shifts",
+]
 
 
 def own_side(plan: WindowPlan) -> str:
@@ -46,6 +56,13 @@ def leaves(expression: PairExpression) -> list[PairExpression]:
 def columns(expression: PairExpression) -> list[ColumnRef]:
     """The columns read."""
     return [leaf for leaf in leaves(expression) if isinstance(leaf, ColumnRef)]
+
+
+def rising(search: Search, side: str) -> list[ColumnRef]:
+    """The columns of the searched row that must rise, if any of the search is to be by bisection."""
+    if search.strategy == "monotone" and search.predicate is not None:
+        return rising_columns(search.predicate, side)
+    return [column for part in search.parts for column in rising(part, side)]
 
 
 def reads_positions(expression: PairExpression) -> bool:

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.kernels import aggregates
-from windrow.kernels.monotone import ascends
 from windrow.kernels.pairs import Array, Rows, holds
 from windrow.kernels.plan import PairExpression, WindowPlan
 from windrow.kernels.slices.cutting import CHUNK_ROWS, chunk_offsets
-from windrow.kernels.slices.expressions import columns, own_side, predicates, reads_positions, shifts
+from windrow.kernels.slices.expressions import columns, own_side, predicates, reads_positions, rising, shifts
+from windrow.kernels.strategies.monotone import ascends
 
 __all__ = ["Summary", "Zone", "summarise", "zone_of"]
 
@@ -103,8 +103,8 @@ def summarise(plan: WindowPlan, table: pa.Table, chunk_rows: int = CHUNK_ROWS) -
         for ref in columns(predicate):
             if (ref.column, ref.shift) not in zones:
                 zones[ref.column, ref.shift] = zone_of(table.column(ref.column), ref.shift, offsets)
-            if search.strategy == "monotone" and ref.side == name:
-                rises[ref.column, ref.rank] = ascends(rows, ref)
+        for ref in rising(search, name):
+            rises[ref.column, ref.rank] = ascends(rows, ref)
     states = tuple(aggregates.state(spec, table, low, stop) for _, spec, _ in plan.aggregates)
     return Summary(
         offsets, _compact(table.take(pa.array(fence_rows))), fence_rows, true, zones, rises, states

@@ -46,5 +46,6 @@ _REACH = {
     "first true": "the next slice with such a row",
     "position": "the rows at that distance",
     "monotone": "the rows that the values of the slice allow",
+    "first of": "the rows that the values of the slice allow for any alternative",
     "scan": "all rows that the least and greatest values of the slice do not rule out",
 }

@@ -1,10 +1,11 @@
-"""Finds a boundary by bisection where the predicate is monotone in the searched row.
+"""``monotone``: bisection, or two pointers, where the predicate is monotone in the searched row.
 
 A comparison whose one side rises along the rows and whose other side does not depend on the searched row is
 false up to some row and true from there on (it *rises*), or the other way round (it *falls*): with rows in
 order of date, ``n.date - s.date > INTERVAL 7 DAYS`` rises in n. The first row at which a conjunction of both
-kinds holds is the first at which all rising ones hold, provided that the falling ones still hold there: later
-they will not either.
+kinds holds is the first at which all rising ones hold, provided that the falling ones still hold there:
+later they will not either. Parts that read the searched row alone may stand beside them, whatever they are:
+the first row is taken from the turning point of the rising ones on at which those hold.
 
 Whether a column rises is looked up in the data, not derived from the query, so any column will do that
 happens to follow the order. Bisection tries as many rows as the logarithm of the partition's length.
@@ -24,64 +25,72 @@ from windrow.kernels.plan import (
     Operation,
     PairExpression,
     PositionRef,
-    reads,
+    Search,
+    sides_of,
 )
+from windrow.kernels.strategies import scan
+from windrow.kernels.strategies.task import Task, next_of
 
-__all__ = ["ascends", "bisect", "conjuncts", "direction"]
+__all__ = ["ascends", "direction", "find", "rising_columns", "solve"]
 
 _APART = 64  # windows from one that is bisected to the next
 _STEPS = 256  # compiled steps that take as long as bisection in numpy
-_MANY = 1 << 19  # windows for which bisection takes longer than numba's start
-_MANY_WHEN_READY = 1 << 16
+_STEPS_A_WINDOW = 16  # of bisection in numpy
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def bisect(
-    predicate: PairExpression,
-    rows: Rows,
-    sides: Sides,
-    target: str,
-    low: Array,
-    stop: Array,
-    guard: ColumnRef | None = None,
-) -> Array | None:
-    """The first row of each ``[low, stop)`` that satisfies the predicate, −1 if none; None if not monotone.
+def solve(predicate: PairExpression, target: str) -> Search | None:
+    """The search, if every part of the conjunction has a direction or reads only the searched row."""
+    bounding = _bounding(predicate, target)
+    applies = bounding and all(direction(part, target) is not None for part in bounding)
+    return Search("monotone", predicate) if applies else None
 
-    Parameters
-    ----------
-    predicate
-        A conjunction of comparisons, each with a :func:`direction`.
-    rows, sides, target, low, stop
-        As :func:`windrow.kernels.search.find` has them.
-    guard
-        A column that is FALSE at rows that must not be found.
-    """
+
+def rising_columns(predicate: PairExpression, target: str) -> list[ColumnRef]:
+    """The columns of the searched row that must rise."""
+    return [column for part in _bounding(predicate, target) for column in _columns(part, target)]
+
+
+def _bounding(predicate: PairExpression, target: str) -> list[PairExpression]:
+    """The parts that read other rows too."""
+    return [part for part in _conjuncts(predicate) if not sides_of(part) <= {target}]
+
+
+def find(task: Task) -> Array:
+    """Bisection where the data follows the order as the predicate would have it, else row by row."""
+    found = _bisected(task)
+    return scan.find(task) if found is None else found
+
+
+def _bisected(task: Task) -> Array | None:
+    """None if the data does not rise, or a part fails."""
+    predicate, rows, target = task.search.predicate, task.rows, task.target
+    assert predicate is not None
     if not rows.ansi and _computes_integers(predicate):
         return None  # without ANSI they wrap round
-    rising: list[PairExpression] = []
-    falling: list[PairExpression] = []
-    shifts = {0}
-    for part in conjuncts(predicate):
-        for column in _columns(part, target):
-            if not ascends(rows, column):
-                return None
-            shifts.add(column.shift)
-        way = direction(part, target)
-        if way is None:
-            return None
-        (rising if way > 0 else falling).append(part)
+    columns = rising_columns(predicate, target)
+    if not all(ascends(rows, column) for column in columns):
+        return None
+    bounding = _bounding(predicate, target)
+    ways = [direction(part, target) for part in bounding]
+    alone = [part for part in _conjuncts(predicate) if part not in bounding]
     try:
-        at_last = falling if guard is None else [guard, *falling]
-        return _bisect(rising, at_last, rows, sides, target, low, stop, shifts)
+        return _bisect(
+            task,
+            rising=[part for part, way in zip(bounding, ways, strict=True) if way == 1],
+            falling=[part for part, way in zip(bounding, ways, strict=True) if way == -1],
+            alone=alone if task.guard is None else [task.guard, *alone],
+            shifts={0, *(column.shift for column in columns)},
+        )
     except ExecutionError:
         # a pair that fails may be one that a search row by row would never try
         return None
 
 
-def conjuncts(predicate: PairExpression) -> list[PairExpression]:
+def _conjuncts(predicate: PairExpression) -> list[PairExpression]:
     """The parts of a conjunction; an equality is two inequalities."""
     if isinstance(predicate, Operation) and predicate.operator == "AND":
-        return [part for operand in predicate.operands for part in conjuncts(operand)]
+        return [part for operand in predicate.operands for part in _conjuncts(operand)]
     if isinstance(predicate, Operation) and predicate.operator == "=":
         return [Operation(">=", predicate.operands), Operation("<=", predicate.operands)]
     return [predicate]
@@ -151,28 +160,31 @@ def ascends(rows: Rows, ref: ColumnRef) -> bool:
 
 
 def _bisect(
+    task: Task,
     rising: list[PairExpression],
     falling: list[PairExpression],
-    rows: Rows,
-    sides: Sides,
-    target: str,
-    low: Array,
-    stop: Array,
+    alone: list[PairExpression],
     shifts: set[int],
 ) -> Array:
-    """Bisection over the rows that have all their neighbours; the one at either edge is tried by itself."""
-    found = np.full(len(low), -1, np.int64)
+    """Bisection over the rows that have all their neighbours; the one at either edge is tried by itself.
+
+    From where all rising parts hold, the first row at which those hold that read it alone.
+    """
+    rows, sides, target, low, stop = task.rows, task.sides, task.target, task.low, task.stop
     begin = np.where(
         (low == rows.first[np.minimum(low, len(rows.first) - 1)]) & (min(shifts) < 0), low + 1, low
     )
     limit = rows.stop[np.minimum(low, len(rows.stop) - 1)]
     end = np.where((stop == limit) & (max(shifts) > 0), stop - 1, stop)
-    everything = [*rising, *falling]
+    everything = [*alone, *rising, *falling]
     first = _at(everything, rows, sides, target, low, (low < begin) & (low < stop))
-    found = np.where(first, low, found)
+    found = np.where(first, low, -1)
     here = _turning_points(rising, rows, sides, target, begin, np.maximum(end, begin))
+    if alone:
+        following = next_of(task.true_rows(_conjunction(alone)), here, end)
+        here = np.where(following < 0, end, following)
     candidate = (here >= begin) & (here < end) & (found < 0)
-    inside = _at(everything, rows, sides, target, here, candidate)
+    inside = _at(falling, rows, sides, target, here, candidate)
     found = np.where(inside, here, found)
     last = stop - 1
     edge = _at(everything, rows, sides, target, last, (end < stop) & (last >= begin) & (found < 0))
@@ -183,10 +195,13 @@ def _turning_points(
     rising: list[PairExpression], rows: Rows, sides: Sides, target: str, begin: Array, end: Array
 ) -> Array:
     """The first row of each ``[begin, end)`` at which all parts hold, `end` if they hold at none."""
-    if rising and len(begin) >= (_MANY_WHEN_READY if compiled.is_ready(_conjunction(rising)) else _MANY):
-        found = _two_pointers(rising, rows, sides, target, begin, end)
-        if found is not None:
-            return found
+    if rising:
+        predicate, steps = _conjunction(rising), _STEPS_A_WINDOW * len(begin)
+        if steps >= compiled.patience(predicate):
+            found = _two_pointers(rising, rows, sides, target, begin, end)
+            if found is not None:
+                return found
+        compiled.count(predicate, steps)
     return _halved(rising, rows, sides, target, begin, end)
 
 
@@ -229,7 +244,7 @@ def _ends_rise(rising: list[PairExpression], rows: Rows, sides: Sides, begin: Ar
         return False
     for part in rising:
         for side, index in sides.items():
-            if not reads(part, side):
+            if side not in sides_of(part):
                 continue
             columns = _columns(part, side)
             known = (index >= 0).all() and (np.diff(index) >= 0).all()

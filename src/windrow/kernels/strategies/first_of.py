@@ -1,0 +1,37 @@
+"""``first of``: alternatives joined by OR, each solved by itself; the first row that any of them finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from windrow.kernels.pairs import Array
+from windrow.kernels.plan import Operation, PairExpression, Search
+from windrow.kernels.strategies.task import Task
+
+__all__ = ["find", "solve"]
+
+
+def solve(
+    predicate: PairExpression, target: str, solve_part: Callable[[PairExpression, str], Search | None]
+) -> Search | None:
+    """The search, if every alternative can be solved."""
+    if not isinstance(predicate, Operation) or predicate.operator != "OR":
+        return None
+    parts = [solve_part(operand, target) for operand in predicate.operands]
+    solved = tuple(part for part in parts if part is not None)
+    return Search("first of", predicate, parts=solved) if len(solved) == len(parts) else None
+
+
+def find(task: Task, find_part: Callable[[Task], Array]) -> Array:
+    """Each alternative is searched for before the row that those to the left of it have found.
+
+    So none is tried at a row at which OR would not have evaluated it.
+    """
+    found, stop = np.full(len(task.low), -1, np.int64), task.stop
+    for part in task.search.parts:
+        alternative = task.by(part)
+        here = find_part(Task(alternative.search, task.rows, task.sides, task.target, task.low, stop))
+        found, stop = np.where(here >= 0, here, found), np.where(here >= 0, here, stop)
+    return found

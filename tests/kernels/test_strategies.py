@@ -1,0 +1,141 @@
+"""Whatever strategy a predicate is solved by, it finds the rows that trying them one by one finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from windrow.errors import ExecutionError
+from windrow.kernels import compiled, strategies
+from windrow.kernels.pairs import Rows
+from windrow.kernels.plan import ColumnRef, Number, Operation, PairExpression, PositionRef, SameRow, Search
+from windrow.kernels.strategies import monotone
+
+
+def op(operator: str, *operands: PairExpression, dtype: str = "bool") -> Operation:
+    return Operation(operator, operands, dtype)
+
+
+START, END = ColumnRef("o", "start"), ColumnRef("o", "end")
+APART = op("-", END, START, dtype="int64")
+NEXT_APART = op("-", ColumnRef("o", "end", 1), START, dtype="int64")
+HIGH = op(">", ColumnRef("x", "end"), Number(12))
+AFTER_LOW = op("<", ColumnRef("x", "end", -1), Number(5))
+ROWS_APART = op("-", PositionRef("end"), PositionRef("start"), dtype="int64")
+DIFFERENCE = op("-", ColumnRef("x", "end"), ColumnRef("x", "start"), dtype="int64")
+ALIKE = op("=", op("%", DIFFERENCE, Number(3), dtype="int64"), Number(0))
+PREDICATES: dict[str, tuple[str, PairExpression]] = {
+    "one row": ("first true", HIGH),
+    "neighbours of one row": ("first true", op("OR", HIGH, AFTER_LOW)),
+    "rows apart": ("position", op(">=", ROWS_APART, Number(2))),
+    "the same row": ("position", SameRow(("end", 0), ("start", 0))),
+    "ends rise": ("monotone", op(">", APART, Number(3))),
+    "the next row": ("monotone", op(">", NEXT_APART, Number(3))),
+    "ends fall": ("monotone", op(">", op("+", END, START, dtype="int64"), Number(20))),
+    "equal": ("monotone", op("=", APART, Number(4))),
+    "not along the rows": ("monotone", op(">", END, ColumnRef("x", "start"))),
+    "far and high": ("monotone", op("AND", HIGH, op(">", APART, Number(3)))),
+    "near and high": ("monotone", op("AND", op("<=", APART, Number(6)), HIGH, AFTER_LOW)),
+    "rows apart and high": ("monotone", op("AND", op(">", ROWS_APART, Number(1)), HIGH)),
+    "between": ("monotone", op("AND", op(">", NEXT_APART, Number(2)), op("<", APART, Number(9)), HIGH)),
+    "high or far": ("first of", op("OR", HIGH, op(">", NEXT_APART, Number(6)))),
+    "rows or far": ("first of", op("OR", op("=", ROWS_APART, Number(3)), op(">", APART, Number(2)))),
+    "one of three": (
+        "first of", op("OR", AFTER_LOW, op("=", APART, Number(5)), op("=", ROWS_APART, Number(4)))
+    ),
+    "alike or far": ("scan", op("OR", ALIKE, op(">", APART, Number(3)))),
+    "alike and far": ("scan", op("AND", ALIKE, op(">", APART, Number(3)))),
+}  # fmt: skip
+partitions = st.lists(
+    st.lists(st.tuples(st.integers(0, 20), st.none() | st.integers(0, 20)), min_size=1, max_size=12),
+    max_size=4,
+)
+
+
+@pytest.mark.parametrize("name", PREDICATES)
+def test_the_first_strategy_that_applies_is_taken(name):
+    strategy, predicate = PREDICATES[name]
+    assert strategies.solve(predicate, "end").strategy == strategy
+
+
+@pytest.mark.parametrize("name", PREDICATES)
+@settings(deadline=None, max_examples=40)
+@given(partitions=partitions, rises=st.booleans(), data=st.data())
+def test_every_strategy_finds_what_a_scan_finds(name, partitions, rises, data):
+    if not partitions:
+        return
+    sizes = [len(part) for part in partitions]
+    bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    values = [sorted(part, key=lambda row: row[0]) if rises else part for part in partitions]
+    table = pa.table(
+        {
+            "o": pa.array([row[0] for part in values for row in part], pa.int64()),
+            "x": pa.array([row[1] for part in values for row in part], pa.int64()),
+        }
+    )
+    _, predicate = PREDICATES[name]
+    rows = Rows(table, bounds, pa.table({}), (predicate,))
+    start = np.flatnonzero(data.draw(st.lists(st.booleans(), min_size=sum(sizes), max_size=sum(sizes))))
+    low = np.minimum(start + data.draw(st.integers(0, 2)), rows.stop[start]) if len(start) else start
+    searched = ({"start": start}, "end", low, rows.stop[start])
+    expected = strategies.find(Search("scan", predicate), rows, *searched).tolist()
+    found = strategies.find(strategies.solve(predicate, "end"), rows, *searched)
+    assert found.tolist() == expected
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(compiled, "_STEPS_BEFORE_COMPILING", 0)
+        patched.setattr(monotone, "_APART", 3)
+        patched.setattr(monotone, "_STEPS", 10**9)
+        compiled_too = strategies.find(strategies.solve(predicate, "end"), rows, *searched)
+    assert compiled_too.tolist() == expected
+
+
+def test_many_windows_are_searched_by_compiled_code_and_long_ones_bisected(monkeypatch):
+    calls = []
+    search = compiled.search
+    monkeypatch.setattr(compiled, "search", lambda *given: calls.append(given) or search(*given))
+    monkeypatch.setattr(compiled, "_ready", set())
+    monkeypatch.setattr(compiled, "_STEPS_BEFORE_COMPILING", 100)
+    monkeypatch.setattr(compiled, "_STEPS_BEFORE_CALLING", 100)
+    count = 5_000
+    rows = Rows(
+        pa.table({"o": np.arange(count), "x": np.arange(count)[::-1] - 1}),
+        np.array([0, count]),
+        pa.table({}),
+        (),
+    )
+    start = np.arange(count)
+    stop = np.full(count, count)
+
+    def find(name, low):
+        found = strategies.find(
+            strategies.solve(PREDICATES[name][1], "end"), rows, {"start": start}, "end", low, stop
+        )
+        return found.tolist()
+
+    assert find("ends rise", start) == [*range(4, count), -1, -1, -1, -1]
+    assert len(calls) == 1
+    # each end is far from the one before it
+    assert find("not along the rows", np.zeros(count, np.int64))[:3] == [4999, 4998, 4997]
+    assert len(calls) == 1
+
+
+def test_an_alternative_is_not_tried_where_one_before_it_holds():
+    """At row 2 the quotient fails, which OR does not reach: the row is high."""
+    quotient = op(">", op("/", ColumnRef("o", "start"), ColumnRef("x", "end"), dtype="float64"), Number(2))
+    table = pa.table({"o": [1, 2, 3, 4], "x": [1, 1, 0, 1], "y": [0, 0, 1, 0]})
+    high = op("=", ColumnRef("y", "end"), Number(1))
+    every, stop = np.arange(1), np.full(1, 4)
+
+    def find(*parts):
+        searches = tuple(strategies.solve(part, "end") for part in parts)
+        predicate = op("OR", *parts)
+        rows = Rows(table, np.array([0, 4]), pa.table({}), (predicate,))
+        search = Search("first of", predicate, parts=searches)
+        return strategies.find(search, rows, {"start": every}, "end", every, stop).tolist()
+
+    assert find(high, quotient) == [2]
+    with pytest.raises(ExecutionError, match="zero"):
+        find(quotient, high)
