@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -31,6 +32,8 @@ class FileScan:
     ----------
     tasks
         The parts that each task reads.
+    rows
+        How many rows there are in all.
     columns
         The columns of the files, in the order of `schema`.
     schema
@@ -40,6 +43,7 @@ class FileScan:
     """
 
     tasks: tuple[tuple[Part, ...], ...]
+    rows: int
     columns: tuple[str, ...]
     schema: pa.Schema
     coded: frozenset[str]
@@ -61,6 +65,20 @@ class FileScan:
                     condition="UNREADABLE_FILE",
                     hint="it is damaged, or was written anew after the query was given",
                 ) from error
+
+    def only(self, names: Sequence[str]) -> FileScan:
+        """The same rows with these of their columns."""
+        places = [self.schema.names.index(name) for name in names]
+        columns = tuple(self.columns[place] for place in places)
+        schema = pa.schema([self.schema.field(place) for place in places])
+        return replace(self, columns=columns, schema=schema, coded=self.coded & set(columns))
+
+    def sample(self, task: int, share: float) -> Iterator[pa.RecordBatch]:
+        """About this share of a task's rows, always the same ones, as plain values."""
+        chosen = np.random.default_rng(task)
+        for batch in self.read(task):
+            some = np.flatnonzero(chosen.random(batch.num_rows) < share)
+            yield batch.take(pa.array(some)).cast(self.schema)
 
     def _rows(self, part: Part) -> Iterator[pa.RecordBatch]:
         wanted = list(dict.fromkeys(self.columns))

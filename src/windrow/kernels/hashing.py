@@ -62,8 +62,7 @@ def _hashes(array: pa.Array) -> Array:
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
-    large = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
-    return large or pa.types.is_string(kind) or pa.types.is_binary(kind)
+    return kind in (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())
 
 
 def _of_bytes(array: pa.Array) -> Array:

@@ -170,9 +170,9 @@ class _Stage:
         plan = self.plan(types)
         sliceable = slices.unsliceable(plan) is None
         told = self.told(keyed)
-        layout = survey(self.gateway, keyed, self.partition, self.order[0], told, sliceable=sliceable)
-        read = self.read(keyed, types)
         scan = file_scan(self.gateway, keyed, told)
+        layout = survey(self.gateway, keyed, self.partition, self.order[0], told, scan, sliceable=sliceable)
+        read = self.read(keyed, types)
         self.bound.reads_files = scan is not None
         stage = Stage(plan, self.partition, self.order, read, only_put_out(plan, read), layout, scan)
         out = run_stage(keyed, stage, _travelling(result))

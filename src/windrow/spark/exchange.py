@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 from windrow.kernels.chunks import CELL, CHUNK
 from windrow.kernels.stage import KIND, NUMBER, Stage, steps
 from windrow.spark.errors import MARK
+from windrow.spark.file_scan import tasks_of
 
 __all__ = ["run_stage"]
 
@@ -33,8 +34,7 @@ def run_stage(rows: DataFrame, stage: Stage, result: StructType) -> DataFrame:
     if stage.scan is None:
         packed = rows.mapInArrow(_task(stage, "pack"), _PACKED)
     else:
-        tasks = len(stage.scan.tasks)
-        packed = rows.sparkSession.range(0, tasks, 1, tasks).mapInArrow(_task(stage, "read"), _PACKED)
+        packed = tasks_of(rows.sparkSession, stage.scan).mapInArrow(_task(stage, "read"), _PACKED)
     chunks = packed.repartitionById(cells, F.col(CELL))
     *others, last = steps(stage)
     for step in others:

@@ -16,14 +16,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from windrow.kernels.files import FileScan, Part
 from windrow.spark.arrow import arrow_type
 from windrow.spark.errors import local_path
 from windrow.spark.gateway import Gateway
 
-__all__ = ["READ_SETTING", "file_scan"]
+__all__ = ["READ_SETTING", "file_scan", "tasks_of"]
 
 READ_SETTING = "spark.windrow.read.files"
 
@@ -76,7 +76,14 @@ def file_scan(gateway: Gateway, rows: DataFrame, plan: str) -> FileScan | None:
     if not all(_says_the_same(footer, types) for footer in footers):
         return None
     tasks = _tasks(footers, types, gateway.spark.sparkContext.defaultParallelism)
-    return FileScan(tasks, columns, schema, _coded(footers, types)) if tasks else None
+    count = sum(footer.metadata.num_rows for footer in footers)
+    return FileScan(tasks, count, columns, schema, _coded(footers, types)) if tasks else None
+
+
+def tasks_of(spark: SparkSession, scan: FileScan) -> DataFrame:
+    """The numbers of the scan's tasks, each in a Spark task of its own."""
+    count = len(scan.tasks)
+    return spark.range(0, count, 1, count)
 
 
 def _may(gateway: Gateway) -> bool:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
     ArrayType,
@@ -23,8 +25,10 @@ from pyspark.sql.types import (
 
 from windrow.errors import WindrowError
 from windrow.kernels.cells import Layout, Sequence
+from windrow.kernels.files import FileScan
 from windrow.kernels.hashing import hashes
 from windrow.kernels.sorting import SortKey, cut_codes
+from windrow.spark.file_scan import tasks_of
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import quoted
 
@@ -46,27 +50,26 @@ def survey(
     partition: tuple[str, ...],
     order: SortKey,
     plan: str,
+    scan: FileScan | None,
     *,
     sliceable: bool,
 ) -> Layout:
     """The layout for these rows, by a job over a sample of their keys where they may be many.
 
-    `plan` is what Spark's EXPLAIN COST says of the rows.
+    `plan` is what Spark's EXPLAIN COST says of the rows, `scan` how tasks read them if they do.
     """
     shuffled = Layout(_tasks(gateway, math.inf) if partition else 1)
     if gateway.plan_only:
         return shuffled
-    size = _bytes(plan)
-    if size < _SMALL:
-        return Layout(_tasks(gateway, size / _width(rows)) if partition else 1)
+    budget = min(_setting(gateway, ROWS_SETTING), max(_setting(gateway, BYTES_SETTING) // _width(rows), 1))
+    few = _few(plan, rows, scan, budget)
+    if few is not None:
+        return Layout(_tasks(gateway, few) if partition else 1)
     try:
-        read = rows.select(*map(quoted, dict.fromkeys((*partition, order.column))))
-        with gateway.translated():
-            sample = read.sample(_SAMPLED, 1).toArrow()
+        sample = _sample(gateway, rows, scan, list(dict.fromkeys((*partition, order.column))))
     except WindrowError:  # what fails here fails again, and is told, when the query is run
         return shuffled
     keys = hashes(sample, partition)
-    budget = min(_setting(gateway, ROWS_SETTING), max(_setting(gateway, BYTES_SETTING) // _width(rows), 1))
     sequences: list[Sequence] = []
     rest = len(keys) / _SAMPLED
     nested = isinstance(rows.schema[order.column].dataType, ArrayType | StructType)
@@ -75,14 +78,41 @@ def survey(
         distinct, counts = np.unique(keys, return_counts=True)
         for key, count in zip(distinct.tolist(), (counts / _SAMPLED).tolist(), strict=True):
             if count > budget:
-                slices = max(math.ceil(count / budget), _tasks(gateway, count))
-                cuts = _cuts(codes[keys == np.uint64(key)], slices)
+                cuts = _cuts(codes[keys == np.uint64(key)], _tasks(gateway, count, budget))
                 if cuts:
                     sequences.append(Sequence(key, cuts))
                     rest -= count
     if not partition:
         return Layout(0 if sequences else 1, tuple(sequences))
-    return Layout(max(math.ceil(rest / budget), _tasks(gateway, rest)), tuple(sequences))
+    return Layout(_tasks(gateway, rest, budget), tuple(sequences))
+
+
+def _few(plan: str, rows: DataFrame, scan: FileScan | None, budget: int) -> float | None:
+    """The number of rows, about, if it is certain that no partition is long."""
+    if scan is not None:
+        return scan.rows if scan.rows <= budget else None
+    size = _bytes(plan)
+    return size / _width(rows) if size < _SMALL else None
+
+
+def _sample(gateway: Gateway, rows: DataFrame, scan: FileScan | None, columns: list[str]) -> pa.Table:
+    """These columns of some of the rows."""
+    read = rows.select(*map(quoted, columns))
+    if scan is None:
+        some = read.sample(_SAMPLED, 1)
+    else:
+        some = tasks_of(gateway.spark, scan).mapInArrow(_sampler(scan.only(columns), _SAMPLED), read.schema)
+    with gateway.translated():
+        return some.toArrow()
+
+
+def _sampler(scan: FileScan, share: float) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def sample(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for task in batch.column(0).to_pylist():
+                yield from scan.sample(task, share)
+
+    return sample
 
 
 def _cuts(codes: np.ndarray, slices: int) -> tuple[int, ...]:
@@ -92,10 +122,15 @@ def _cuts(codes: np.ndarray, slices: int) -> tuple[int, ...]:
     return tuple(int(code) for code in np.unique(ordered[places]) if code > ordered[0])
 
 
-def _tasks(gateway: Gateway, rows: float) -> int:
-    """How many tasks so many rows are worth: as many as a shuffle of the session has, if they suffice."""
+def _tasks(gateway: Gateway, rows: float, budget: int | None = None) -> int:
+    """How many tasks so many rows are worth: as many as a shuffle of the session has, if they suffice.
+
+    If each is to have no more rows than `budget`, there may be several times as many.
+    """
     shuffled = int(gateway.spark.conf.get("spark.sql.shuffle.partitions") or 1)
-    return max(1, min(shuffled, math.ceil(min(rows / _setting(gateway, TASK_SETTING), shuffled))))
+    tasks = max(1, min(shuffled, math.ceil(min(rows / _setting(gateway, TASK_SETTING), shuffled))))
+    needed = 0 if budget is None else math.ceil(rows / budget)
+    return tasks if needed <= tasks else shuffled * math.ceil(needed / shuffled)
 
 
 def _setting(gateway: Gateway, name: str) -> int:
