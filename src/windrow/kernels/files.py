@@ -34,6 +34,8 @@ class FileScan:
         The parts that each task reads.
     rows
         How many rows there are in all.
+    longest
+        A number of rows that no partition exceeds.
     columns
         The columns of the files, in the order of `schema`.
     schema
@@ -44,6 +46,7 @@ class FileScan:
 
     tasks: tuple[tuple[Part, ...], ...]
     rows: int
+    longest: float
     columns: tuple[str, ...]
     schema: pa.Schema
     coded: frozenset[str]

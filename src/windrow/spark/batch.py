@@ -44,6 +44,7 @@ from windrow.spark.file_scan import file_scan
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.join_plan import POSITION, add_positions
 from windrow.spark.layout import survey
+from windrow.spark.plan_text import optimized, plain_choice
 from windrow.spark.spark_aggregates import aggregate_in_spark
 from windrow.syntax.nodes import Side
 from windrow.syntax.sqltext import Relation, SqlText, quoted
@@ -55,13 +56,28 @@ __all__ = ["BoundWindow", "bind_statement", "build_window", "explained", "run_st
 class BoundWindow:
     """A window, its plan, and what Spark was asked: enough to run it and to explain it.
 
-    Building it finds out whether its tasks read the files of its rows themselves.
+    When it is built, `made` is what runs it.
     """
 
     window: Window
     draft: Draft
     analyzer: SparkAnalyzer
-    reads_files: bool = False
+    made: Made | None = None
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether its tasks read the files of its rows themselves."""
+        return self.made is not None and self.made.stage.scan is not None
+
+
+@dataclass(frozen=True)
+class Made:
+    """A stage, the rows that it is run over, and what it gives: the schema and the rows."""
+
+    rows: DataFrame
+    stage: Stage
+    result: StructType
+    given: DataFrame
 
 
 Builder = Callable[[Gateway, BoundWindow], DataFrame]
@@ -73,7 +89,28 @@ def run_statement(
     """The DataFrame of a statement, and its bound windows."""
     bound, frames = bind_statement(gateway, statement, build)
     with explained(bound):
-        return gateway.sql(statement.text, frames), bound
+        frame = gateway.sql(statement.text, frames)
+    return _straight(gateway, frame, bound[-1]) or frame, bound
+
+
+def _straight(gateway: Gateway, frame: DataFrame, bound: BoundWindow) -> DataFrame | None:
+    """The same rows straight from the kernel, if the statement only chooses and renames what that gives.
+
+    Spark would copy every row once more.
+    """
+    made = bound.made
+    if made is None or made.stage.layout.cells == 1 or len(set(frame.columns)) < len(frame.columns):
+        return None
+    plan = optimized(gateway.spark_plan(frame, "cost"))
+    columns = plain_choice(plan[0], frame.columns, made.result.names) if plan else None
+    # by the numbers that Spark gives to columns, the rows can only be those of this window
+    if columns is None or plan[1:2] != optimized(gateway.spark_plan(made.given, "cost"))[:1]:
+        return None
+    kinds = [made.result[column].dataType for column in columns]
+    if kinds != [field.dataType for field in frame.schema]:
+        return None
+    result = StructType([StructField(*named) for named in zip(frame.columns, kinds, strict=True)])
+    return run_stage(made.rows, made.stage, result, columns)
 
 
 def bind_statement(
@@ -170,13 +207,13 @@ class _Stage:
         plan = self.plan(types)
         sliceable = slices.unsliceable(plan) is None
         told = self.told(keyed)
-        scan = file_scan(self.gateway, keyed, told)
+        scan = file_scan(self.gateway, keyed, self.partition, told)
         layout = survey(self.gateway, keyed, self.partition, self.order[0], told, scan, sliceable=sliceable)
         read = self.read(keyed, types)
-        self.bound.reads_files = scan is not None
         stage = Stage(plan, self.partition, self.order, read, only_put_out(plan, read), layout, scan)
-        out = run_stage(keyed, stage, _travelling(result))
-        return out.select(*self.outputs(result))
+        given = run_stage(keyed, stage, _travelling(result))
+        self.bound.made = Made(keyed, stage, _travelling(result), given)
+        return given.select(*self.outputs(result))
 
     def told(self, rows: DataFrame) -> str:
         """What Spark's EXPLAIN COST says of the rows; what fails here fails again when the query is run."""

@@ -28,8 +28,13 @@ _MESSAGE = f"{CELL} int, {KIND} int, {NUMBER} int, {CHUNK} binary"
 Step = Callable[[Stage, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def run_stage(rows: DataFrame, stage: Stage, result: StructType) -> DataFrame:
-    """The kernel's result over the rows."""
+def run_stage(
+    rows: DataFrame, stage: Stage, result: StructType, columns: tuple[str, ...] | None = None
+) -> DataFrame:
+    """The kernel's result over the rows, with the columns that `result` has.
+
+    If their names are others than the kernel's, `columns` has the kernel's name for each.
+    """
     cells = stage.layout.cells
     if stage.scan is None:
         packed = rows.mapInArrow(_task(stage, "pack"), _PACKED)
@@ -39,11 +44,16 @@ def run_stage(rows: DataFrame, stage: Stage, result: StructType) -> DataFrame:
     *others, last = steps(stage)
     for step in others:
         chunks = chunks.mapInArrow(_task(stage, step), _MESSAGE).repartitionById(cells, F.col(CELL))
-    return chunks.mapInArrow(_task(stage, last), result)
+    return chunks.mapInArrow(_task(stage, last, columns, result.names), result)
 
 
-def _task(stage: Stage, step: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark's workers call, its errors marked so that the driver finds them."""
+def _task(
+    stage: Stage, step: str, columns: tuple[str, ...] | None = None, names: list[str] | None = None
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that Spark's workers call, its errors marked so that the driver finds them.
+
+    It gives these columns under these names.
+    """
     mark = MARK
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -51,7 +61,8 @@ def _task(stage: Stage, step: str) -> Callable[[Iterable[pa.RecordBatch]], Itera
         from windrow.kernels.stage import STEPS
 
         try:
-            yield from STEPS[step](stage, batches)
+            for batch in STEPS[step](stage, batches):
+                yield batch if columns is None else batch.select(columns).rename_columns(names)
         except WindrowError as error:
             data = {key: getattr(error, key) for key in ("message", "condition", "sqlstate", "hint")}
             data |= {

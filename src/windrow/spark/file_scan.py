@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +23,7 @@ from windrow.kernels.files import FileScan, Part
 from windrow.spark.arrow import arrow_type
 from windrow.spark.errors import local_path
 from windrow.spark.gateway import Gateway
+from windrow.spark.plan_text import optimized, physical, plain_choice
 
 __all__ = ["READ_SETTING", "file_scan", "tasks_of"]
 
@@ -30,10 +32,9 @@ READ_SETTING = "spark.windrow.read.files"
 _MOST_FILES = 1_000
 _TASK_BYTES = 128 << 20
 _CODED_BYTES = 4  # a value, on average, below which a column of strings is dictionary-coded in its file
-_ITEM = re.compile(r"(?P<column>[^,.`#]+)#\d+L?(?: AS (?P<name>[^,`#]+)#\d+L?)?")
-_PROJECT = re.compile(r"Project \[(?P<items>.*)\]")
 _SCAN = re.compile(r"FileScan parquet .*, Format: Parquet, Location: InMemoryFileIndex\(.*")
 # Spark's settings that make it read a file in another way than Arrow
+_ORDERED_AS_STORED = {"INT32", "INT64", "BYTE_ARRAY"}
 _AS_WRITTEN = {
     "spark.sql.parquet.binaryAsString": "false",
     "spark.sql.parquet.fieldId.read.enabled": "false",
@@ -51,11 +52,13 @@ class _Footer:
     schema: pa.Schema
 
 
-def file_scan(gateway: Gateway, rows: DataFrame, plan: str) -> FileScan | None:
+def file_scan(gateway: Gateway, rows: DataFrame, partition: Sequence[str], plan: str) -> FileScan | None:
     """How tasks read these rows themselves, None where Spark must read them.
 
     Parameters
     ----------
+    partition
+        The columns of the rows that are partition keys.
     plan
         What Spark's EXPLAIN COST says of the rows.
     """
@@ -76,8 +79,10 @@ def file_scan(gateway: Gateway, rows: DataFrame, plan: str) -> FileScan | None:
     if not all(_says_the_same(footer, types) for footer in footers):
         return None
     tasks = _tasks(footers, types, gateway.spark.sparkContext.defaultParallelism)
+    keys = [columns[schema.names.index(name)] for name in partition]
     count = sum(footer.metadata.num_rows for footer in footers)
-    return FileScan(tasks, count, columns, schema, _coded(footers, types)) if tasks else None
+    longest = min([count, *(_most(footers, key) for key in keys if not pa.types.is_decimal(types[key]))])
+    return FileScan(tasks, count, longest, columns, schema, _coded(footers, types)) if tasks else None
 
 
 def tasks_of(spark: SparkSession, scan: FileScan) -> DataFrame:
@@ -98,23 +103,13 @@ def _may(gateway: Gateway) -> bool:
 
 def _plain_columns(plan: str, names: Sequence[str]) -> tuple[str, ...] | None:
     """The files' column behind each of the rows' columns, if there is nothing between them but a scan."""
-    lines = [re.sub(r"^[\s:]*\+- ", "", line) for line in plan.splitlines() if line.strip()]
-    headings = [number for number, line in enumerate(lines) if line.startswith("==")]
-    if len(headings) != 2:
+    logical = optimized(plan)
+    if len(logical) != 2 or not logical[1].startswith("Relation "):
         return None
-    optimized = lines[1 : headings[1]]
-    physical = [re.sub(r"^\*\(\d+\) ", "", line) for line in lines[headings[1] + 1 :]]
-    project = _PROJECT.match(optimized[0].rpartition(", Statistics(")[0])
-    if len(optimized) != 2 or project is None or not optimized[1].startswith("Relation "):
+    scans = [line for line in physical(plan) if line != "ColumnarToRow" and not line.startswith("Project [")]
+    if len(scans) != 1 or not _SCAN.fullmatch(scans[0]):
         return None
-    physical = [line for line in physical if line != "ColumnarToRow" and not line.startswith("Project [")]
-    if len(physical) != 1 or not _SCAN.fullmatch(physical[0]):
-        return None
-    items = [_ITEM.fullmatch(item) for item in project["items"].split(", ")]
-    found = [(item["name"] or item["column"], item["column"]) for item in items if item is not None]
-    if len(found) != len(items) or [name for name, _ in found] != list(names):
-        return None
-    return tuple(column for _, column in found)
+    return plain_choice(logical[0], names)
 
 
 def _is_plain_path(path: str) -> bool:
@@ -189,6 +184,30 @@ def _chunks(footer: _Footer, columns: Iterable[str]) -> list[pq.ColumnChunkMetaD
     places = {leaves.column(place).path: place for place in range(len(leaves))}
     groups = [footer.metadata.row_group(number) for number in range(footer.metadata.num_row_groups)]
     return [group.column(places[column]) for group in groups for column in columns]
+
+
+def _most(footers: Sequence[_Footer], column: str) -> float:
+    """What the number of rows with one value of a column cannot exceed, by what footers tell of row groups.
+
+    As many rows as the row groups have within whose least and greatest value one value lies.
+    """
+    edges: list[tuple[Any, bool, int]] = []
+    nulls = 0
+    for chunk in (chunk for footer in footers for chunk in _chunks(footer, [column])):
+        told = chunk.statistics
+        if told is None or not told.has_null_count:
+            return math.inf
+        nulls += told.null_count
+        if told.null_count == chunk.num_values:
+            continue
+        if not told.has_min_max or chunk.physical_type not in _ORDERED_AS_STORED:
+            return math.inf
+        edges += [(told.min_raw, False, chunk.num_values), (told.max_raw, True, chunk.num_values)]
+    most = within = 0
+    for _, is_end, rows in sorted(edges):
+        within += -rows if is_end else rows
+        most = max(most, within)
+    return max(most, nulls)
 
 
 def _coded(footers: Sequence[_Footer], types: Mapping[str, pa.DataType]) -> frozenset[str]:

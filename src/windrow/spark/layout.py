@@ -64,7 +64,7 @@ def survey(
     budget = min(_setting(gateway, ROWS_SETTING), max(_setting(gateway, BYTES_SETTING) // _width(rows), 1))
     few = _few(plan, rows, scan, budget)
     if few is not None:
-        return Layout(_tasks(gateway, few) if partition else 1)
+        return Layout(_tasks(gateway, few, budget) if partition else 1)
     try:
         sample = _sample(gateway, rows, scan, list(dict.fromkeys((*partition, order.column))))
     except WindrowError:  # what fails here fails again, and is told, when the query is run
@@ -90,7 +90,7 @@ def survey(
 def _few(plan: str, rows: DataFrame, scan: FileScan | None, budget: int) -> float | None:
     """The number of rows, about, if it is certain that no partition is long."""
     if scan is not None:
-        return scan.rows if scan.rows <= budget else None
+        return scan.rows if scan.longest <= budget else None
     size = _bytes(plan)
     return size / _width(rows) if size < _SMALL else None
 
