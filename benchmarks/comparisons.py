@@ -72,7 +72,7 @@ class Comparison:
 _WEIGHT_OF_LOOPS = 6
 """More time makes the ratio to nested loops truer: on little data, what any query costs prevails."""
 
-_LINEAR = (1 / 20, 1 / 10, 1 / 4, 1 / 2, 1.0)
+_LINEAR = (1 / 200, 1 / 20, 1 / 4, 1.0)
 _OWN = (1 / 20, 1 / 10, 1 / 2, 1.0)
 _AS_IS = (1.0,)
 _LOOPS = (1 / 40, 1 / 20, 1 / 10, 1 / 5, 1 / 2)

@@ -41,8 +41,8 @@ _AS_WRITTEN = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
 }
-_MICROSECONDS_A_DAY = 86_400_000_000
-_DAYS_BEFORE_1970 = 25_567  # since 1900, before which calendars and zones differ
+_FIRST_DAY = -141_427  # 1582-10-15, in days of the epoch: before it calendars differ
+_FIRST_TIME = -25_567 * 86_400_000_000  # 1900-01-01, in microseconds: before it zones differ too
 
 
 @dataclass(frozen=True)
@@ -170,10 +170,10 @@ def _is_of_this_calendar(footer: _Footer, column: str) -> bool:
     if version is not None:
         return not version.startswith((b"1.", b"2.")) and b"org.apache.spark.legacyDateTime" not in notes
     # Other writers do not say which calendar they mean; Spark then asks a setting, or the reader's option.
-    a_day = 1 if pa.types.is_date(footer.schema.field(column).type) else _MICROSECONDS_A_DAY
+    first = _FIRST_DAY if pa.types.is_date(footer.schema.field(column).type) else _FIRST_TIME
     for chunk in _chunks(footer, [column]):
         told = chunk.statistics
-        if told is None or not told.has_min_max or told.min_raw < -_DAYS_BEFORE_1970 * a_day:
+        if told is None or not told.has_min_max or told.min_raw < first:
             return False
     return True
 
