@@ -41,7 +41,7 @@ class Entry:
     @property
     def stays(self) -> bool:
         """Windrow is timed at every size at which a peer is."""
-        return self.system == "windrow"
+        return self.system.startswith("windrow")
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,8 @@ def catalogue(cores: int, *, full: bool) -> list[Comparison]:
             _peers(f"{name.replace(' ', '-')}-1000", next_rows(1_000, name), EVEN, others)
             for name in ("min", "max", "median", "count distinct")
         ),
+        _through_rows("rows-20", _NEXT_20),
+        _through_rows("rows-label", LABEL),
         _peers("whole-20", next_rows(20, partitioned=False), ONE, whole),
         _peers("whole-week", week(partitioned=False), ONE, whole),
         *(_peers(name, query, SHORT, loops, _LOOPS) for name, query in _PAPER.items() if query.nested),
@@ -147,6 +149,18 @@ def _peers(
     peers = dict.fromkeys(entry.group for entry in entries[1:])
     asks = tuple(Ask("Windrow", peer, targets.get(peer)) for peer in peers)
     return Comparison(name, tuple(entries), asks, sizes)
+
+
+def _through_rows(name: str, query: Query) -> Comparison:
+    """Windrow where it does not read the files itself, as over any table that is not plain Parquet."""
+    title = "Windrow, given its rows by Spark"
+    entries = (
+        Entry(title, title, "windrow, Spark's rows", query, EVEN, title=title),
+        Entry("Windrow", "Windrow", "windrow", query, EVEN),
+        Entry("Spark OVER", "Spark OVER", "over", query, EVEN),
+        Entry("Spark OVER, segment tree", "Spark OVER", "over, segment tree", query, EVEN),
+    )
+    return Comparison(name, entries, (Ask(title, "Spark OVER"), Ask(title, "Windrow")), _OWN)
 
 
 def _against(

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 
 import windrow
 from benchmarks.queries import Plan, Query
+from windrow.spark.file_scan import READ_SETTING
 from windrow.spark.local import local_session
 
 __all__ = ["System", "Systems", "cores", "run_to_nowhere"]
@@ -46,11 +47,12 @@ def run_to_nowhere(frame: DataFrame) -> None:
 
 
 class _Windrow:
-    def __init__(self, session: windrow.Session) -> None:
-        self.session = session
+    def __init__(self, session: windrow.Session, *, reads_files: bool = True) -> None:
+        self.session, self.reads_files = session, reads_files
 
     def open(self, file: Path) -> None:
         self.session.register("readings", file)
+        self.session.spark.conf.set(READ_SETTING, str(self.reads_files).lower())
         self.session.spark.conf.unset(SEGMENT_TREE)
 
     def run(self, query: Query) -> None:
@@ -144,6 +146,8 @@ class Systems:
         match name:
             case "windrow":
                 return _Windrow(self._session)
+            case "windrow, Spark's rows":
+                return _Windrow(self._session, reads_files=False)
             case "over":
                 return _Spark(self._session, lambda query: query.over)
             case "over, segment tree":
@@ -165,4 +169,5 @@ class Systems:
             spark.stop()
         else:
             spark.conf.unset(SEGMENT_TREE)
+            spark.conf.unset(READ_SETTING)
             spark.catalog.dropTempView("readings")
