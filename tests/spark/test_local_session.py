@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -31,8 +32,9 @@ try:
     failure = ""
 except PySparkException as error:
     failure = str(error)
+sockets = spark.conf.get("spark.python.unix.domain.socket.enabled", "false")
 spark.stop()
-print(json.dumps({"java": java, "worker": worker, "boom": "boom" in failure}))
+print(json.dumps({"java": java, "worker": worker, "boom": "boom" in failure, "sockets": sockets}))
 """
 
 
@@ -61,7 +63,7 @@ def test_on_a_machine_with_an_old_java_only_spark_runs_on_the_bundled_one(tmp_pa
     (tmp_path / "empty").mkdir()
     told = run(tmp_path / "empty", PATH=path_without_java, JAVA_HOME=str(tmp_path / "old"))
     assert str(told.pop("java")).startswith("25.")
-    assert told == {"worker": sys.executable, "boom": True}
+    assert told == {"worker": sys.executable, "boom": True, "sockets": "true"}
 
 
 @pytest.mark.spark
@@ -70,6 +72,20 @@ def test_it_prints_nothing_leaves_nothing_and_its_workers_run_our_interpreter(tm
     told = run(tmp_path, PYSPARK_PYTHON="/nonexistent/python3")
     assert told["worker"] == sys.executable
     assert told["boom"] is True
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("deep", "sockets"), [(0, "true"), (6, "false")])
+def test_no_temporary_file_is_left_and_workers_are_reached_however_deep_those_are(deep, sockets):
+    """Sockets with names need short paths."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as top:
+        temporary = Path(top, *["directory"] * deep)
+        temporary.mkdir(parents=True, exist_ok=True)
+        work = Path(top, "work")
+        work.mkdir()
+        told = run(work, TMPDIR=str(temporary))
+        assert told["sockets"] == sockets
+        assert list(temporary.iterdir()) == ([work] if deep == 0 else [])
 
 
 def test_a_session_that_exists_is_returned_and_only_what_was_asked_for_is_set(spark):

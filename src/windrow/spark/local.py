@@ -6,6 +6,7 @@ import atexit
 import os
 import re
 import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -129,11 +130,19 @@ def _settings(master: str) -> dict[str, str]:
             # Tables without a path live as long as the session: no metastore_db, derby.log or
             # spark-warehouse in whatever directory the user is in.
             "spark.sql.catalogImplementation": "in-memory",
-            "spark.sql.warehouse.dir": _temporary_warehouse().as_uri(),
+            "spark.sql.warehouse.dir": _temporary_directory("warehouse").as_uri(),
         }
+        sockets = _temporary_directory("sockets")
+        if hasattr(socket, "AF_UNIX") and len(str(sockets)) <= _LONGEST_DIRECTORY:
+            # Rows cross between Java and Python faster than through the loopback interface.
+            settings |= {
+                "spark.python.unix.domain.socket.enabled": "true",
+                "spark.python.unix.domain.socket.dir": str(sockets),
+            }
     return settings
 
 
+_LONGEST_DIRECTORY = 60  # characters: a socket's path has 104 on some systems, of which Spark takes 42
 _LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 
 
@@ -163,10 +172,10 @@ def _heap_megabytes() -> int:
     return min(max(physical // 4, 1024), 8192)
 
 
-def _temporary_warehouse() -> Path:
-    warehouse = Path(tempfile.mkdtemp(prefix="windrow-warehouse-"))
-    atexit.register(shutil.rmtree, warehouse, ignore_errors=True)
-    return warehouse.resolve()
+def _temporary_directory(what: str) -> Path:
+    directory = Path(tempfile.mkdtemp(prefix=f"windrow-{what}-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory.resolve()
 
 
 @contextmanager
