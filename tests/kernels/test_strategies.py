@@ -122,20 +122,48 @@ def test_many_windows_are_searched_by_compiled_code_and_long_ones_bisected(monke
     assert len(calls) == 1
 
 
-def test_an_alternative_is_not_tried_where_one_before_it_holds():
-    """At row 2 the quotient fails, which OR does not reach: the row is high."""
-    quotient = op(">", op("/", ColumnRef("o", "start"), ColumnRef("x", "end"), dtype="float64"), Number(2))
-    table = pa.table({"o": [1, 2, 3, 4], "x": [1, 1, 0, 1], "y": [0, 0, 1, 0]})
-    high = op("=", ColumnRef("y", "end"), Number(1))
-    every, stop = np.arange(1), np.full(1, 4)
+HIGHEST = 2**63 - 1
+SUM = op("+", ColumnRef("x", "end"), ColumnRef("x", "start"), dtype="int64")
+FLAG = op("=", ColumnRef("y", "end"), Number(1))
+QUOTIENT = op(">", op("/", ColumnRef("o", "end"), ColumnRef("x", "end"), dtype="float64"), Number(100))
 
-    def find(*parts):
-        searches = tuple(strategies.solve(part, "end") for part in parts)
-        predicate = op("OR", *parts)
-        rows = Rows(table, np.array([0, 4]), pa.table({}), (predicate,))
-        search = Search("first of", predicate, parts=searches)
-        return strategies.find(search, rows, {"start": every}, "end", every, stop).tolist()
 
-    assert find(high, quotient) == [2]
-    with pytest.raises(ExecutionError, match="zero"):
-        find(quotient, high)
+@pytest.mark.parametrize(
+    ("parts", "x", "found"),
+    [
+        ((op(">", SUM, Number(100)), FLAG), [1, 2, HIGHEST], 1),
+        ((FLAG, QUOTIENT), [1, 0, 0], 1),
+        ((op(">", APART, Number(0)), QUOTIENT), [1, 2, 0], 1),
+        ((QUOTIENT, op(">=", APART, Number(0))), [1, 2, 0], 0),
+        ((op(">", APART, Number(50)), FLAG, QUOTIENT), [1, 0, 3], 1),
+    ],
+)
+def test_an_alternative_fails_only_where_or_reaches_it(parts, x, found):
+    table = pa.table({"o": [0, 1, 2], "x": pa.array(x, pa.int64()), "y": [0, 1, 0]})
+    predicate = op("OR", *parts)
+    search = Search("first of", predicate, parts=tuple(strategies.solve(part, "end") for part in parts))
+    rows = Rows(table, np.array([0, 3]), pa.table({}), (predicate,))
+    start, stop = np.arange(1), np.full(1, 3)
+
+    def outcome(search, low):
+        try:
+            return strategies.find(search, rows, {"start": start}, "end", np.full(1, low), stop).tolist()
+        except ExecutionError as error:
+            return error.condition
+
+    assert outcome(search, 0) == [found]
+    for low in (1, 2):
+        assert outcome(search, low) == outcome(Search("scan", predicate), low)
+
+
+def test_sums_that_may_be_infinite_are_tried_row_by_row():
+    total = op("+", op("+", ColumnRef("x", "end"), ColumnRef("x", "start"), dtype="float64"),
+               ColumnRef("y", "start"), dtype="float64")  # fmt: skip
+    predicate = op(">", total, ColumnRef("y", "start"))
+    table = pa.table({"x": [-1.7e308, 0.0, 1.0, 2.0], "y": [float("inf")] * 4})
+    rows = Rows(table, np.array([0, 4]), pa.table({}), (predicate,))
+    start, stop = np.arange(1), np.full(1, 4)
+    search = strategies.solve(predicate, "end")
+    assert search.strategy == "monotone"
+    # −∞ + ∞ is NaN, which is greater than any number
+    assert strategies.find(search, rows, {"start": start}, "end", start, stop).tolist() == [0]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import tempfile
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -176,3 +178,77 @@ def test_a_file_that_is_damaged_is_named(session, tmp_path):
     path.unlink()
     with pytest.raises(ExecutionError, match=f"{path} cannot be read"):
         answer.collect()
+
+
+@pytest.mark.parametrize(
+    "paths", [("rows.parquet", "rows.parquet"), (".", "rows.parquet"), ("*.parquet", "r*")]
+)
+def test_a_file_that_is_given_twice_is_read_twice(spark, session, answers, tmp_path, paths):
+    pq.write_table(TABLE, tmp_path / "rows.parquet")
+    spark.read.parquet(*(str(tmp_path / path) for path in paths)).createOrReplaceTempView("rows")
+    query = QUERY.replace("ORDER BY o", "ORDER BY o, k")
+    assert len(session.sql(query).collect()) == 2 * COUNT
+    assert not answers(None, QUERY.replace("s.*, SUM(w.x) AS total", "s.o"))
+
+
+def test_several_files_are_read_by_the_tasks_if_the_plan_shows_them_all(spark, answers):
+    with tempfile.TemporaryDirectory(dir="/tmp") as top:
+        directory = Path(top)
+        for number in range(10):
+            pq.write_table(TABLE.slice(number * 5, 5), directory / f"{number}.parquet")
+        files = sorted(map(str, directory.iterdir()))
+        spark.read.parquet(*files[:2]).createOrReplaceTempView("rows")
+        assert answers(None)
+        spark.read.parquet(*files).createOrReplaceTempView("rows")
+        assert not answers(None)
+        spark.read.parquet(top).createOrReplaceTempView("rows")
+        assert answers(None)
+
+
+def test_strings_written_as_differences(spark, answers, tmp_path):
+    names = "concat('a prefix that is long and common to all the values ', lpad(string(id), 8, '0'))"
+    rows = spark.range(500).selectExpr(
+        "IF(id % 2 = 0, 'a', 'b') AS k", "int(id) AS o", "0.5D AS x", f"{names} s"
+    )
+    options = {"parquet.writer.version": "v2", "parquet.enable.dictionary": "false"}
+    rows.coalesce(1).write.options(**options).parquet(str(tmp_path / "written"))
+    assert answers(tmp_path / "written")
+
+
+def test_columns_that_are_codes_in_some_files(answers, tmp_path):
+    names, marks = [f"name {at}" for at in range(COUNT)], [b"x", b"yy"] * (COUNT // 2)
+    for number in range(6):
+        columns = [pa.array(names), pa.array(marks)]
+        if number % 2:
+            columns = [column.dictionary_encode() for column in columns]
+        table = TABLE.append_column("s", columns[0]).append_column("m", columns[1])
+        table = table.set_column(1, "o", pa.array(range(number * COUNT, (number + 1) * COUNT), pa.int32()))
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+    assert answers(tmp_path)
+
+
+def test_a_name_like_an_operator_is_no_operator(answers, tmp_path):
+    table = TABLE.select(["k", "o", "x"]).append_column("-o", pa.array(range(COUNT, 0, -1)))
+    pq.write_table(table, tmp_path / "rows.parquet")
+    assert not answers(tmp_path / "rows.parquet", QUERY.replace("SUM(w.x)", "MAX(-w.o)"))
+
+
+def test_names_that_differ_by_case_are_sparks_to_refuse(spark, session, tmp_path):
+    pq.write_table(TABLE.append_column("X", TABLE["x"]), tmp_path / "rows.parquet")
+    frame = spark.read.schema("k string, o int, x double").parquet(str(tmp_path / "rows.parquet"))
+    frame.createOrReplaceTempView("rows")
+    answer = session.sql(QUERY)
+    assert "reads " not in answer.plan()
+    with pytest.raises(ExecutionError):
+        answer.collect()
+
+
+def test_a_file_that_is_written_anew_is_not_taken_for_the_one_that_was(session, tmp_path):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(TABLE, path)
+    session.register("rows", path)
+    answer = session.sql(QUERY)
+    pq.write_table(TABLE, path, row_group_size=10)
+    with pytest.raises(ExecutionError, match="has changed since the query was given"):
+        answer.collect()
+    assert len(session.sql(QUERY).collect()) == COUNT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +19,18 @@ _BATCH_ROWS = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Row groups of a file."""
+    """Row groups of a file, and what the file was like when they were chosen: `os.stat`."""
 
     path: str
     row_groups: tuple[int, ...]
+    size: int
+    changed_ns: int
+
+    def check(self) -> None:
+        """Raise an OSError if the file is another by now."""
+        found = Path(self.path).stat()
+        if (found.st_size, found.st_mtime_ns) != (self.size, self.changed_ns):
+            raise OSError("it has changed since the query was given")
 
 
 @dataclass(frozen=True)
@@ -66,7 +75,7 @@ class FileScan:
                 raise ExecutionError(
                     f"{part.path} cannot be read: {str(error).splitlines()[0]}",
                     condition="UNREADABLE_FILE",
-                    hint="it is damaged, or was written anew after the query was given",
+                    hint="run the query again if the file was written anew, else mend or fetch the file",
                 ) from error
 
     def only(self, names: Sequence[str]) -> FileScan:
@@ -85,17 +94,18 @@ class FileScan:
 
     def _rows(self, part: Part) -> Iterator[pa.RecordBatch]:
         wanted = list(dict.fromkeys(self.columns))
+        part.check()
         with pq.ParquetFile(part.path, read_dictionary=sorted(self.coded)) as file:
             for batch in file.iter_batches(_BATCH_ROWS, list(part.row_groups), wanted):
                 columns = [
-                    _given(batch.column(name), field.type)
+                    _given(batch.column(name), field.type, coded=name in self.coded)
                     for name, field in zip(self.columns, self.schema, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(columns, names=self.schema.names)
 
 
-def _given(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The values in this type, dictionary-coded if they are."""
-    if pa.types.is_dictionary(array.type):
+def _given(array: pa.Array, kind: pa.DataType, *, coded: bool) -> pa.Array:
+    """The values in this type, or as codes of such values."""
+    if coded:
         kind = pa.dictionary(pa.int32(), kind)
     return array if array.type == kind else array.cast(kind)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,13 @@ READ_SETTING = "spark.windrow.read.files"
 _MOST_FILES = 1_000
 _TASK_BYTES = 128 << 20
 _CODED_BYTES = 4  # a value, on average, below which a column of strings is dictionary-coded in its file
-_SCAN = re.compile(r"FileScan parquet .*, Format: Parquet, Location: InMemoryFileIndex\(.*")
-# Spark's settings that make it read a file in another way than Arrow
+_SCAN = re.compile(
+    r"FileScan parquet .*, Format: Parquet, "
+    r"Location: InMemoryFileIndex\((?P<count>\d+) paths\)\[(?P<paths>.*?)\]?, PartitionFilters: .*"
+)
 _ORDERED_AS_STORED = {"INT32", "INT64", "BYTE_ARRAY"}
+_DELTA = {"DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"}
+# Spark's settings that make it read a file in another way than Arrow
 _AS_WRITTEN = {
     "spark.sql.parquet.binaryAsString": "false",
     "spark.sql.parquet.fieldId.read.enabled": "false",
@@ -48,6 +53,8 @@ _FIRST_TIME = -25_567 * 86_400_000_000  # 1900-01-01, in microseconds: before it
 @dataclass(frozen=True)
 class _Footer:
     path: str
+    size: int
+    changed_ns: int
     metadata: pq.FileMetaData
     schema: pa.Schema
 
@@ -107,9 +114,21 @@ def _plain_columns(plan: str, names: Sequence[str]) -> tuple[str, ...] | None:
     if len(logical) != 2 or not logical[1].startswith("Relation "):
         return None
     scans = [line for line in physical(plan) if line != "ColumnarToRow" and not line.startswith("Project [")]
-    if len(scans) != 1 or not _SCAN.fullmatch(scans[0]):
+    scan = _SCAN.fullmatch(scans[0]) if len(scans) == 1 else None
+    if scan is None or not _are_apart(scan["paths"].split(", "), int(scan["count"])):
         return None
     return plain_choice(logical[0], names)
+
+
+def _are_apart(roots: Sequence[str], count: int) -> bool:
+    """Whether these are all the paths given, and no file is under two of them: Spark reads it twice then.
+
+    Plans do not show long lists whole.
+    """
+    if count == 1:
+        return True
+    nested = any(one == other or one.startswith(f"{other}/") for one, other in permutations(roots, 2))
+    return len(roots) == count and not nested and not roots[-1].endswith("...")
 
 
 def _is_plain_path(path: str) -> bool:
@@ -135,21 +154,34 @@ def _footers(paths: Iterable[str]) -> list[_Footer] | None:
     found = []
     for path in paths:
         try:
+            told = Path(path).stat()
             metadata = pq.read_metadata(path)
-            found.append(_Footer(path, metadata, metadata.schema.to_arrow_schema()))
+            schema = metadata.schema.to_arrow_schema()
+            found.append(_Footer(path, told.st_size, told.st_mtime_ns, metadata, schema))
         except (OSError, pa.ArrowException):  # Spark will say what is wrong with it
             return None
     return found
 
 
 def _says_the_same(footer: _Footer, types: Mapping[str, pa.DataType]) -> bool:
-    names = footer.schema.names
+    names = [name.lower() for name in footer.schema.names]
     return all(
-        names.count(column) == 1
+        column in footer.schema.names
+        and names.count(column.lower()) == 1
         and _plain(footer.schema.field(column).type) == kind
+        and not (_is_coded(footer, column) and _is_delta_coded(footer, column))
         and (not pa.types.is_temporal(kind) or _is_of_this_calendar(footer, column))
         for column, kind in types.items()
     )
+
+
+def _is_coded(footer: _Footer, column: str) -> bool:
+    return bool(pa.types.is_dictionary(footer.schema.field(column).type))
+
+
+def _is_delta_coded(footer: _Footer, column: str) -> bool:
+    """Whether values are written as differences of strings, which Arrow does not give as codes."""
+    return any(_DELTA & set(chunk.encodings) for chunk in _chunks(footer, [column]))
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -217,7 +249,8 @@ def _coded(footers: Sequence[_Footer], types: Mapping[str, pa.DataType]) -> froz
         chunks = [chunk for footer in footers for chunk in _chunks(footer, [column])]
         values = sum(chunk.num_values for chunk in chunks)
         size = sum(chunk.total_uncompressed_size for chunk in chunks)
-        if pa.types.is_string(kind) and size <= _CODED_BYTES * values:
+        short = pa.types.is_string(kind) and size <= _CODED_BYTES * values
+        if short and not any(_is_delta_coded(footer, column) for footer in footers):
             found.add(column)
     return frozenset(found)
 
@@ -239,8 +272,8 @@ def _tasks(
     for footer, number, rows in groups:
         task = tasks[min((before + rows // 2) * count // max(total, 1), count - 1)]
         if task and task[-1].path == footer.path:
-            task[-1] = Part(footer.path, (*task[-1].row_groups, number))
+            task[-1] = replace(task[-1], row_groups=(*task[-1].row_groups, number))
         else:
-            task.append(Part(footer.path, (number,)))
+            task.append(Part(footer.path, (number,), footer.size, footer.changed_ns))
         before += rows
     return tuple(tuple(task) for task in tasks if task)

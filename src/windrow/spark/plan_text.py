@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 __all__ = ["optimized", "physical", "plain_choice"]
 
-_PLAIN = r"[^,.`#]+"
+_PLAIN = r"(?!NOT )\w[^,.`#]*"  # -x and NOT x are shown as if they were names
 
 
 def optimized(plan: str) -> list[str]:

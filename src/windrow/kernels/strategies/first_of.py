@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from windrow.errors import ExecutionError
 from windrow.kernels.pairs import Array
 from windrow.kernels.plan import Operation, PairExpression, Search
+from windrow.kernels.strategies import scan
 from windrow.kernels.strategies.task import Task
 
 __all__ = ["find", "solve"]
@@ -27,8 +29,15 @@ def solve(
 def find(task: Task, find_part: Callable[[Task], Array]) -> Array:
     """Each alternative is searched for before the row that those to the left of it have found.
 
-    So none is tried at a row at which OR would not have evaluated it.
+    One that fails may have done so where OR does not reach: then the rows are tried one by one.
     """
+    try:
+        return _first(task, find_part)
+    except ExecutionError:
+        return scan.find(task)
+
+
+def _first(task: Task, find_part: Callable[[Task], Array]) -> Array:
     found, stop = np.full(len(task.low), -1, np.int64), task.stop
     for part in task.search.parts:
         alternative = task.by(part)

@@ -35,6 +35,7 @@ __all__ = ["ascends", "direction", "find", "rising_columns", "solve"]
 
 _APART = 64  # windows from one that is bisected to the next
 _STEPS = 256  # compiled steps that take as long as bisection in numpy
+_FAR_FROM_INFINITE = 1e150
 _STEPS_A_WINDOW = 16  # of bisection in numpy
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -72,6 +73,8 @@ def _bisected(task: Task) -> Array | None:
     if not all(ascends(rows, column) for column in columns):
         return None
     bounding = _bounding(predicate, target)
+    if not all(_stays_finite(part, rows) for part in bounding):
+        return None
     ways = [direction(part, target) for part in bounding]
     alone = [part for part in _conjuncts(predicate) if part not in bounding]
     try:
@@ -135,6 +138,24 @@ def _computes_integers(expression: PairExpression) -> bool:
         return False
     own = expression.operator in ("+", "-", "*", "NEG") and np.dtype(expression.dtype).kind == "i"
     return own or any(map(_computes_integers, expression.operands))
+
+
+def _stays_finite(expression: PairExpression, rows: Rows, *, added: bool = False) -> bool:
+    """Whether no sum of floats can be infinite: what rises is then finite too."""
+    match expression:
+        case Operation(operator=operator, operands=operands, dtype=dtype):
+            added = operator in ("+", "-", "*", "NEG") and np.dtype(dtype).kind == "f"
+            return all(_stays_finite(operand, rows, added=added) for operand in operands)
+        case ColumnRef(column=name, rank=rank):
+            values = rows.column(name, rank) if added else None
+        case ConstantRef(name=name, rank=rank):
+            values = rows.constant(name, rank) if added else None
+        case _:
+            return True
+    if values is None or values.data.dtype.kind != "f":
+        return True
+    data = values.data if values.valid is None else values.data[values.valid]
+    return bool((np.abs(data) < _FAR_FROM_INFINITE).all())
 
 
 def _columns(expression: PairExpression, target: str) -> list[ColumnRef]:
