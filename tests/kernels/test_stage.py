@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -12,20 +13,23 @@ from hypothesis import strategies as st
 
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.cells import Layout, Sequence
-from windrow.kernels.chunks import CELL
 from windrow.kernels.hashing import hashes
+from windrow.kernels.messages import CELL, CHUNK
 from windrow.kernels.plan import (
     ColumnRef,
+    FieldOutput,
     Number,
     Operation,
+    PairExpression,
     PositionOutput,
     PositionRef,
     RowOutput,
     Search,
     WindowPlan,
 )
+from windrow.kernels.slices import Halo
 from windrow.kernels.sorting import SortKey, cut_codes
-from windrow.kernels.stage import STEPS, Stage, only_put_out, steps
+from windrow.kernels.stage import STEPS, Stage, halo_for, only_put_out, steps
 
 RISES = Operation(">", (ColumnRef("x", "end"), ColumnRef("x", "start")))
 LATER = Operation(
@@ -63,8 +67,9 @@ def plan(end: Search, *, tumbling: bool) -> WindowPlan:
 def exchanged(stage: Stage, tasks: list[Iterable[pa.RecordBatch]], step: str) -> list[list[pa.RecordBatch]]:
     """What every cell is given after a step of all tasks, in an arbitrary order."""
     given: list[list[pa.RecordBatch]] = [[] for _ in range(stage.layout.cells)]
-    for batches in reversed(tasks):
-        for batch in STEPS[step](stage, batches):
+    for number, batches in reversed(list(enumerate(tasks))):
+        task = (number,) if step == "pack" else ()
+        for batch in STEPS[step](stage, batches, *task):
             for at, cell in enumerate(batch.column(CELL).to_pylist()):
                 given[cell].append(batch.slice(at, 1))
     return given
@@ -123,6 +128,78 @@ def test_sliced_is_unsliced(rows, end, tumbling, cuts, descending):
     assert sorted(sliced, key=order) == sorted(whole, key=order)
 
 
+def near(start: int | None, end: int, labels: PairExpression | None, *, neighbours: bool) -> WindowPlan:
+    """Sliding windows from `start` rows before their label row to `end` rows after it."""
+    own = "start" if start is None else "label"
+
+    def at(side: str, offset: int) -> Search:
+        apart = Operation("-", (PositionRef(side), PositionRef(own)), "int64")
+        return Search("position", Operation("=", (apart, Number(offset))), own, "=", offset)
+
+    shift = int(neighbours)
+    outputs = (
+        FieldOutput("k", own, "name"),
+        FieldOutput("o", own, "o"),
+        RowOutput("n", "end", shift, (("name", "name"), ("o", "o"))),
+        RowOutput("p", own, -shift, (("o", "o"),)),
+    )
+    aggregates = (("total", Aggregate("sum", "x", pa.int64()), (0, 1)),)
+    row = pa.struct({"name": pa.string(), "o": pa.int64()})
+    result = pa.schema(
+        {"k": pa.string(), "o": pa.int64(), "n": row, "p": pa.struct({"o": pa.int64()}), "total": pa.int64()}
+    )
+    return WindowPlan(
+        False, start is not None, labels, None if start is None else at("start", -start), at("end", end),
+        False, False, False, outputs, aggregates, result,
+    )  # fmt: skip
+
+
+tied = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 9), st.integers(0, 5)), max_size=40)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    tied,
+    st.none() | st.integers(0, 5),
+    st.integers(0, 5),
+    st.booleans(),
+    st.booleans(),
+    st.lists(st.integers(0, 9), max_size=5),
+    st.integers(1, 4),
+    st.booleans(),
+)
+def test_slices_with_the_rows_around_them_are_the_whole(
+    rows, start, end, neighbours, chosen, cuts, tasks, descending
+):
+    """Ties too, which are in the order of tasks and of their rows wherever they are sorted."""
+    table = pa.table(
+        {
+            "k": pa.array([row[0] for row in rows], pa.string()),
+            "o": pa.array([row[1] for row in rows], pa.int64()),
+            "x": pa.array([row[2] for row in rows], pa.int64()),
+            "name": pa.array([f"row {at}" for at in range(len(rows))], pa.string()),
+        }
+    )
+    labels = Operation(">", (ColumnRef("x", "start" if start is None else "label"), Number(2)))
+    made = near(start, end, labels if chosen else None, neighbours=neighbours)
+    key = SortKey("o", descending)
+    codes = cut_codes(pa.chunked_array([pa.array(sorted(set(cuts)), pa.int64())]), key)
+    (a,) = hashes(pa.table({"k": ["a"]}), ["k"]).tolist()
+    layout = Layout(2, (Sequence(a, tuple(sorted(codes.tolist()))),))
+    halo = halo_for(made, layout)
+    assert halo is not None
+    columns = ("o", "x", "name")
+    sizes = [len(rows) * number // tasks for number in range(tasks + 1)]
+    parts = [table.slice(low, stop - low) for low, stop in pairwise(sizes)]
+
+    def answer(layout: Layout, halo: Halo | None) -> list[str]:
+        stage = Stage(made, ("k",), (key,), columns, only_put_out(made, columns), layout, None, halo)
+        assert steps(stage) == (["alone"] if halo else ["whole"])
+        return sorted(map(str, run(stage, parts)))
+
+    assert answer(layout, halo) == answer(Layout(1), None)
+
+
 def test_steps_are_only_those_that_are_needed():
     def named(layout: Layout, *, tumbling: bool) -> list[str]:
         return steps(Stage(plan(ENDS["scan"], tumbling=tumbling), (), (), (), frozenset(), layout))
@@ -144,7 +221,7 @@ def test_repetitive_strings_travel_as_codes():
         }
     )
     (batch,) = STEPS["pack"](stage, table.to_batches())
-    schema = pa.ipc.open_stream(batch.column(1)[0].as_buffer()).schema
+    schema = pa.ipc.open_stream(batch.column(CHUNK)[0].as_buffer()).schema
     assert pa.types.is_dictionary(schema.field("repeated").type)
     assert schema.field("unique").type == pa.string()
 

@@ -14,6 +14,7 @@ ROWS = 240
 PARTITIONS = ["", "PARTITION BY k"]
 CLAUSES = {
     "position": "START AS s AT sp END AS e AT ep WHEN ep - sp = 20",
+    "label and rows": "LABEL AS s AT lp WHEN s.x > 3 START AT sp WHEN lp - sp = 2 END AT ep WHEN ep - lp = 7",
     "monotone": "START AS s END AS e NEXT AS n WHEN n.o - s.o > 30",
     "scan": "START AS s END AS e WHEN e.x * s.y > 60",
     "unbounded": "START AS s END UNBOUNDED",
@@ -85,12 +86,14 @@ def test_tumbling_windows_in_slices(session, sliced, partition, clause):
 
 
 def test_slices_share_no_more_than_they_must(session, sliced, capsys):
-    """The exchanges of a plan are counted: one for whole partitions, three for slices, five for chains."""
+    """The exchanges of a plan are counted: one for whole partitions, three for slices, five for chains.
 
-    def exchanges(kind: str) -> int:
+    One for slices too, if all that their windows can reach is so many rows around them.
+    """
+
+    def exchanges(kind: str, end: str = "AS e WHEN e.x > s.x") -> int:
         query = (
-            f"SELECT s.o FROM long_rows "
-            f"WINDOW BY w AS (TYPE {kind} ORDER BY o START AS s END AS e WHEN e.x > s.x)"
+            f"SELECT s.o FROM long_rows WINDOW BY w AS (TYPE {kind} ORDER BY o START AS s AT sp END {end})"
         )
         capsys.readouterr()
         session.sql(query).explain(spark=True)
@@ -101,6 +104,8 @@ def test_slices_share_no_more_than_they_must(session, sliced, capsys):
     sliced(50)
     assert exchanges("SLIDING") == 4
     assert exchanges("TUMBLING") == 6
+    assert exchanges("SLIDING", "AT ep WHEN ep - sp = 20") == 2
+    assert exchanges("TUMBLING", "AT ep WHEN ep - sp = 20") == 6
 
 
 def test_bytes_make_slices_too(session, sliced, conf, capsys):

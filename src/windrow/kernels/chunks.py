@@ -7,19 +7,19 @@ partition. Packing divides the rows of a task by cell; many rows travel as one b
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.kernels.cells import Layout, cells_of
-from windrow.kernels.sorting import SortKey
+from windrow.kernels.messages import Kind, message
+from windrow.kernels.slices.halo import Halo
+from windrow.kernels.sorting import SortKey, cut_codes, sorted_partitions
 
-__all__ = ["CELL", "CHUNK", "pack", "unpack", "written"]
+__all__ = ["Borders", "joined", "pack", "unpack", "written"]
 
-CELL = "__cell"
-CHUNK = "__chunk"
-_SCHEMA = pa.schema([pa.field(CELL, pa.int32()), pa.field(CHUNK, pa.binary())])
 _ROWS_AT_ONCE = 1 << 20
 _BYTES_AT_ONCE = 256 << 20
 _SAMPLE = 10_000  # rows
@@ -27,7 +27,12 @@ _WORTH_CODING = 8  # rows per distinct string from which codes are shorter
 
 
 def pack(
-    batches: Iterable[pa.RecordBatch], layout: Layout, partition: tuple[str, ...], order: SortKey
+    batches: Iterable[pa.RecordBatch],
+    layout: Layout,
+    partition: tuple[str, ...],
+    order: tuple[SortKey, ...],
+    halo: Halo | None = None,
+    task: int = 0,
 ) -> Iterator[pa.RecordBatch]:
     """Divide rows by their cell.
 
@@ -40,30 +45,45 @@ def pack(
     partition
         The columns of the partition keys.
     order
-        The first order key, by which sequences are cut.
+        The order keys; sequences are cut by the first.
+    halo
+        How many rows around its own each slice is to have too, if it is to have any.
+    task
+        The number of this task, different from that of any other.
 
     Yields
     ------
     pyarrow.RecordBatch
-        (cell, chunk): the rows of a cell as an Arrow IPC stream in which repetitive strings are
-        dictionary-coded.
+        Messages: the rows of a cell as an Arrow IPC stream in which repetitive strings are dictionary-coded.
     """
+    borders = None if halo is None else Borders(layout, order, halo)
     held: list[pa.RecordBatch] = []
     rows = size = 0
-    for batch in batches:
-        held.append(batch)
-        rows += batch.num_rows
-        size += batch.nbytes
-        if rows >= _ROWS_AT_ONCE or size >= _BYTES_AT_ONCE:
-            yield _packed(pa.Table.from_batches(held), layout, partition, order)
+    number = task << 32
+    for batch in chain(batches, [None]):
+        if batch is not None:
+            held.append(batch)
+            rows += batch.num_rows
+            size += batch.nbytes
+        if rows and (batch is None or rows >= _ROWS_AT_ONCE or size >= _BYTES_AT_ONCE):
+            for cell, part in _divided(pa.Table.from_batches(held), layout, partition, order[0]):
+                if borders is not None:
+                    borders.add(cell, part)
+                yield message(cell, Kind.ROWS, number, written(part))
+            number += 1
             held, rows, size = [], 0, 0
-    if rows:
-        yield _packed(pa.Table.from_batches(held), layout, partition, order)
+    if borders is not None:
+        for cell, kind, part in borders.around():
+            yield message(cell, kind, number, written(part))
 
 
 def unpack(chunks: Iterable[pa.Buffer]) -> pa.Table | None:
     """The rows of chunks of one cell, in the order of the chunks; None if there are no chunks."""
-    tables = [pa.ipc.open_stream(chunk).read_all() for chunk in chunks]
+    return joined([pa.ipc.open_stream(chunk).read_all() for chunk in chunks])
+
+
+def joined(tables: list[pa.Table]) -> pa.Table | None:
+    """The rows of tables that differ at most in which columns are dictionary-coded; None for no tables."""
     if not tables:
         return None
     for at, field in enumerate(tables[0].schema):
@@ -78,7 +98,10 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _packed(table: pa.Table, layout: Layout, partition: tuple[str, ...], order: SortKey) -> pa.RecordBatch:
+def _divided(
+    table: pa.Table, layout: Layout, partition: tuple[str, ...], order: SortKey
+) -> Iterator[tuple[int, pa.Table]]:
+    """The cells that rows are of, with their rows."""
     table = _coded(table.unify_dictionaries().combine_chunks())
     cells = cells_of(layout, table, partition, order)
     counts = np.bincount(cells)
@@ -87,12 +110,64 @@ def _packed(table: pa.Table, layout: Layout, partition: tuple[str, ...], order: 
     if len(used) > 1:
         small = np.uint16 if len(counts) <= 1 << 16 else np.uint32
         table = table.take(pa.array(np.argsort(cells.astype(small), kind="stable")))
-    chunks, at = [], 0
-    for count in counts[used].tolist():
-        chunks.append(written(table.slice(at, count)))
+    at = 0
+    for cell, count in zip(used.tolist(), counts[used].tolist(), strict=True):
+        yield cell, table.slice(at, count)
         at += count
-    columns = [pa.array(used, pa.int32()), pa.array(chunks, pa.binary())]
-    return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+
+
+class Borders:
+    """The rows of a task that are the nearest to the edges of slices.
+
+    Of each slice it keeps as many of the first and of the last rows as any other may need.
+    """
+
+    def __init__(self, layout: Layout, order: tuple[SortKey, ...], halo: Halo) -> None:
+        self.layout, self.order, self.halo = layout, order, halo
+        self.first: dict[int, pa.Table] = {}
+        self.last: dict[int, pa.Table] = {}
+
+    def add(self, cell: int, rows: pa.Table) -> None:
+        """Take in rows of a cell, after all that were added before."""
+        if self.layout.sequence_of(cell) is None:
+            return
+        for kept, count, is_last in (
+            (self.first, self.halo.after, False),
+            (self.last, self.halo.before, True),
+        ):
+            if count:
+                near = self._nearest(rows, count, is_last=is_last)
+                both = joined([kept[cell], near]) if cell in kept else near
+                assert both is not None
+                kept[cell] = self._nearest(both, count, is_last=is_last)
+
+    def around(self) -> Iterator[tuple[int, Kind, pa.Table]]:
+        """The cells of slices with the rows before or after them."""
+        for number in range(len(self.layout.sequences)):
+            cells = self.layout.slices_of(number)
+            for cell in cells:
+                after = [self.first[other] for other in cells if other > cell and other in self.first]
+                before = [self.last[other] for other in cells if other < cell and other in self.last]
+                for kind, parts, count in (
+                    (Kind.AFTER, after, self.halo.after),
+                    (Kind.BEFORE, before, self.halo.before),
+                ):
+                    rows = joined(parts)
+                    if rows is not None:
+                        is_last = kind is Kind.BEFORE
+                        yield cell, kind, self._nearest(rows, count, is_last=is_last)
+
+    def _nearest(self, rows: pa.Table, count: int, *, is_last: bool) -> pa.Table:
+        """The first rows in order, or the last ones, sorted."""
+        codes = cut_codes(rows.column(self.order[0].column), self.order[0])
+        if len(codes) > count:
+            place = len(codes) - count if is_last else count - 1
+            edge = np.partition(codes, place)[place]
+            near = np.flatnonzero(codes >= edge if is_last else codes <= edge)
+            rows = rows.take(pa.array(near))
+        order, _ = sorted_partitions(rows, (), self.order)
+        rows = rows if order is None else rows.take(pa.array(order))
+        return rows.slice(max(rows.num_rows - count, 0)) if is_last else rows.slice(0, count)
 
 
 def _coded(table: pa.Table) -> pa.Table:

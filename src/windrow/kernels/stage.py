@@ -1,6 +1,8 @@
-"""The steps of a stage as its tasks run them: chunks in, results or messages to other cells out.
+"""The steps of a stage as its tasks run them: messages in, results or messages out.
 
-Whole partitions take one step, :func:`whole`. Slices take three, with an exchange after each but the last:
+Messages are :mod:`windrow.kernels.messages`. Whole partitions take one step, :func:`whole`, and so do slices
+that were dealt all the rows around them that they can need, :func:`alone`. Other slices take three, with an
+exchange after each but the last:
 
     summarise   every slice sorts its rows and tells all others what they need to know of them
     share       every slice sends its chunks to the slices whose windows reach them
@@ -8,7 +10,7 @@ Whole partitions take one step, :func:`whole`. Slices take three, with an exchan
 
 For tumbling windows two more come before the last: ``chain``, in which every slice says which windows could
 follow each other, and ``compose``, in which the first slice says where each one's windows begin.
-A message is a row (cell, kind, number, chunk). Cells of whole partitions pass through all but the last step.
+Cells of whole partitions pass through all but the last step.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -25,35 +26,19 @@ import pyarrow as pa
 from windrow.errors import ExecutionError
 from windrow.kernels import chunks, slices
 from windrow.kernels.cells import Layout
-from windrow.kernels.chunks import CELL, CHUNK, unpack, written
+from windrow.kernels.chunks import joined, unpack, written
 from windrow.kernels.files import FileScan
+from windrow.kernels.messages import CELL, CHUNK, KIND, NUMBER, Kind, message
 from windrow.kernels.plan import WindowPlan
 from windrow.kernels.slices.expressions import columns as expression_columns
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.window_by import window_by
 
-__all__ = ["KIND", "MESSAGE", "NUMBER", "STEPS", "Stage", "only_put_out", "steps"]
+__all__ = ["STEPS", "Stage", "halo_for", "only_put_out", "steps"]
 
-KIND = "__kind"
-NUMBER = "__number"
-MESSAGE = pa.schema({CELL: pa.int32(), KIND: pa.int32(), NUMBER: pa.int32(), CHUNK: pa.binary()})
 _ROWS_AT_ONCE = 1 << 17
+_MOST_AROUND = 1 << 20  # rows that a task sends to all slices together
 Batches = Iterable[pa.RecordBatch]
-
-
-class _Kind(IntEnum):
-    """What a message holds.
-
-    Its number counts the chunks of a slice (OWN) or of the sequence (REMOTE), or says which slice it is
-    from by its cell (SUMMARY) or its place (CHAIN).
-    """
-
-    ROWS = 0
-    OWN = 1
-    REMOTE = 2
-    SUMMARY = 3
-    CHAIN = 4
-    ENTRY = 5
 
 
 @dataclass(frozen=True)
@@ -62,7 +47,7 @@ class Stage:
 
     `partition` and `order` name columns of the rows; `columns` are those that the kernel reads, and of
     them `coded` may stay dictionary-coded, as they are only put out. With a `scan` tasks read the rows
-    themselves, by their numbers in it.
+    themselves, by their numbers in it. With a `halo` slices need that many rows around them, and no more.
     """
 
     plan: WindowPlan
@@ -72,6 +57,7 @@ class Stage:
     coded: frozenset[str]
     layout: Layout
     scan: FileScan | None = None
+    halo: slices.Halo | None = None
 
     def sorted(self, rows: pa.Table, coded: frozenset[str]) -> tuple[pa.Table, np.ndarray]:
         """The columns that the kernel reads, in order, and the bounds of the partitions.
@@ -96,24 +82,70 @@ def only_put_out(plan: WindowPlan, columns: Iterable[str]) -> frozenset[str]:
     return frozenset(columns) - read
 
 
-def pack(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
+def halo_for(plan: WindowPlan, layout: Layout) -> slices.Halo | None:
+    """The rows around them that slices are dealt with their own, if they need no more and few."""
+    halo = slices.halo_of(plan) if layout.sequences else None
+    if halo is None or (halo.before + halo.after) * layout.cells > _MOST_AROUND:
+        return None
+    return halo
+
+
+def pack(stage: Stage, batches: Batches, task: int = 0) -> Iterator[pa.RecordBatch]:
     """Rows as chunks of cells: see :func:`windrow.kernels.chunks.pack`."""
-    return chunks.pack(batches, stage.layout, stage.partition, stage.order[0])
+    return chunks.pack(batches, stage.layout, stage.partition, stage.order, stage.halo, task)
 
 
-def read(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
+def read(stage: Stage, batches: Batches, task: int = 0) -> Iterator[pa.RecordBatch]:
     """Rows that tasks read themselves as chunks of cells, from rows (task)."""
     scan = stage.scan
     assert scan is not None
-    tasks = (task for batch in batches for task in batch.column(0).to_pylist())
-    return pack(stage, (rows for task in tasks for rows in scan.read(task)))
+    numbers = (number for batch in batches for number in batch.column(0).to_pylist())
+    return pack(stage, (rows for number in numbers for rows in scan.read(number)), task)
 
 
 def whole(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
-    """The results of whole partitions, from rows (cell, chunk)."""
-    rows = unpack(chunk.as_buffer() for batch in batches for chunk in batch.column(CHUNK))
-    if rows is not None:
-        yield from _by_partitions(stage, rows)
+    """The results of whole partitions."""
+    for held in _cells(batches, stage):
+        rows = unpack(held.in_order(Kind.ROWS))
+        if rows is not None:
+            yield from _by_partitions(stage, rows)
+
+
+def alone(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
+    """The results of whole partitions, and of slices that have all the rows around them that they need."""
+    assert stage.halo is not None
+    for held in _cells(batches, stage):
+        rows = unpack(held.in_order(Kind.ROWS))
+        if rows is None:
+            continue
+        if not held.is_slice:
+            yield from _by_partitions(stage, rows)
+            continue
+        own = _sorted_slice(stage, rows, stage.coded)
+        # every task has sent as many as are needed of its own
+        before, after = (
+            None if some is None else _sorted_slice(stage, some, stage.coded)
+            for some in (unpack(held.in_order(Kind.BEFORE)), unpack(held.in_order(Kind.AFTER)))
+        )
+        before = None if before is None else before.slice(max(before.num_rows - stage.halo.before, 0))
+        after = None if after is None else after.slice(0, stage.halo.after)
+        around = joined([part for part in (before, own, after) if part is not None])
+        assert around is not None
+        first = 0 if before is None else before.num_rows
+        yield from slices.finish_alone(stage.plan, around, first, own.num_rows)
+
+
+def _sorted_slice(stage: Stage, rows: pa.Table, coded: frozenset[str]) -> pa.Table:
+    """Rows of one partition, sorted."""
+    table, bounds = stage.sorted(rows, coded)
+    if len(bounds) != 2:
+        raise ExecutionError(
+            "two partitions have the same 64-bit hash",
+            condition="HASH_COLLISION",
+            sqlstate="XX000",
+            hint="set spark.windrow.slice.rows to more rows than the longest partition has",
+        )
+    return table
 
 
 def _by_partitions(stage: Stage, rows: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -129,79 +161,67 @@ def _by_partitions(stage: Stage, rows: pa.Table) -> Iterator[pa.RecordBatch]:
 
 
 def summarise(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
-    """From rows (cell, chunk): every slice's sorted chunks to itself, and its summary to all slices."""
-    packed: dict[int, list[pa.Buffer]] = {}
-    for batch in batches:
-        for cell, chunk in zip(batch.column(CELL).to_pylist(), batch.column(CHUNK), strict=True):
-            packed.setdefault(cell, []).append(chunk.as_buffer())
-    for cell, buffers in packed.items():
-        cells = stage.layout.sequence_of(cell)
+    """From packed rows: every slice's sorted chunks to itself, and its summary to all slices."""
+    for held in _cells(batches, stage):
+        cells = stage.layout.sequence_of(held.cell)
         if cells is None:
-            for buffer in buffers:
-                yield _message(cell, _Kind.ROWS, 0, buffer.to_pybytes())
+            yield from held.again()
             continue
-        rows = unpack(buffers)
+        rows = unpack(held.in_order(Kind.ROWS))
         assert rows is not None
-        table, bounds = stage.sorted(rows, frozenset())
-        if len(bounds) != 2:
-            raise ExecutionError(
-                "two partitions have the same 64-bit hash",
-                condition="HASH_COLLISION",
-                sqlstate="XX000",
-                hint="set spark.windrow.slice.rows to more rows than the longest partition has",
-            )
+        table = _sorted_slice(stage, rows, frozenset())
         for at, part in enumerate(slices.chunks_of(table)):
-            yield _message(cell, _Kind.OWN, at, written(part))
+            yield message(held.cell, Kind.OWN, at, written(part))
         summary = pickle.dumps(slices.summarise(stage.plan, table))
         for other in cells:
-            yield _message(other, _Kind.SUMMARY, cell, summary)
+            yield message(other, Kind.SUMMARY, held.cell, summary)
 
 
 def share(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
     """Every slice's chunks to the slices that want them; what a cell has stays with it."""
-    for held in _cells(stage, batches):
+    for held in _cells(batches, stage):
         yield from held.again()
         if not held.is_slice:
             continue
         summaries = held.summaries()
         first = sum(len(summary.offsets) - 1 for summary in summaries[: held.place])
         for place, numbers in enumerate(slices.wanted(stage.plan, summaries)):
-            for at, chunk in held.chunks[_Kind.OWN].items():
+            for at, chunk in held.chunks[Kind.OWN].items():
                 if place != held.place and first + at in numbers:
-                    yield _message(held.present()[place], _Kind.REMOTE, first + at, chunk)
+                    yield message(held.present()[place], Kind.REMOTE, first + at, chunk)
 
 
 def chain(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
     """Every slice's windows that could follow each other, to the sequence's first slice."""
-    for held in _cells(stage, batches):
+    for held in _cells(batches, stage):
         yield from held.again()
         if held.is_slice:
             found = slices.chain(stage.plan, held.place, held.summaries(), held.own(), held.remote())
-            yield _message(held.present()[0], _Kind.CHAIN, held.place, pickle.dumps(found))
+            yield message(held.present()[0], Kind.CHAIN, held.place, pickle.dumps(found))
 
 
 def compose(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
     """From the sequence's first slice to every slice: the row from which its windows follow those before."""
-    for held in _cells(stage, batches):
-        chains = held.in_order(_Kind.CHAIN)
-        held.chunks[_Kind.CHAIN].clear()
+    for held in _cells(batches, stage):
+        chains = held.in_order(Kind.CHAIN)
+        held.chunks[Kind.CHAIN].clear()
         yield from held.again()
         if chains:
             entries = slices.compose([pickle.loads(chunk) for chunk in chains])
             for cell, entry in zip(held.present(), entries, strict=True):
-                yield _message(cell, _Kind.ENTRY, 0, pickle.dumps(entry))
+                yield message(cell, Kind.ENTRY, 0, pickle.dumps(entry))
 
 
 def finish(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
     """The results."""
-    for held in _cells(stage, batches):
+    for held in _cells(batches, stage):
         if held.is_slice:
-            entries = [pickle.loads(chunk) for chunk in held.in_order(_Kind.ENTRY)]
+            entries = [pickle.loads(chunk) for chunk in held.in_order(Kind.ENTRY)]
             yield from slices.finish(
                 stage.plan, held.place, held.summaries(), held.own(), held.remote(), *entries
             )
         else:
-            rows = unpack(held.in_order(_Kind.ROWS))
+            rows = unpack(held.in_order(Kind.ROWS))
             assert rows is not None
             yield from _by_partitions(stage, rows)
 
@@ -210,6 +230,8 @@ def steps(stage: Stage) -> list[str]:
     """The steps after packing, by their names in `STEPS`, with an exchange after each but the last."""
     if not stage.layout.sequences:
         return ["whole"]
+    if stage.halo is not None:
+        return ["alone"]
     between = ["chain", "compose"] if slices.needs_chain(stage.plan) else []
     return ["summarise", "share", *between, "finish"]
 
@@ -223,15 +245,15 @@ class _Held:
     def __init__(self, stage: Stage, cell: int) -> None:
         self.cell = cell
         self.is_slice = stage.layout.sequence_of(cell) is not None
-        self.chunks: dict[_Kind, dict[int, Any]] = {kind: {} for kind in _Kind}
+        self.chunks: dict[Kind, dict[int, Any]] = {kind: {} for kind in Kind}
 
-    def in_order(self, kind: _Kind) -> list[Any]:
+    def in_order(self, kind: Kind) -> list[Any]:
         """The chunks of a kind by number."""
         return [chunk for _, chunk in sorted(self.chunks[kind].items())]
 
     def present(self) -> list[int]:
         """The cells of the sequence's slices, in order."""
-        return sorted(self.chunks[_Kind.SUMMARY])
+        return sorted(self.chunks[Kind.SUMMARY])
 
     @property
     def place(self) -> int:
@@ -242,25 +264,25 @@ class _Held:
         """The same messages to the same cell."""
         for kind, numbered in self.chunks.items():
             for number, chunk in numbered.items():
-                yield _message(self.cell, kind, number, chunk)
+                yield message(self.cell, kind, number, chunk)
 
     def summaries(self) -> list[slices.Summary]:
         """Those of the sequence's slices, in order."""
-        return [pickle.loads(chunk) for chunk in self.in_order(_Kind.SUMMARY)]
+        return [pickle.loads(chunk) for chunk in self.in_order(Kind.SUMMARY)]
 
     def own(self) -> pa.Table:
         """The slice's rows, sorted."""
-        rows = unpack(self.in_order(_Kind.OWN))
+        rows = unpack(self.in_order(Kind.OWN))
         assert rows is not None
         return rows
 
     def remote(self) -> dict[int, pa.Table]:
         """Chunks of other slices, by their number in the sequence."""
-        numbered = self.chunks[_Kind.REMOTE].items()
+        numbered = self.chunks[Kind.REMOTE].items()
         return {number: pa.ipc.open_stream(chunk).read_all() for number, chunk in numbered}
 
 
-def _cells(stage: Stage, batches: Batches) -> list[_Held]:
+def _cells(batches: Batches, stage: Stage) -> list[_Held]:
     """The messages of a task by their cell; of the slices, those that have rows."""
     found: dict[int, _Held] = {}
     for batch in batches:
@@ -268,19 +290,12 @@ def _cells(stage: Stage, batches: Batches) -> list[_Held]:
         for cell, kind, number, chunk in zip(cells, kinds, numbers, batch.column(CHUNK), strict=True):
             if cell not in found:
                 found[cell] = _Held(stage, cell)
-            held = found[cell].chunks[_Kind(kind)]
-            # chunks of whole partitions come from several tasks, which do not count them
-            held[len(held) if kind == _Kind.ROWS else number] = chunk.as_buffer()
-    return [held for held in found.values() if held.chunks[_Kind.OWN] or not held.is_slice]
-
-
-def _message(cell: int, kind: _Kind, number: int, chunk: Any) -> pa.RecordBatch:
-    value = chunk.to_pybytes() if isinstance(chunk, pa.Buffer) else chunk
-    columns = [[cell], [int(kind)], [number], [value]]
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(columns, MESSAGE, strict=True)], schema=MESSAGE
-    )
+            found[cell].chunks[Kind(kind)][number] = chunk.as_buffer()
+    has_rows = (Kind.ROWS, Kind.OWN)
+    return [
+        held for held in found.values() if not held.is_slice or any(held.chunks[kind] for kind in has_rows)
+    ]
 
 
 #: Every step by its name.
-STEPS = {step.__name__: step for step in (pack, read, whole, summarise, share, chain, compose, finish)}
+STEPS = {step.__name__: step for step in (pack, read, whole, alone, summarise, share, chain, compose, finish)}

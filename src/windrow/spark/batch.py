@@ -25,7 +25,7 @@ from windrow.errors import NotSupportedError, WindrowError
 from windrow.kernels import plan as kernel
 from windrow.kernels import slices
 from windrow.kernels.sorting import SortKey
-from windrow.kernels.stage import Stage, only_put_out
+from windrow.kernels.stage import Stage, halo_for, only_put_out
 from windrow.rules import optimize
 from windrow.rules.kernel_plan import (
     IS_LABEL,
@@ -210,7 +210,8 @@ class _Stage:
         scan = file_scan(self.gateway, keyed, self.partition, told)
         layout = survey(self.gateway, keyed, self.partition, self.order[0], told, scan, sliceable=sliceable)
         read = self.read(keyed, types)
-        stage = Stage(plan, self.partition, self.order, read, only_put_out(plan, read), layout, scan)
+        coded, halo = only_put_out(plan, read), halo_for(plan, layout)
+        stage = Stage(plan, self.partition, self.order, read, coded, layout, scan, halo)
         given = run_stage(keyed, stage, _travelling(result))
         self.bound.made = Made(keyed, stage, _travelling(result), given)
         return given.select(*self.outputs(result))

@@ -1,6 +1,7 @@
 """The exchanges of a stage: rows travel as packed Arrow chunks, and one task gets each cell.
 
     columns ─▶ pack ─▶ exchange ─▶ whole                                           whole partitions
+                                ├▶ alone                       slices that were dealt the rows around them
                                 └▶ summarise ─▶ exchange ─▶ share ─▶ … ─▶ finish   with slices of long ones
 
 What each step does is :mod:`windrow.kernels.stage`; what a cell is, :mod:`windrow.kernels.cells`.
@@ -16,15 +17,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from windrow.kernels.chunks import CELL, CHUNK
-from windrow.kernels.stage import KIND, NUMBER, Stage, steps
+from windrow.kernels.messages import CELL, CHUNK, KIND, NUMBER
+from windrow.kernels.stage import Stage, steps
 from windrow.spark.errors import MARK
 from windrow.spark.file_scan import tasks_of
 
 __all__ = ["run_stage"]
 
-_PACKED = f"{CELL} int, {CHUNK} binary"
-_MESSAGE = f"{CELL} int, {KIND} int, {NUMBER} int, {CHUNK} binary"
+_MESSAGE = f"{CELL} int, {KIND} int, {NUMBER} bigint, {CHUNK} binary"
 Step = Callable[[Stage, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -37,9 +37,9 @@ def run_stage(
     """
     cells = stage.layout.cells
     if stage.scan is None:
-        packed = rows.mapInArrow(_task(stage, "pack"), _PACKED)
+        packed = rows.mapInArrow(_task(stage, "pack"), _MESSAGE)
     else:
-        packed = tasks_of(rows.sparkSession, stage.scan).mapInArrow(_task(stage, "read"), _PACKED)
+        packed = tasks_of(rows.sparkSession, stage.scan).mapInArrow(_task(stage, "read"), _MESSAGE)
     chunks = packed.repartitionById(cells, F.col(CELL))
     *others, last = steps(stage)
     for step in others:
@@ -57,11 +57,16 @@ def _task(
     mark = MARK
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
         from windrow.errors import WindrowError
         from windrow.kernels.stage import STEPS
 
         try:
-            for batch in STEPS[step](stage, batches):
+            context = TaskContext.get()
+            assert context is not None
+            task = (context.partitionId(),) if step in ("pack", "read") else ()
+            for batch in STEPS[step](stage, batches, *task):
                 yield batch if columns is None else batch.select(columns).rename_columns(names)
         except WindrowError as error:
             data = {key: getattr(error, key) for key in ("message", "condition", "sqlstate", "hint")}

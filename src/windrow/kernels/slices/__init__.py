@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from windrow.kernels.slices.cutting import CHUNK_ROWS, chunk_offsets, chunks_of
 from windrow.kernels.slices.finishing import finish, wanted
+from windrow.kernels.slices.halo import Halo, finish_alone, halo_of
 from windrow.kernels.slices.summary import Summary, summarise
 from windrow.kernels.slices.support import describe, needs_chain, unsliceable
 from windrow.kernels.slices.tumbling import Chain, chain, compose
@@ -22,6 +23,7 @@ from windrow.kernels.slices.tumbling import Chain, chain, compose
 __all__ = [
     "CHUNK_ROWS",
     "Chain",
+    "Halo",
     "Summary",
     "chain",
     "chunk_offsets",
@@ -29,6 +31,8 @@ __all__ = [
     "compose",
     "describe",
     "finish",
+    "finish_alone",
+    "halo_of",
     "needs_chain",
     "summarise",
     "unsliceable",
