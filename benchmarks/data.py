@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from windrow.datasets import write_weather
 
-__all__ = ["EVEN", "EVEN_BY_TIME", "GHCN", "LONG", "MANY", "ONE", "SHORT", "SKEWED", "Data", "row_count"]
+__all__ = ["EVEN", "EVEN_BY_TIME", "GHCN", "LONG", "MANY", "ONE", "SKEWED", "Data", "row_count"]
 
 ROOT = Path(__file__).parents[1]
 CACHE = Path(os.environ.get("WINDROW_BENCH_DATA", ROOT / ".bench"))
@@ -140,12 +140,6 @@ LONG = Data(
     "stations of 55,000 days",
     lambda places: _weather(max(1, places // 55_000), 55_000),
     lambda: _weather(2, 12_000),
-)
-SHORT = Data(
-    "short",
-    "2,000 stations",
-    lambda places: _weather(2_000, max(1, places // 2_000)),
-    lambda: _weather(20, 400),
 )
 MANY = Data(
     "many",
