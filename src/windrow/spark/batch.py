@@ -101,10 +101,10 @@ def _straight(gateway: Gateway, frame: DataFrame, bound: BoundWindow) -> DataFra
     made = bound.made
     if made is None or made.stage.layout.cells == 1 or len(set(frame.columns)) < len(frame.columns):
         return None
-    plan = optimized(gateway.spark_plan(frame, "cost"))
+    plan = optimized(_told(gateway, frame))
     columns = plain_choice(plan[0], frame.columns, made.result.names) if plan else None
     # by the numbers that Spark gives to columns, the rows can only be those of this window
-    if columns is None or plan[1:2] != optimized(gateway.spark_plan(made.given, "cost"))[:1]:
+    if columns is None or plan[1:2] != optimized(_told(gateway, made.given))[:1]:
         return None
     kinds = [made.result[column].dataType for column in columns]
     if kinds != [field.dataType for field in frame.schema]:
@@ -206,7 +206,7 @@ class _Stage:
         keyed = self.keyed(wide)
         plan = self.plan(types)
         sliceable = slices.unsliceable(plan) is None
-        told = self.told(keyed)
+        told = _told(self.gateway, keyed)
         scan = file_scan(self.gateway, keyed, self.partition, told)
         layout = survey(self.gateway, keyed, self.partition, self.order[0], told, scan, sliceable=sliceable)
         read = self.read(keyed, types)
@@ -215,13 +215,6 @@ class _Stage:
         given = run_stage(keyed, stage, _travelling(result))
         self.bound.made = Made(keyed, stage, _travelling(result), given)
         return given.select(*self.outputs(result))
-
-    def told(self, rows: DataFrame) -> str:
-        """What Spark's EXPLAIN COST says of the rows; what fails here fails again when the query is run."""
-        try:
-            return self.gateway.spark_plan(rows, "cost")
-        except WindrowError:
-            return ""
 
     def wide(self) -> DataFrame:
         """The keys and the hoisted columns: all that the kernel reads, and nothing else."""
@@ -325,6 +318,14 @@ class _Stage:
         if item.variable == ROW:
             return self.analyzer.row[field_of(item)].dataType
         return wide.schema[item.name].dataType
+
+
+def _told(gateway: Gateway, rows: DataFrame) -> str:
+    """What Spark's EXPLAIN COST says of the rows; what fails here fails again when the query is run."""
+    try:
+        return gateway.spark_plan(rows, "cost")
+    except WindrowError:
+        return ""
 
 
 def _arrow(kind: DataType) -> pa.DataType:
