@@ -128,8 +128,10 @@ def test_sliced_is_unsliced(rows, end, tumbling, cuts, descending):
     assert sorted(sliced, key=order) == sorted(whole, key=order)
 
 
-def near(start: int | None, end: int, labels: PairExpression | None, *, neighbours: bool) -> WindowPlan:
-    """Sliding windows from `start` rows before their label row to `end` rows after it."""
+def near(
+    start: int | None, end: int | None, labels: PairExpression | None, *, neighbours: bool
+) -> WindowPlan:
+    """Sliding windows from `start` rows before their label row to `end` rows after it, or of one row."""
     own = "start" if start is None else "label"
 
     def at(side: str, offset: int) -> Search:
@@ -149,7 +151,8 @@ def near(start: int | None, end: int, labels: PairExpression | None, *, neighbou
         {"k": pa.string(), "o": pa.int64(), "n": row, "p": pa.struct({"o": pa.int64()}), "total": pa.int64()}
     )
     return WindowPlan(
-        False, start is not None, labels, None if start is None else at("start", -start), at("end", end),
+        False, start is not None, labels, None if start is None else at("start", -start),
+        Search("always") if end is None else at("end", end),
         False, False, False, outputs, aggregates, result,
     )  # fmt: skip
 
@@ -161,7 +164,7 @@ tied = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 9), st.integers(
 @given(
     tied,
     st.none() | st.integers(0, 5),
-    st.integers(0, 5),
+    st.none() | st.integers(0, 5),
     st.booleans(),
     st.booleans(),
     st.lists(st.integers(0, 9), max_size=5),
