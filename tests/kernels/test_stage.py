@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -28,7 +29,7 @@ from windrow.kernels.plan import (
     WindowPlan,
 )
 from windrow.kernels.slices import Halo
-from windrow.kernels.sorting import SortKey, cut_codes
+from windrow.kernels.sorting import SortKey, array_of_codes, cut_codes
 from windrow.kernels.stage import STEPS, Stage, halo_for, only_put_out, steps
 
 RISES = Operation(">", (ColumnRef("x", "end"), ColumnRef("x", "start")))
@@ -189,18 +190,119 @@ def test_slices_with_the_rows_around_them_are_the_whole(
     codes = cut_codes(pa.chunked_array([pa.array(sorted(set(cuts)), pa.int64())]), key)
     (a,) = hashes(pa.table({"k": ["a"]}), ["k"]).tolist()
     layout = Layout(2, (Sequence(a, tuple(sorted(codes.tolist()))),))
-    halo = halo_for(made, layout)
+    halo = halo_for(made, layout, key, table.schema.field("o"))
     assert halo is not None
+    assert answers(made, table, key, layout, halo, tasks) == answers(made, table, key, Layout(1), None, tasks)
+
+
+def answers(
+    made: WindowPlan, table: pa.Table, key: SortKey, layout: Layout, halo: Halo | None, tasks: int
+) -> list[str]:
+    """The windows by so many tasks, in one pass."""
     columns = ("o", "x", "name")
-    sizes = [len(rows) * number // tasks for number in range(tasks + 1)]
+    sizes = [table.num_rows * number // tasks for number in range(tasks + 1)]
     parts = [table.slice(low, stop - low) for low, stop in pairwise(sizes)]
+    stage = Stage(made, ("k",), (key,), columns, only_put_out(made, columns), layout, None, halo)
+    assert steps(stage) == (["alone"] if halo else ["whole"])
+    return sorted(map(str, run(stage, parts)))
 
-    def answer(layout: Layout, halo: Halo | None) -> list[str]:
-        stage = Stage(made, ("k",), (key,), columns, only_put_out(made, columns), layout, None, halo)
-        assert steps(stage) == (["alone"] if halo else ["whole"])
-        return sorted(map(str, run(stage, parts)))
 
-    assert answer(layout, halo) == answer(Layout(1), None)
+DAYS = pa.date32()
+TIMES = pa.timestamp("us", tz="UTC")
+
+
+def within(span: int, comparison: str, *, shift: int, start: int | None, neighbours: bool) -> WindowPlan:
+    """Sliding windows that end where the key of END's row, or of the one beside it, is so far on."""
+    made = near(start, None, None, neighbours=neighbours)
+    own = "start" if start is None else "label"
+    apart = Operation("-", (ColumnRef("o", "end", shift), ColumnRef("o", own)), "int64")
+    return replace(made, end=Search("monotone", Operation(comparison, (apart, Number(span)))))
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    tied,
+    st.sampled_from([pa.int64(), pa.int32(), DAYS, TIMES]),
+    st.integers(0, 4),
+    st.sampled_from([">", ">="]),
+    st.sampled_from([-1, 0, 1]),
+    st.none() | st.integers(0, 3),
+    st.booleans(),
+    st.lists(st.integers(0, 9), max_size=4),
+    st.integers(1, 4),
+)
+def test_slices_with_the_rows_in_reach_of_their_values_are_the_whole(
+    rows, kind, span, comparison, shift, start, neighbours, cuts, tasks
+):
+    table = pa.table(
+        {
+            "k": pa.array([row[0] for row in rows], pa.string()),
+            "o": array_of_codes([row[1] for row in rows], kind),
+            "x": pa.array([row[2] for row in rows], pa.int64()),
+            "name": pa.array([f"row {at}" for at in range(len(rows))], pa.string()),
+        }
+    )
+    made = within(span, comparison, shift=shift, start=start, neighbours=neighbours)
+    row = pa.struct({"name": pa.string(), "o": kind})
+    result = pa.schema(
+        {"k": pa.string(), "o": kind, "n": row, "p": pa.struct({"o": kind}), "total": pa.int64()}
+    )
+    made = replace(made, result=result)
+    key = SortKey("o")
+    (a,) = hashes(pa.table({"k": ["a"]}), ["k"]).tolist()
+    layout = Layout(2, (Sequence(a, tuple(sorted(set(cuts)))),))
+    halo = halo_for(made, layout, key, pa.field("o", kind, nullable=False))
+    apart = [later - earlier for earlier, later in pairwise(sorted(set(cuts)))]
+    needed = span + (comparison == ">")
+    assert (halo is not None) == all(gap >= needed for gap in apart)
+    if halo is not None:
+        whole = answers(made, table, key, Layout(1), None, tasks)
+        assert answers(made, table, key, layout, halo, tasks) == whole
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"descending": True}, "windows would reach back"),
+        ({"nullable": True}, "a window from NULL never ends"),
+        ({"kind": pa.float64()}, "its codes are not its values"),
+        ({"comparison": "="}, "the row so far on may be missing"),
+        ({"column": "x"}, "another column may fall"),
+        ({"ansi": False}, "what wraps round does not rise"),
+    ],
+)
+def test_values_bound_no_reach(change, why):
+    made = within(2, change.get("comparison", ">"), shift=0, start=None, neighbours=False)
+    if "column" in change:
+        assert made.end is not None
+        apart = Operation("-", (ColumnRef("x", "end"), ColumnRef("x", "start")), "int64")
+        made = replace(made, end=replace(made.end, predicate=Operation(">", (apart, Number(2)))))
+    made = replace(made, ansi=change.get("ansi", True))
+    key = SortKey("o", change.get("descending", False))
+    column = pa.field("o", change.get("kind", pa.int64()), nullable=change.get("nullable", False))
+    assert halo_for(made, Layout(0, (Sequence(0, (0, 10, 20)),)), key, column) is None, why
+
+
+def test_what_cannot_be_computed_is_in_reach():
+    """Rows so far away that the distance is no number: no window asks for it, and none fails."""
+    made = within(2, ">", shift=0, start=None, neighbours=False)
+    made = replace(made, labels=Operation("=", (ColumnRef("x", "start"), Number(1))))
+    far = 2**62 + 2**61
+    table = pa.table(
+        {
+            "k": ["a"] * 4,
+            "o": pa.array([-far, -far + 5, -far + 9, far], pa.int64()),
+            "x": pa.array([1, 1, 0, 0], pa.int64()),
+            "name": ["p", "q", "r", "s"],
+        }
+    )
+    key = SortKey("o")
+    (a,) = hashes(pa.table({"k": ["a"]}), ["k"]).tolist()
+    layout = Layout(1, (Sequence(a, (-far + 3,)),))
+    halo = halo_for(made, layout, key, pa.field("o", pa.int64(), nullable=False))
+    whole = answers(made, table, key, Layout(1), None, 2)
+    assert len(whole) == 2
+    assert answers(made, table, key, layout, halo, 2) == whole
 
 
 def test_steps_are_only_those_that_are_needed():

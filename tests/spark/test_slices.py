@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from pyspark.sql import functions as F
 
 from windrow import Session
 from windrow.spark import layout
@@ -106,6 +107,28 @@ def test_slices_share_no_more_than_they_must(session, sliced, capsys):
     assert exchanges("TUMBLING") == 6
     assert exchanges("SLIDING", "AT ep WHEN ep - sp = 20") == 2
     assert exchanges("TUMBLING", "AT ep WHEN ep - sp = 20") == 6
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+@pytest.mark.parametrize("key", ["o", "TIMESTAMP_NTZ '2024-01-01' + make_dt_interval(CAST(o AS INT))"])
+def test_windows_that_end_by_a_value_need_one_pass(session, sliced, spark, tmp_path, capsys, partition, key):
+    """Files tell that the key is nowhere NULL; of other rows Spark does not know it."""
+    stored = tmp_path / "stored"
+    spark.table("long_rows").withColumn("o", F.expr(key)).write.parquet(str(stored))
+    spark.read.parquet(str(stored)).createOrReplaceTempView("stored_rows")
+    span = "30" if key == "o" else "INTERVAL 30 DAYS"
+    query = (
+        f"SELECT s.k, s.o, s.name, {AGGREGATES} FROM stored_rows "
+        f"WINDOW BY w AS (TYPE SLIDING {partition} ORDER BY o "
+        f"START AS s END AS e NEXT AS n WHEN n.o - s.o > {span})"
+    )
+    sliced(100_000)
+    whole = answer(session, query)
+    sliced(100)
+    assert answer(session, query) == whole
+    capsys.readouterr()
+    session.sql(query).explain(spark=True)
+    assert len(re.findall(r"^\(\d+\) MapInArrow", capsys.readouterr().out, re.MULTILINE)) == 2
 
 
 def test_bytes_make_slices_too(session, sliced, conf, capsys):

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from windrow.kernels.cells import Layout, cells_of
 from windrow.kernels.messages import Kind, message
 from windrow.kernels.slices.halo import Halo
-from windrow.kernels.sorting import SortKey, cut_codes, sorted_partitions
+from windrow.kernels.sorting import SortKey, cut_codes, one_array, sorted_partitions
 
 __all__ = ["Borders", "joined", "pack", "unpack", "written"]
 
@@ -119,7 +119,8 @@ def _divided(
 class Borders:
     """The rows of a task that are the nearest to the edges of slices.
 
-    Of each slice it keeps as many of the first and of the last rows as any other may need.
+    Of each slice it keeps as many of the first and of the last rows as any other may need, and all that are
+    in reach of the slice before it.
     """
 
     def __init__(self, layout: Layout, order: tuple[SortKey, ...], halo: Halo) -> None:
@@ -136,10 +137,10 @@ class Borders:
             (self.last, self.halo.before, True),
         ):
             if count:
-                near = self._nearest(rows, count, is_last=is_last)
+                near = self._near(cell, rows, count, is_last=is_last)
                 both = joined([kept[cell], near]) if cell in kept else near
                 assert both is not None
-                kept[cell] = self._nearest(both, count, is_last=is_last)
+                kept[cell] = self._near(cell, both, count, is_last=is_last)
 
     def around(self) -> Iterator[tuple[int, Kind, pa.Table]]:
         """The cells of slices with the rows before or after them."""
@@ -155,7 +156,26 @@ class Borders:
                     rows = joined(parts)
                     if rows is not None:
                         is_last = kind is Kind.BEFORE
-                        yield cell, kind, self._nearest(rows, count, is_last=is_last)
+                        yield cell, kind, self._near(cell + 1, rows, count, is_last=is_last)
+
+    def _near(self, cell: int, rows: pa.Table, count: int, *, is_last: bool) -> pa.Table:
+        """The rows that slices before this cell, or after theirs, may need."""
+        edge = None if is_last else self._edge(cell)
+        if self.halo.reach is None or edge is None:
+            return self._nearest(rows, count, is_last=is_last)
+        beyond = self.halo.reach.is_beyond(one_array(rows.column(self.order[0].column)), edge)
+        within, rest = rows.filter(pa.array(~beyond)), rows.filter(pa.array(beyond))
+        both = joined([within, self._nearest(rest, count, is_last=False)])
+        assert both is not None
+        return both
+
+    def _edge(self, cell: int) -> int | None:
+        """The first code of a slice; None for the first slice, which is after no other."""
+        for number, sequence in enumerate(self.layout.sequences):
+            cells = self.layout.slices_of(number)
+            if cell in cells:
+                return None if cell == cells.start else sequence.cuts[cell - cells.start - 1]
+        return None
 
     def _nearest(self, rows: pa.Table, count: int, *, is_last: bool) -> pa.Table:
         """The first rows in order, or the last ones, sorted."""

@@ -51,6 +51,8 @@ class FileScan:
         What their values are given as.
     coded
         Columns of the files that are dictionary-coded in them.
+    full
+        Columns of the files that are nowhere NULL, as far as the files tell.
     """
 
     tasks: tuple[tuple[Part, ...], ...]
@@ -59,6 +61,11 @@ class FileScan:
     columns: tuple[str, ...]
     schema: pa.Schema
     coded: frozenset[str]
+    full: frozenset[str] = frozenset()
+
+    def is_full(self, name: str) -> bool:
+        """Whether a column of the rows is nowhere NULL for certain."""
+        return self.columns[self.schema.names.index(name)] in self.full
 
     def read(self, task: int) -> Iterator[pa.RecordBatch]:
         """The rows of a task.

@@ -14,7 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["SortKey", "comparable", "cut_codes", "one_array", "ordered_integers", "sorted_partitions"]
+__all__ = [
+    "SortKey",
+    "array_of_codes",
+    "comparable",
+    "cut_codes",
+    "has_values_of_codes",
+    "one_array",
+    "ordered_integers",
+    "sorted_partitions",
+]
 
 Array = np.ndarray
 _WORD = 63
@@ -89,6 +98,17 @@ def cut_codes(column: pa.ChunkedArray, key: SortKey) -> Array:
     codes = ~codes if key.descending else codes
     edge = np.iinfo(np.int64).min if key.nulls_first else np.iinfo(np.int64).max
     return np.where(valid, codes, edge)
+
+
+def has_values_of_codes(kind: pa.DataType) -> bool:
+    """Whether the cut codes of ascending keys of a type are its values: of integers, dates and timestamps."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
+
+
+def array_of_codes(codes: list[int], kind: pa.DataType) -> pa.Array:
+    """The values of such a type that have these cut codes."""
+    stored = pa.int32() if pa.types.is_date32(kind) else pa.int64() if pa.types.is_timestamp(kind) else kind
+    return pa.array(codes, stored).view(kind)
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:

@@ -31,7 +31,7 @@ from windrow.kernels.files import FileScan
 from windrow.kernels.messages import CELL, CHUNK, KIND, NUMBER, Kind, message
 from windrow.kernels.plan import WindowPlan
 from windrow.kernels.slices.expressions import columns as expression_columns
-from windrow.kernels.sorting import SortKey, sorted_partitions
+from windrow.kernels.sorting import SortKey, has_values_of_codes, sorted_partitions
 from windrow.kernels.window_by import window_by
 
 __all__ = ["STEPS", "Stage", "halo_for", "only_put_out", "steps"]
@@ -82,10 +82,19 @@ def only_put_out(plan: WindowPlan, columns: Iterable[str]) -> frozenset[str]:
     return frozenset(columns) - read
 
 
-def halo_for(plan: WindowPlan, layout: Layout) -> slices.Halo | None:
-    """The rows around them that slices are dealt with their own, if they need no more and few."""
-    halo = slices.halo_of(plan) if layout.sequences else None
+def halo_for(plan: WindowPlan, layout: Layout, order: SortKey, key: pa.Field) -> slices.Halo | None:
+    """The rows around them that slices are dealt with their own, if they need no more and few.
+
+    `key` says of the first order key of what type it is, and whether it may be NULL.
+    """
+    if not layout.sequences:
+        return None
+    reaches = not key.nullable and has_values_of_codes(key.type)
+    halo = slices.halo_of(plan, order if reaches else None)
     if halo is None or (halo.before + halo.after) * layout.cells > _MOST_AROUND:
+        return None
+    reach = halo.reach
+    if reach is not None and not all(reach.spans(cut.cuts, key.type) for cut in layout.sequences):
         return None
     return halo
 
@@ -122,13 +131,14 @@ def alone(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
             yield from _by_partitions(stage, rows)
             continue
         own = _sorted_slice(stage, rows, stage.coded)
-        # every task has sent as many as are needed of its own
+        # every task has sent as many as are needed of its own, and all that are in reach
         before, after = (
             None if some is None else _sorted_slice(stage, some, stage.coded)
             for some in (unpack(held.in_order(Kind.BEFORE)), unpack(held.in_order(Kind.AFTER)))
         )
         before = None if before is None else before.slice(max(before.num_rows - stage.halo.before, 0))
-        after = None if after is None else after.slice(0, stage.halo.after)
+        if after is not None and stage.halo.reach is None:
+            after = after.slice(0, stage.halo.after)
         around = joined([part for part in (before, own, after) if part is not None])
         assert around is not None
         first = 0 if before is None else before.num_rows

@@ -283,9 +283,13 @@ class _Hoister:
             raise _NotTypedError("a date's midnight depends on the session's zone")
         if operator == "-" and is_day_interval(kind) and set(kinds) <= {"date", "timestamp", "timestamp_ntz"}:
             # Spark subtracts times as the session's clock on the wall shows them
-            return kernel.Operation(
-                "-", tuple(self.leaf(part, "TIMESTAMP_NTZ", guards) for part in operands), "int64"
+            shown = (
+                self.convert(part, guards)
+                if one == "timestamp_ntz"
+                else self.leaf(part, "TIMESTAMP_NTZ", guards)
+                for part, one in zip(operands, kinds, strict=True)
             )
+            return kernel.Operation("-", tuple(shown), "int64")
         if operator in ("+", "-") and kind == "date" and set(kinds) <= {"date", *INTEGERS}:
             return kernel.Operation(operator, tuple(self.convert(part, guards) for part in operands), "int32")
         if operator in ("+", "-") and is_day_interval(kind) and all(map(is_day_interval, kinds)):

@@ -210,7 +210,10 @@ class _Stage:
         scan = file_scan(self.gateway, keyed, self.partition, told)
         layout = survey(self.gateway, keyed, self.partition, self.order[0], told, scan, sliceable=sliceable)
         read = self.read(keyed, types)
-        coded, halo = only_put_out(plan, read), halo_for(plan, layout)
+        key = keyed.schema[self.order[0].column]
+        may_be_null = key.nullable and (scan is None or not scan.is_full(key.name))
+        column = pa.field(key.name, _arrow(key.dataType), may_be_null)
+        coded, halo = only_put_out(plan, read), halo_for(plan, layout, self.order[0], column)
         stage = Stage(plan, self.partition, self.order, read, coded, layout, scan, halo)
         given = run_stage(keyed, stage, _travelling(result))
         self.bound.made = Made(keyed, stage, _travelling(result), given)

@@ -89,7 +89,10 @@ def file_scan(gateway: Gateway, rows: DataFrame, partition: Sequence[str], plan:
     keys = [columns[schema.names.index(name)] for name in partition]
     count = sum(footer.metadata.num_rows for footer in footers)
     longest = min([count, *(_most(footers, key) for key in keys if not pa.types.is_decimal(types[key]))])
-    return FileScan(tasks, count, longest, columns, schema, _coded(footers, types)) if tasks else None
+    if not tasks:
+        return None
+    full = frozenset(column for column in types if _is_full(footers, column))
+    return FileScan(tasks, count, longest, columns, schema, _coded(footers, types), full)
 
 
 def tasks_of(spark: SparkSession, scan: FileScan) -> DataFrame:
@@ -240,6 +243,12 @@ def _most(footers: Sequence[_Footer], column: str) -> float:
         within += -rows if is_end else rows
         most = max(most, within)
     return max(most, nulls)
+
+
+def _is_full(footers: Sequence[_Footer], column: str) -> bool:
+    """Whether the footers tell that the column is nowhere NULL."""
+    told = [chunk.statistics for footer in footers for chunk in _chunks(footer, [column])]
+    return all(one is not None and one.has_null_count and one.null_count == 0 for one in told)
 
 
 def _coded(footers: Sequence[_Footer], types: Mapping[str, pa.DataType]) -> frozenset[str]:

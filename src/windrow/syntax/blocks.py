@@ -13,7 +13,7 @@ from windrow.syntax.nodes import Block, Cte, Range
 from windrow.syntax.tokens import Kind, TokenList
 from windrow.syntax.window_by import parse_window_by
 
-__all__ = ["find_blocks", "split_statements"]
+__all__ = ["find_blocks", "split_statements", "visible_ctes", "with_items"]
 
 _SET_OPERATORS = {"UNION", "EXCEPT", "INTERSECT", "MINUS"}
 _TAIL = {"ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "QUALIFY"}
@@ -138,7 +138,7 @@ def _block(tokens: TokenList, window: int) -> Block:
         clause=clause,
         having=(after["HAVING"] + 1, tail_start) if "HAVING" in after else None,
         tail=(stop, stop) if in_set else (tail_start, stop),
-        ctes=_visible_ctes(tokens, select),
+        ctes=visible_ctes(tokens, select),
     )
 
 
@@ -310,7 +310,7 @@ def _words_after(tokens: TokenList, level: list[int], clause_stop: int) -> dict[
     return found
 
 
-def _visible_ctes(tokens: TokenList, position: int) -> tuple[Cte, ...]:
+def visible_ctes(tokens: TokenList, position: int) -> tuple[Cte, ...]:
     """The named queries that a block at `position` sees, from the outermost level inwards."""
     levels: list[int] = [position]
     while tokens.parent[levels[-1]] >= 0:
@@ -322,11 +322,11 @@ def _visible_ctes(tokens: TokenList, position: int) -> tuple[Cte, ...]:
             if index >= inside:
                 break
             if tokens.word(index) == "WITH" and not tokens.is_symbol(index - 1, "."):
-                visible += [cte for cte in _with_list(tokens, index) if cte.body[1] < inside]
+                visible += [cte for cte in with_items(tokens, index) if cte.body[1] < inside]
     return tuple(visible)
 
 
-def _with_list(tokens: TokenList, index: int) -> list[Cte]:
+def with_items(tokens: TokenList, index: int) -> list[Cte]:
     """The items of a WITH list; none if this WITH is of another kind (WITH ROLLUP, WITH SCHEMA …)."""
     recursive = tokens.word(index + 1) == "RECURSIVE"
     at = index + (2 if recursive else 1)

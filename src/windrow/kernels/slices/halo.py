@@ -3,39 +3,91 @@
 How many rows that is follows from the clause if its boundaries are so many rows from the label row. No task
 knows which rows follow a slice; each sends those nearest of its own, and the nearest of all are among them.
 Where fewer rows follow, all of them are there: what is then the edge of the rows is the sequence's own.
+
+Where the windows end by the value of the first order key, they reach no further than a window would that
+began where the next slice begins. That is told of every row by itself, and so are all the rows to be sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.pairs import Rows
-from windrow.kernels.plan import PositionOutput, RowOutput, Search, WindowPlan
-from windrow.kernels.slices.expressions import own_side, reads_positions, shifts
+from windrow.errors import ExecutionError
+from windrow.kernels.pairs import Array, Rows, holds
+from windrow.kernels.plan import (
+    ColumnRef,
+    Operation,
+    PairExpression,
+    PositionOutput,
+    RowOutput,
+    Search,
+    WindowPlan,
+    sides_of,
+)
+from windrow.kernels.slices.expressions import columns, own_side, reads_positions, shifts
+from windrow.kernels.sorting import SortKey, array_of_codes
+from windrow.kernels.strategies.monotone import computes_integers, conjuncts, direction
 from windrow.kernels.window_by import label_rows, only, results, windows_at
 
-__all__ = ["Halo", "finish_alone", "halo_of"]
+__all__ = ["Halo", "Reach", "finish_alone", "halo_of"]
 
 _MOST = 10_000  # rows that each task sends to each slice
 
 
+@dataclass(frozen=True)
+class Reach:
+    """How far windows reach by the values of a key of integers, dates or times, which is never NULL.
+
+    A window that begins at a row ends before the first row for which `ends` is true of both. It rises with
+    the row at which the window ends (side ``end``) and falls with the others.
+    """
+
+    key: str
+    ends: PairExpression
+    constants: pa.Table
+
+    def is_beyond(self, keys: pa.Array, edge: int) -> Array:
+        """Whether windows that begin before a key end before rows of these keys; `edge` is its cut code.
+
+        False where that cannot be computed.
+        """
+        both = pa.concat_arrays([keys, array_of_codes([edge], keys.type)])
+        bounds = np.array([0, len(both)], np.int64)
+        rows = Rows(pa.table({self.key: both}), bounds, self.constants, (self.ends,))
+        sides = {side: np.full(len(keys), len(keys), np.int64) for side in sides_of(self.ends)}
+        try:
+            return holds(self.ends, rows, {**sides, "end": np.arange(len(keys), dtype=np.int64)})
+        except ExecutionError:  # as may be for rows that no window would be asked about
+            return np.zeros(len(keys), bool)
+
+    def spans(self, cuts: Iterable[int], kind: pa.DataType) -> bool:
+        """Whether windows reach no further than one slice, whose first codes these are."""
+        return all(
+            bool(self.is_beyond(array_of_codes([following], kind), edge)[0])
+            for edge, following in pairwise(cuts)
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Halo:
-    """How many rows before and after its own a slice needs."""
+    """How many rows before and after its own a slice needs; after, beyond those that are in reach."""
 
     before: int
     after: int
+    reach: Reach | None = None
 
 
-def halo_of(plan: WindowPlan) -> Halo | None:
+def halo_of(plan: WindowPlan, key: SortKey | None = None) -> Halo | None:
     """The rows around a slice that its windows can reach; None where the clause alone does not say.
 
     Sliding windows whose END is so many rows after the label row, or its first row searched, and whose START
-    is so many rows before it. A boundary that is not found is then beyond the sequence's edge.
+    is so many rows before it. A boundary that is not found is then beyond the sequence's edge. With `key`,
+    the first order key if that has a `Reach`, END may also be so far after the label row.
     """
     if plan.tumbling or plan.first_only or plan.end is None:
         return None
@@ -46,12 +98,46 @@ def halo_of(plan: WindowPlan) -> Halo | None:
     own = own_side(plan)
     before = 0 if plan.start is None else _rows_to(plan.start, own, -1)
     after = 0 if plan.end.strategy == "always" else _rows_to(plan.end, own, 1)
-    if before is None or after is None or before + after > _MOST:
+    reach = None if key is None or after is not None else _reach(plan, own, key)
+    if before is None or (after is None and reach is None) or before + (after or 0) > _MOST:
         return None
-    looks_around = any(isinstance(output, RowOutput) and output.shift for output in plan.outputs) or (
-        plan.labels is not None and len(shifts(plan.labels)) > 1
+    looks_around = any(isinstance(output, RowOutput) and output.shift for output in plan.outputs) or any(
+        len(shifts(predicate)) > 1
+        for predicate in (plan.labels, None if reach is None else plan.end.predicate)
+        if predicate is not None
     )
-    return Halo(before + looks_around, after + looks_around)
+    return Halo(before + looks_around, (1 if after is None else after) + looks_around, reach)
+
+
+def _reach(plan: WindowPlan, own: str, key: SortKey) -> Reach | None:
+    """How far windows reach that end where comparisons of the key turn true."""
+    search = plan.end
+    if search is None or search.strategy != "monotone" or search.guard or key.descending:
+        return None
+    ends = search.predicate
+    assert ends is not None
+    if not plan.ansi and computes_integers(ends):
+        return None  # they wrap round
+    read = columns(ends)
+    if sides_of(ends) != {"end", own} or reads_positions(ends):
+        return None
+    if any(ref.column != key.column or ref.rank is not None for ref in read):
+        return None
+    if any(ref.shift or ref.missing is not None for ref in read if ref.side == own):
+        return None
+    parts = conjuncts(ends)
+    if any(direction(part, "end") != 1 or direction(part, own) != -1 for part in parts):
+        return None
+    return Reach(key.column, _unshifted(ends), plan.constants)
+
+
+def _unshifted(expression: PairExpression) -> PairExpression:
+    """The same of the row itself where it is of a row beside it."""
+    if isinstance(expression, ColumnRef):
+        return replace(expression, shift=0, missing=None)
+    if isinstance(expression, Operation):
+        return replace(expression, operands=tuple(map(_unshifted, expression.operands)))
+    return expression
 
 
 def _rows_to(search: Search, base: str, way: int) -> int | None:

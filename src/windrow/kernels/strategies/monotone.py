@@ -31,7 +31,7 @@ from windrow.kernels.plan import (
 from windrow.kernels.strategies import scan
 from windrow.kernels.strategies.task import Task, next_of
 
-__all__ = ["ascends", "direction", "find", "rising_columns", "solve"]
+__all__ = ["ascends", "computes_integers", "conjuncts", "direction", "find", "rising_columns", "solve"]
 
 _APART = 64  # windows from one that is bisected to the next
 _STEPS = 256  # compiled steps that take as long as bisection in numpy
@@ -54,7 +54,7 @@ def rising_columns(predicate: PairExpression, target: str) -> list[ColumnRef]:
 
 def _bounding(predicate: PairExpression, target: str) -> list[PairExpression]:
     """The parts that read other rows too."""
-    return [part for part in _conjuncts(predicate) if not sides_of(part) <= {target}]
+    return [part for part in conjuncts(predicate) if not sides_of(part) <= {target}]
 
 
 def find(task: Task) -> Array:
@@ -67,7 +67,7 @@ def _bisected(task: Task) -> Array | None:
     """None if the data does not rise, or a part fails."""
     predicate, rows, target = task.search.predicate, task.rows, task.target
     assert predicate is not None
-    if not rows.ansi and _computes_integers(predicate):
+    if not rows.ansi and computes_integers(predicate):
         return None  # without ANSI they wrap round
     columns = rising_columns(predicate, target)
     if not all(ascends(rows, column) for column in columns):
@@ -76,7 +76,7 @@ def _bisected(task: Task) -> Array | None:
     if not all(_stays_finite(part, rows) for part in bounding):
         return None
     ways = [direction(part, target) for part in bounding]
-    alone = [part for part in _conjuncts(predicate) if part not in bounding]
+    alone = [part for part in conjuncts(predicate) if part not in bounding]
     try:
         return _bisect(
             task,
@@ -90,10 +90,10 @@ def _bisected(task: Task) -> Array | None:
         return None
 
 
-def _conjuncts(predicate: PairExpression) -> list[PairExpression]:
+def conjuncts(predicate: PairExpression) -> list[PairExpression]:
     """The parts of a conjunction; an equality is two inequalities."""
     if isinstance(predicate, Operation) and predicate.operator == "AND":
-        return [part for operand in predicate.operands for part in _conjuncts(operand)]
+        return [part for operand in predicate.operands for part in conjuncts(operand)]
     if isinstance(predicate, Operation) and predicate.operator == "=":
         return [Operation(">=", predicate.operands), Operation("<=", predicate.operands)]
     return [predicate]
@@ -133,11 +133,12 @@ def _slope(expression: PairExpression, target: str) -> int | None:
             return None
 
 
-def _computes_integers(expression: PairExpression) -> bool:
+def computes_integers(expression: PairExpression) -> bool:
+    """Whether there is arithmetic of integers, which without ANSI wraps round."""
     if not isinstance(expression, Operation):
         return False
     own = expression.operator in ("+", "-", "*", "NEG") and np.dtype(expression.dtype).kind == "i"
-    return own or any(map(_computes_integers, expression.operands))
+    return own or any(map(computes_integers, expression.operands))
 
 
 def _stays_finite(expression: PairExpression, rows: Rows, *, added: bool = False) -> bool:
