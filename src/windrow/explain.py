@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+from windrow.algebra.continuous import Continuous, StreamQuery, WindowedStream
 from windrow.algebra.names import ROW, order_key, partition_key
 from windrow.algebra.nodes import Boundary, Fragment, Statement
 from windrow.algebra.physical import Draft, Found
@@ -12,7 +14,7 @@ from windrow.spark.batch import BoundWindow
 from windrow.syntax.sqltext import Relation as Reference
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["explain"]
+__all__ = ["explain", "explain_continuous"]
 
 _CHEAP = ("always", "unbounded")
 _INTERNAL = re.compile(r"\b__(?=[poh]\d+\b|aggregate\d+\b)")
@@ -157,3 +159,20 @@ def _begins(text: str) -> bool:
 def _section(title: str, lines: list[tuple[str, str]]) -> str:
     width = max(len(name) for name, _ in lines) + 2
     return "\n".join([title, *(f"  {name:<{width}}{text}" for name, text in lines)])
+
+
+def explain_continuous(query: Continuous) -> str:
+    """The plan of a continuous query as text: its inputs, then the SQL that is evaluated over them."""
+    return "\n\n".join(_continuous(query))
+
+
+def _continuous(query: Continuous) -> Iterator[str]:
+    relation = query.query if isinstance(query, StreamQuery) else query
+    names: dict[str, str] = {}
+    for number, item in enumerate(relation.inputs, 1):
+        names[item.key] = f"input {number}"
+        if isinstance(item, WindowedStream) and isinstance(item.source, StreamQuery):
+            yield from _continuous(item.source)
+        yield _section(names[item.key], [("relation", relation.sql[item.span.start : item.span.stop])])
+    title = query.kind if isinstance(query, StreamQuery) else "relation"
+    yield _section(title, [("query", _shown(relation.text, names)), ("", "evaluated instant by instant")])

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import html
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
+from windrow.errors import UsageError
 from windrow.spark.gateway import Gateway
+from windrow.spark.streams import Stream
+from windrow.spark.varying import Varying, tick_of
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
     from pyspark.sql import Row
 
-__all__ = ["Relation"]
+__all__ = ["Relation", "StreamRelation", "VaryingRelation"]
 
 _HTML_ROWS = 20
 
@@ -33,6 +37,45 @@ class Relation:
         self._is_plan = is_plan
         self._plan = plan
         self._gateway = gateway
+
+    def at(self, instant: Any) -> Relation:  # noqa: ARG002 - of relations that vary
+        """The relation at an instant of rowtime.
+
+        Parameters
+        ----------
+        instant
+            What the rowtime's type holds: an int of its unit, a date, a datetime, or a text of one.
+
+        Raises
+        ------
+        UsageError
+            ``NOT_VARYING`` for a table, which is the same at all instants, ``INVALID_INSTANT``.
+        """
+        raise self._does_not_vary()
+
+    def changelog(self, envelope: str = "delta") -> Relation:  # noqa: ARG002 - of relations that vary
+        """What enters and leaves the relation, and when.
+
+        Parameters
+        ----------
+        envelope
+            ``"delta"``: the columns, ``_change_type``, ``_commit_version``, ``_commit_timestamp``; ``"op"``:
+            ``_op``, ``_at``, the columns; ``"diff"``: the columns, ``_diff``, ``_at``; ``"cql"``:
+            ``timestamp``, ``kind``, ``tuple``.
+
+        Raises
+        ------
+        UsageError
+            ``NOT_VARYING``, ``UNKNOWN_ENVELOPE``.
+        """
+        raise self._does_not_vary()
+
+    def _does_not_vary(self) -> UsageError:
+        return UsageError(
+            "this relation does not vary in time",
+            condition="NOT_VARYING",
+            hint="windows of streams do: SELECT … FROM s [RANGE 10 MINUTES]",
+        )
 
     def show(self, n: int = 20, truncate: bool | int = True) -> None:
         """Print the first `n` rows as a table; long values are cut unless `truncate` is False."""
@@ -83,6 +126,42 @@ class Relation:
             f"{field.name}: {field.dataType.simpleString()}" for field in self.df.schema.fields
         )
         return f"Relation[{columns}]"
+
+
+class VaryingRelation(Relation):
+    """A relation that varies in time. Its rows are those at the last instant of the logs."""
+
+    def __init__(self, varying: Varying, plan: str, gateway: Gateway) -> None:
+        self._varying = varying
+        self._plan, self._gateway, self._is_plan = plan, gateway, False
+
+    @cached_property
+    def df(self) -> DataFrame:  # type: ignore[override]
+        """The rows at the last instant of the logs."""
+        with self._gateway.translated():
+            return self._varying.now()
+
+    def at(self, instant: Any) -> Relation:
+        """The relation at an instant of rowtime: see :meth:`Relation.at`."""
+        tick = tick_of(self._gateway, self._varying.clock, instant)
+        return Relation(self._varying.at(tick), f"{self._plan}\n\nat {instant}", self._gateway)
+
+    def changelog(self, envelope: str = "delta") -> Relation:
+        """What enters and leaves, and when: see :meth:`Relation.changelog`."""
+        frame = self._varying.changelog(envelope)
+        return Relation(frame, f"{self._plan}\n\nits changelog", self._gateway)
+
+    def __repr__(self) -> str:
+        columns = zip(self._varying.names, self._varying.frame.schema, strict=False)
+        shown = ", ".join(f"{name}: {field.dataType.simpleString()}" for name, field in columns)
+        return f"VaryingRelation[{shown}]"
+
+
+class StreamRelation(Relation):
+    """A stream. Its rows have their rowtime as the first column, and are in order of it."""
+
+    def __init__(self, stream: Stream, plan: str, gateway: Gateway) -> None:
+        super().__init__(stream.df(), plan, gateway)
 
 
 def _cell(value: Any) -> str:

@@ -11,12 +11,16 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from windrow.algebra.clock import Clock
 from windrow.algebra.names import POSITIONAL
+from windrow.continuous import remember_stream
 from windrow.errors import ParseError, Span, UsageError, did_you_mean
 from windrow.relation import Relation
 from windrow.spark.gateway import Gateway
 from windrow.spark.local import local_session
 from windrow.spark.sources import of_table, read_table
+from windrow.spark.streams import Catalog, is_text_log, of_frame, of_text_log, unit_named
+from windrow.spark.text_log import read_text_log
 from windrow.statements import run
 from windrow.syntax.blocks import split_statements
 from windrow.syntax.tokens import tokenize
@@ -54,6 +58,7 @@ class Session:
             )
         self.spark = spark if spark is not None else local_session()
         self.execution: Execution = execution
+        self._catalog = Catalog()
 
     def __repr__(self) -> str:
         return f"Session[Spark {self.spark.version}, execution={self.execution}]"
@@ -98,7 +103,7 @@ class Session:
                 condition="MIXED_PARAMETERS",
                 hint="use ? for all or :name for all",
             )
-        return run(self._gateway(args, params), text, list(args), self.execution)
+        return run(self._gateway(args, params), text, list(args), self.execution, self._catalog)
 
     def script(self, text: str) -> list[Relation]:
         """Run the statements of a script, separated by semicolons, in order."""
@@ -135,12 +140,15 @@ class Session:
         format
             The format of the files where their names do not say it.
         """
-        if not _NAME.fullmatch(name):
-            raise UsageError(
-                f"table name {name!r} is not an identifier",
-                condition="INVALID_NAME",
-                hint="use letters, digits and _",
-            )
+        _check_name(name)
+        frame = self._frame(name, source, format)
+        self._catalog.forget(name)
+        with Gateway(self.spark).translated():
+            frame.createOrReplaceTempView(name)
+        return self.table(name)
+
+    def _frame(self, name: str, source: Any, format: str | None = None) -> DataFrame:  # noqa: A002 - as above
+        """The rows of a source."""
         gateway = Gateway(self.spark)
         if isinstance(source, Relation):
             frame = source.df
@@ -158,13 +166,94 @@ class Session:
                 condition="NOT_A_TABLE",
                 hint="give a DataFrame of Spark or pandas, an Arrow table, a relation, or paths",
             )
-        with gateway.translated():
-            frame.createOrReplaceTempView(name)
+        return frame
+
+    def stream(
+        self,
+        name: str,
+        source: DataFrame | Relation | pa.Table | pd.DataFrame | str | Path | Sequence[str | Path],
+        *,
+        rowtime: str | None = None,
+        unit: str | None = None,
+        ptime: str | None = None,
+        producer: str | None = None,
+        bound: int | None = None,
+        columns: Mapping[str, str] | None = None,
+        malformed: Literal["fail", "keep"] = "fail",
+    ) -> Relation:
+        """Give a recorded stream a name in this session's queries.
+
+        Parameters
+        ----------
+        name
+            A plain identifier. Spark knows the rows by it too, as a temporary view.
+        source
+            Rows as :meth:`register` takes them, or a path of a recorded text (``.cql``): a line a row, as its
+            instant and its values, and ``h`` with an instant: no row of an earlier one follows.
+        rowtime
+            The column of the rowtimes: TIMESTAMP, DATE, or BIGINT with a `unit`. A NULL in it fails the query.
+            A recorded text needs none; with a name, queries see its instants.
+        unit
+            Of integer rowtimes, from days to nanoseconds; milliseconds by default.
+        ptime, producer
+            Columns by which rows of one rowtime are ordered: when they came, and from whom.
+        bound
+            A rowtime, in its unit or ticks, before which no more rows will come.
+        columns
+            The names and types of the values of a recorded text; by default c1, c2, and so on, with types
+            told from the values.
+        malformed
+            What becomes of lines of a recorded text that cannot be read: ``"fail"``, or ``"keep"`` them as
+            the temporary view `name` + ``_malformed`` (line, text, problem).
+
+        Returns
+        -------
+        Relation
+            The rows, as a table.
+
+        Raises
+        ------
+        WindrowError
+            ``INVALID_NAME``, ``UNKNOWN_ROWTIME``, ``INVALID_ROWTIME``, ``MALFORMED_LINE``, ``UNKNOWN_UNIT``.
+        """
+        _check_name(name)
+        gateway = Gateway(self.spark)
+        known = unit_named(unit)
+        if is_text_log(source):
+            log = read_text_log(str(source), malformed=malformed)
+            clock = Clock("bigint", known or "MILLISECOND")
+            typed = tuple(columns.items()) if columns is not None else None
+            stream = of_text_log(gateway, log, typed, clock, rowtime)
+            if malformed == "keep":
+                kept = self.spark.createDataFrame(
+                    list(log.malformed), "line INT, text STRING, problem STRING"
+                )
+                kept.createOrReplaceTempView(f"{name}_malformed")
+        else:
+            if rowtime is None:
+                raise UsageError(
+                    f"stream {name} has no rowtime",
+                    condition="UNKNOWN_ROWTIME",
+                    hint="name the column that holds it: rowtime='ts'",
+                )
+            ties = tuple(column for column in (ptime, producer) if column is not None)
+            frame = self._frame(name, source)
+            stream = of_frame(frame, rowtime, unit=known, ties=ties, bound=bound)
+        remember_stream(gateway, self._catalog, name, stream)
         return self.table(name)
 
     def _gateway(self, args: Sequence[Any], params: Mapping[str, Any]) -> Gateway:
         named = {f"{POSITIONAL}{number}": value for number, value in enumerate(args)}
         return Gateway(self.spark, {**named, **params})
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"table name {name!r} is not an identifier",
+            condition="INVALID_NAME",
+            hint="use letters, digits and _",
+        )
 
 
 def _refuse_no_text(text: object) -> None:

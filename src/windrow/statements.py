@@ -10,12 +10,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from windrow.algebra.bind import bind
+from windrow.continuous import is_continuous, run_continuous
 from windrow.errors import NotSupportedError, ParseError
 from windrow.explain import explain
 from windrow.relation import Relation
 from windrow.spark.batch import bind_statement, build_window, explained, run_statement
 from windrow.spark.gateway import Gateway
 from windrow.spark.reference_mode import build_reference
+from windrow.spark.streams import Catalog
 from windrow.syntax.blocks import split_statements
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText, quoted
@@ -30,8 +32,15 @@ _OURS = re.compile(r"\bwindow(\s|/\*.*?\*/|--[^\n]*\n)+by\b", re.IGNORECASE | re
 _BUILDERS = {"batch": build_window, "reference": build_reference}
 
 
-def run(gateway: Gateway, text: str, positional: list[Any], execution: str) -> Relation:
-    """Run one statement."""
+def run(
+    gateway: Gateway, text: str, positional: list[Any], execution: str, catalog: Catalog | None = None
+) -> Relation:
+    """Run one statement; `catalog` has the session's streams."""
+    if catalog is not None and is_continuous(text, catalog):
+        tokens = tokenize(text)
+        found = run_continuous(gateway, catalog, tokens, _only_statement(tokens), execution)
+        if found is not None:
+            return found
     if not _OURS.search(text):
         return _plain(gateway, text, positional)
     tokens = tokenize(text)

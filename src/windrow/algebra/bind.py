@@ -6,7 +6,7 @@ Only text is moved here; names and types are looked up when Spark analyses the p
 from __future__ import annotations
 
 from windrow.algebra.aggregates import Aggregates, find_aggregates, find_uses
-from windrow.algebra.names import IDENTITY, POSITIONAL, ROW, order_key, partition_key
+from windrow.algebra.names import IDENTITY, ROW, order_key, partition_key, verbatim
 from windrow.algebra.nodes import Boundary, Fragment, Statement, Uses, Window
 from windrow.algebra.predicates import refuse_in_predicate
 from windrow.algebra.row_comparison import compared_rows
@@ -35,7 +35,6 @@ class _Binder:
         self.tokens = tokens
         self.blocks = find_blocks(tokens)
         self.windows: dict[Range, Window] = {}
-        self.markers = [token.start for token in tokens.tokens if token.is_symbol("?")]
 
     # -- text with windows in place of blocks ------------------------------------------------------
 
@@ -58,15 +57,8 @@ class _Binder:
         return SqlText.of(*parts)
 
     def verbatim(self, start: int, stop: int) -> SqlText:
-        """The user's text; `?` becomes a named parameter, as its pieces go to Spark in another order."""
-        sql = self.tokens.sql
-        parts = []
-        at = start
-        for number, place in enumerate(self.markers):
-            if at <= place < stop:
-                parts += [Piece(sql[at:place], sql, at), Piece(f":{POSITIONAL}{number}", sql, place, 1)]
-                at = place + 1
-        return SqlText.of(*parts, Piece(sql[at:stop], sql, at))
+        """The user's text."""
+        return verbatim(self.tokens, start, stop)
 
     def piece(self, tokens: Range) -> SqlText:
         span = self.tokens.span(*tokens)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["AGGREGATE", "IDENTITY", "POSITIONAL", "ROW", "hoisted", "order_key", "partition_key"]
+from windrow.syntax.sqltext import Piece, SqlText
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["AGGREGATE", "IDENTITY", "POSITIONAL", "ROW", "hoisted", "order_key", "partition_key", "verbatim"]
 
 ROW = "__row"
 """The struct with a row of the input."""
@@ -30,3 +33,15 @@ def order_key(number: int) -> str:
 def hoisted(number: int) -> str:
     """A column that Spark computes for the kernel."""
     return f"__h{number}"
+
+
+def verbatim(tokens: TokenList, start: int, stop: int) -> SqlText:
+    """A stretch of the user's text; `?` becomes a named parameter, as pieces go to Spark in another order."""
+    sql = tokens.sql
+    parts = []
+    markers = [token.start for token in tokens.tokens if token.is_symbol("?")]
+    for number, place in enumerate(markers):
+        if start <= place < stop:
+            parts += [Piece(sql[start:place], sql, start), Piece(f":{POSITIONAL}{number}", sql, place, 1)]
+            start = place + 1
+    return SqlText.of(*parts, Piece(sql[start:stop], sql, start))

@@ -58,6 +58,10 @@ class Connection:
         The formats of tables by name; under the empty name, that of the tables without one.
     params
         What stands for the parameters of the query, as the user wrote it.
+    streams
+        The path of each stream by its name.
+    rowtimes, units
+        The columns of their rowtimes and the units of these, as `formats` has those of tables.
     """
 
     master: str
@@ -65,6 +69,9 @@ class Connection:
     tables: dict[str, list[str]] = field(default_factory=dict)
     formats: dict[str, str] = field(default_factory=dict)
     params: dict[str, str] = field(default_factory=dict)
+    streams: dict[str, str] = field(default_factory=dict)
+    rowtimes: dict[str, str] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
 
     def format(self, table: str) -> str | None:
         """The format that the user gives a table, if any."""
@@ -81,8 +88,11 @@ def connection(
     tables: Sequence[str] | None = None,
     table_formats: Sequence[str] | None = None,
     params: Sequence[str] | None = None,
+    streams: Sequence[str] | None = None,
+    rowtimes: Sequence[str] | None = None,
+    units: Sequence[str] | None = None,
 ) -> Connection:
-    """Read the values of ``--master``, ``--conf``, ``--table``, ``--table-format`` and ``--param``.
+    """Read the values of the options: ``--master``, ``--conf``, ``--table``, ``--param`` and so on.
 
     Raises
     ------
@@ -95,16 +105,10 @@ def connection(
         name, path = _pair("--table", given, "readings=data/*.parquet")
         # Named twice, it is one table of several files.
         paths.setdefault(name, []).append(path)
-    formats: dict[str, str] = {}
-    for given in table_formats or ():
-        name, form = ("", given) if "=" not in given else _pair("--table-format", given, "readings=csv")
-        if name and name not in paths:
-            raise UsageError(
-                f"--table-format {given} is for a table that is not attached",
-                condition="UNKNOWN_TABLE",
-                hint=did_you_mean(name, paths) or f"attach it with --table {name}=PATH",
-            )
-        formats[name] = form
+    logs = dict(_pair("--stream", given, "s=stream.cql") for given in streams or ())
+    formats = _of_each("--table-format", table_formats, "readings=csv", paths)
+    columns = _of_each("--rowtime", rowtimes, "bids=bidtime", logs)
+    ticks = _of_each("--rowtime-unit", units, "bids=seconds", logs)
     settings = dict(_pair("--conf", given, "spark.sql.session.timeZone=UTC") for given in conf or ())
     named = dict(_pair("--param", given, _PARAM) for given in params or ())
     for name in named:
@@ -114,7 +118,25 @@ def connection(
                 condition="MALFORMED_OPTION",
                 hint=f"write --param {_PARAM} for the :low of the query",
             )
-    return Connection(master, settings, paths, formats, named)
+    return Connection(master, settings, paths, formats, named, logs, columns, ticks)
+
+
+def _of_each(
+    option: str, given: Sequence[str] | None, example: str, names: Mapping[str, Any]
+) -> dict[str, str]:
+    """What an option says of tables or streams by their names; under the empty name, of all."""
+    what = "table" if option == "--table-format" else "stream"
+    found: dict[str, str] = {}
+    for text in given or ():
+        name, value = ("", text) if "=" not in text else _pair(option, text, example)
+        if name and name not in names:
+            raise UsageError(
+                f"{option} {text} is for a {what} that is not attached",
+                condition="UNKNOWN_TABLE",
+                hint=did_you_mean(name, names) or f"attach it with --{what} {name}=PATH",
+            )
+        found[name] = value
+    return found
 
 
 def open_session(asked: Connection, factory: SessionFactory | None = None) -> Session:
@@ -136,6 +158,9 @@ def open_session(asked: Connection, factory: SessionFactory | None = None) -> Se
     session = Session((factory or start_spark)(asked))
     for name, paths in asked.tables.items():
         session.register(name, paths, format=asked.format(name))
+    for name, path in asked.streams.items():
+        rowtime = asked.rowtimes.get(name) or asked.rowtimes.get("")
+        session.stream(name, path, rowtime=rowtime, unit=asked.units.get(name) or asked.units.get(""))
     return session
 
 

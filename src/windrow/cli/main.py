@@ -17,7 +17,19 @@ from windrow import __version__
 from windrow.cli.connection import Connection, SessionFactory, cancel, connection, start_spark
 from windrow.cli.formats import Format, chosen_format
 from windrow.cli.java import Java, interrupts_ignored, py4j_silent
-from windrow.cli.options import COMMAND, CONF, DEBUG, FILE, MASTER, PARAM, TABLE, TABLE_FORMAT
+from windrow.cli.options import (
+    COMMAND,
+    CONF,
+    DEBUG,
+    FILE,
+    MASTER,
+    PARAM,
+    ROWTIME,
+    ROWTIME_UNIT,
+    STREAM,
+    TABLE,
+    TABLE_FORMAT,
+)
 from windrow.cli.reporting import CLOSED_PIPE, FAILED, INTERRUPTED, reporting
 
 if TYPE_CHECKING:
@@ -103,6 +115,7 @@ def windrow(
             "windrow run query.sql -t t='data/*.parquet' --output result.parquet",
             "windrow run query.sql -t t=t.csv --param low=25 --param \"since=DATE '2024-01-31'\"",
             "cat query.sql | windrow run -t t=USW00094728.dly --format json | head",
+            'windrow run -c "SELECT * FROM s [RANGE 1]" --stream s=log.cql --envelope cql',
         ),
     ),
 )
@@ -111,6 +124,9 @@ def run_command(
     file: FILE = None,
     command: COMMAND = None,
     table: TABLE = None,
+    streams: STREAM = None,
+    rowtime: ROWTIME = None,
+    rowtime_unit: ROWTIME_UNIT = None,
     param: PARAM = None,
     form: Annotated[
         Format | None,
@@ -142,6 +158,27 @@ def run_command(
             show_default=False,
         ),
     ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="INSTANT",
+            help="Of relations that vary: the rows at this instant; else those at the logs' last one.",
+            show_default=False,
+        ),
+    ] = None,
+    changelog: Annotated[
+        bool, typer.Option("--changelog", help="Of relations that vary: what enters and leaves, and when.")
+    ] = False,
+    envelope: Annotated[
+        str | None,
+        typer.Option(
+            "--envelope",
+            metavar="delta|op|diff|cql",
+            help="The form of a changelog, which it implies; delta without.",
+            show_default=False,
+        ),
+    ] = None,
     master: MASTER = "local[*]",
     conf: CONF = None,
     table_format: TABLE_FORMAT = None,
@@ -153,10 +190,14 @@ def run_command(
 
         output_form = chosen_format(form, output)
         statements = split_script(read_script(file, command))
-        asked = connection(master, _with_traces(conf, debug), table, table_format, param)
-        from windrow.cli.run import Output, run_script
+        asked = connection(
+            master, _with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
+        )
+        from windrow.cli.run import Output, View, run_script
 
-        run_script(statements, asked, Output(output_form, output, limit), call.factory, call.opened)
+        view = View(at, (envelope or "delta") if changelog or envelope is not None else None)
+        shown = Output(output_form, output, limit, view)
+        run_script(statements, asked, shown, call.factory, call.opened)
 
 
 @app.command(
@@ -175,6 +216,9 @@ def explain_command(
     file: FILE = None,
     command: COMMAND = None,
     table: TABLE = None,
+    streams: STREAM = None,
+    rowtime: ROWTIME = None,
+    rowtime_unit: ROWTIME_UNIT = None,
     param: PARAM = None,
     spark: Annotated[bool, typer.Option("--spark", help="Show Spark's plan as well.")] = False,
     master: MASTER = "local[*]",
@@ -187,7 +231,9 @@ def explain_command(
         from windrow.cli.script import read_script, split_script
 
         statements = split_script(read_script(file, command))
-        asked = connection(master, _with_traces(conf, debug), table, table_format, param)
+        asked = connection(
+            master, _with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
+        )
         from windrow.cli.plans import explain_script
 
         plans = explain_script(statements, asked, call.factory, call.opened, spark=spark)
@@ -210,6 +256,9 @@ def check_command(
     file: FILE = None,
     command: COMMAND = None,
     table: TABLE = None,
+    streams: STREAM = None,
+    rowtime: ROWTIME = None,
+    rowtime_unit: ROWTIME_UNIT = None,
     param: PARAM = None,
     master: MASTER = "local[*]",
     conf: CONF = None,
@@ -221,7 +270,9 @@ def check_command(
         from windrow.cli.script import read_script, split_script
 
         statements = split_script(read_script(file, command))
-        asked = connection(master, _with_traces(conf, debug), table, table_format, param)
+        asked = connection(
+            master, _with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
+        )
         from windrow.cli.plans import check_script
 
         check_script(statements, asked, call.factory, call.opened)

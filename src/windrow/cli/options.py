@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["COMMAND", "CONF", "DEBUG", "FILE", "MASTER", "PARAM", "TABLE", "TABLE_FORMAT"]
+__all__ = [
+    "COMMAND",
+    "CONF",
+    "DEBUG",
+    "FILE",
+    "MASTER",
+    "PARAM",
+    "ROWTIME",
+    "ROWTIME_UNIT",
+    "STREAM",
+    "TABLE",
+    "TABLE_FORMAT",
+]
 
 FILE = Annotated[
     Path | None,
@@ -38,6 +50,34 @@ TABLE_FORMAT = Annotated[
         "--table-format",
         metavar="[NAME=]FORMAT",
         help="The format of the tables, or of one, where the files' names do not say it.",
+        show_default=False,
+    ),
+]
+STREAM = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--stream",
+        metavar="NAME=PATH",
+        help="A recorded stream to attach: a text of instants and rows (.cql), or files as --table takes "
+        "them, with --rowtime. Repeat it for more.",
+        show_default=False,
+    ),
+]
+ROWTIME = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rowtime",
+        metavar="[NAME=]COLUMN",
+        help="The column of the rowtimes of the streams, or of one.",
+        show_default=False,
+    ),
+]
+ROWTIME_UNIT = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rowtime-unit",
+        metavar="[NAME=]UNIT",
+        help="The unit of rowtimes that are integers, from days to nanoseconds; else milliseconds.",
         show_default=False,
     ),
 ]

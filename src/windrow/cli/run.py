@@ -6,7 +6,7 @@ import itertools
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -29,19 +29,42 @@ if TYPE_CHECKING:
     from windrow.relation import Relation
     from windrow.session import Session
 
-__all__ = ["Output", "at_its_place", "run_script"]
+__all__ = ["Output", "View", "at_its_place", "run_script"]
 
 _COUNT_EVERY = 1000
 _MORE = " (--limit N shows N, --output writes all)"
 
 
 @dataclass(frozen=True, slots=True)
+class View:
+    """What is shown of relations that vary: the rows at an instant, or the changelog in an envelope."""
+
+    at: str | None = None
+    envelope: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.at is not None and self.envelope is not None:
+            raise UsageError(
+                "both --at and --changelog are given", condition="TWO_VIEWS", hint="ask for one of them"
+            )
+
+    def of(self, relation: Relation, statement: Statement) -> Relation:
+        """The relation as it is to be shown."""
+        if not statement.is_query:
+            return relation
+        if self.at is not None:
+            return relation.at(self.at)
+        return relation if self.envelope is None else relation.changelog(self.envelope)
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
-    """What becomes of the rows: their form, the file of the last query, and how many are wanted."""
+    """What becomes of the rows: their form, the file of the last query, how many are wanted, seen how."""
 
     format: Format
     path: Path | None = None
     limit: int | None = None
+    view: View = field(default_factory=View)
 
 
 def run_script(
@@ -78,7 +101,7 @@ def run_script(
         for statement in statements:
             progress.begin("running", session.spark)
             with at_its_place(statement, asked):
-                relation = session.sql(statement.padded, **params)
+                relation = output.view.of(session.sql(statement.padded, **params), statement)
                 if statement is last and output.path is not None:
                     _write(relation, statement, output, output.path, progress)
                 elif relation.df.columns and not statement.is_silent:

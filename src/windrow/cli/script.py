@@ -13,7 +13,9 @@ from windrow.syntax.tokens import TokenList, tokenize
 
 __all__ = ["Statement", "read_script", "split_script"]
 
-_QUERIES = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"})
+_QUERIES = frozenset(
+    {"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "ISTREAM", "DSTREAM", "RSTREAM"}
+)
 _GIVE_ROWS = frozenset({"SHOW", "DESCRIBE", "DESC", "EXPLAIN", "LIST", "BEGIN", "EXECUTE"})
 # Spark answers these with what has been set, which is no result.
 _SILENT = frozenset({"SET", "RESET", "USE"})
@@ -79,7 +81,7 @@ class Statement:
         """Whether it changes nothing but what later statements of the session mean: temporary views, SET."""
         if self.words[0] in _SESSION_LOCAL:
             return True
-        return self.words[0] == "CREATE" and bool({"TEMP", "TEMPORARY"} & set(self.words[1:5]))
+        return self.words[0] == "CREATE" and bool({"TEMP", "TEMPORARY", "STREAM"} & set(self.words[1:5]))
 
     def relocated(self, error: WindrowError, inserted: int = 0) -> WindrowError:
         """The error with its position in the script instead of in the text that was run.

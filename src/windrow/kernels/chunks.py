@@ -33,6 +33,7 @@ def pack(
     order: tuple[SortKey, ...],
     halo: Halo | None = None,
     task: int = 0,
+    kind: Kind = Kind.ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """Divide rows by their cell.
 
@@ -50,6 +51,8 @@ def pack(
         How many rows around its own each slice is to have too, if it is to have any.
     task
         The number of this task, different from that of any other.
+    kind
+        What the rows are called.
 
     Yields
     ------
@@ -69,12 +72,12 @@ def pack(
             for cell, part in _divided(pa.Table.from_batches(held), layout, partition, order[0]):
                 if borders is not None:
                     borders.add(cell, part)
-                yield message(cell, Kind.ROWS, number, written(part))
+                yield message(cell, kind, number, written(part))
             number += 1
             held, rows, size = [], 0, 0
     if borders is not None:
-        for cell, kind, part in borders.around():
-            yield message(cell, kind, number, written(part))
+        for cell, side, part in borders.around():
+            yield message(cell, side, number, written(part))
 
 
 def unpack(chunks: Iterable[pa.Buffer]) -> pa.Table | None:

@@ -9,6 +9,8 @@ from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import Column
+from pyspark.sql import functions as F
 
 from windrow.algebra.aggregates import aggregate_over_windows
 from windrow.algebra.nodes import Window
@@ -26,7 +28,16 @@ from windrow.syntax.mistakes import is_name_of_from, meant_clause, variable_befo
 from windrow.syntax.nodes import Side
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["MARK", "MEND_RECORD", "in_window_terms", "local_path", "malformed_record", "of_java", "translate"]
+__all__ = [
+    "MARK",
+    "MEND_RECORD",
+    "in_window_terms",
+    "local_path",
+    "malformed_record",
+    "of_java",
+    "raising",
+    "translate",
+]
 
 MARK = "WINDROW-ERROR "
 """Begins the line of a worker's traceback that holds one of our errors as JSON."""
@@ -85,6 +96,12 @@ def translate(
         span=span,
         hint=hint,
     )
+
+
+def raising(condition: str, message: str, hint: str = "") -> Column:
+    """A column of any type whose value, where it is asked for, is an error of ours."""
+    told = {"message": message, "condition": condition, "sqlstate": "22000", "hint": hint or None}
+    return F.raise_error(F.lit(MARK + json.dumps(told | {"sql": None, "span": None})))
 
 
 def in_window_terms(

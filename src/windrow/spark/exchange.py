@@ -22,9 +22,9 @@ from windrow.kernels.stage import Stage, steps
 from windrow.spark.errors import MARK
 from windrow.spark.file_scan import tasks_of
 
-__all__ = ["run_stage"]
+__all__ = ["MESSAGES", "in_worker", "run_stage"]
 
-_MESSAGE = f"{CELL} int, {KIND} int, {NUMBER} bigint, {CHUNK} binary"
+MESSAGES = f"{CELL} int, {KIND} int, {NUMBER} bigint, {CHUNK} binary"
 Step = Callable[[Stage, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -37,43 +37,49 @@ def run_stage(
     """
     cells = stage.layout.cells
     if stage.scan is None:
-        packed = rows.mapInArrow(_task(stage, "pack"), _MESSAGE)
+        packed = rows.mapInArrow(_task(stage, "pack"), MESSAGES)
     else:
-        packed = tasks_of(rows.sparkSession, stage.scan).mapInArrow(_task(stage, "read"), _MESSAGE)
+        packed = tasks_of(rows.sparkSession, stage.scan).mapInArrow(_task(stage, "read"), MESSAGES)
     chunks = packed.repartitionById(cells, F.col(CELL))
     *others, last = steps(stage)
     for step in others:
-        chunks = chunks.mapInArrow(_task(stage, step), _MESSAGE).repartitionById(cells, F.col(CELL))
+        chunks = chunks.mapInArrow(_task(stage, step), MESSAGES).repartitionById(cells, F.col(CELL))
     return chunks.mapInArrow(_task(stage, last, columns, result.names), result)
 
 
 def _task(
     stage: Stage, step: str, columns: tuple[str, ...] | None = None, names: list[str] | None = None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark's workers call, its errors marked so that the driver finds them.
+    """A step as Spark's workers call it; it gives these columns under these names."""
 
-    It gives these columns under these names.
-    """
+    def run(batches: Iterable[pa.RecordBatch], number: int) -> Iterator[pa.RecordBatch]:
+        from windrow.kernels.stage import STEPS
+
+        task = (number,) if step in ("pack", "read") else ()
+        for batch in STEPS[step](stage, batches, *task):
+            yield batch if columns is None else batch.select(columns).rename_columns(names)
+
+    return in_worker(run, stage.plan.sql)
+
+
+def in_worker(
+    step: Callable[[Iterable[pa.RecordBatch], int], Iterator[pa.RecordBatch]], sql: str | None
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that Spark's workers call for a step, which is told the number of its task."""
     mark = MARK
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
         from windrow.errors import WindrowError
-        from windrow.kernels.stage import STEPS
 
         try:
             context = TaskContext.get()
             assert context is not None
-            task = (context.partitionId(),) if step in ("pack", "read") else ()
-            for batch in STEPS[step](stage, batches, *task):
-                yield batch if columns is None else batch.select(columns).rename_columns(names)
+            yield from step(batches, context.partitionId())
         except WindrowError as error:
             data = {key: getattr(error, key) for key in ("message", "condition", "sqlstate", "hint")}
-            data |= {
-                "sql": stage.plan.sql,
-                "span": [error.span.start, error.span.stop] if error.span else None,
-            }
+            data |= {"sql": sql, "span": [error.span.start, error.span.stop] if error.span else None}
             raise RuntimeError(mark + json.dumps(data)) from error
 
     return run

@@ -65,7 +65,10 @@ class Gateway:
 
     @contextmanager
     def views(self, relations: Mapping[str, DataFrame]) -> Iterator[dict[str, str]]:
-        """Temporary views of DataFrames under names of ours, for one call on a classic session."""
+        """Temporary views of DataFrames under names of ours, for one call.
+
+        Of Connect, which analyses late, they outlive it.
+        """
         names = {key: f"__windrow_{next(_numbers)}" for key in relations}
         for key, frame in relations.items():
             frame.createOrReplaceTempView(names[key])
@@ -73,7 +76,7 @@ class Gateway:
             yield names
         finally:
             # the DataFrame has its plan by now
-            for name in names.values():
+            for name in () if self.is_connect else names.values():
                 self.spark.catalog.dropTempView(name)
 
     @contextmanager

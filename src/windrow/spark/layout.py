@@ -32,7 +32,7 @@ from windrow.spark.file_scan import tasks_of
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["BYTES_SETTING", "ROWS_SETTING", "TASK_SETTING", "survey"]
+__all__ = ["BYTES_SETTING", "ROWS_SETTING", "TASK_SETTING", "shuffled", "survey"]
 
 ROWS_SETTING = "spark.windrow.slice.rows"
 BYTES_SETTING = "spark.windrow.slice.bytes"
@@ -85,6 +85,11 @@ def survey(
     if not partition:
         return Layout(0 if sequences else 1, tuple(sequences))
     return Layout(_tasks(gateway, rest, budget), tuple(sequences))
+
+
+def shuffled(gateway: Gateway) -> int:
+    """How many cells rows are dealt to of which nothing is known."""
+    return _tasks(gateway, math.inf)
 
 
 def _few(plan: str, rows: DataFrame, scan: FileScan | None, budget: int) -> float | None:

@@ -1,0 +1,398 @@
+"""The algebra of continuous queries: relations that vary in time, and the streams made of them.
+
+The text of a query stays the user's. What varies in its FROM, windows of streams and views that vary,
+become inputs: keys in the text, to be replaced by what those relations are at an instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from windrow.algebra.names import verbatim
+from windrow.errors import AnalysisError, Span, did_you_mean
+from windrow.syntax.blocks import visible_ctes, with_items
+from windrow.syntax.nodes import Cte, Range
+from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.streams import (
+    StreamWindow,
+    ToStream,
+    alias_after,
+    is_in_from,
+    parse_stream_window,
+    parse_to_stream,
+    window_at,
+)
+from windrow.syntax.tokens import TokenList
+
+__all__ = [
+    "ChangelogOf",
+    "Continuous",
+    "Input",
+    "NamedRelation",
+    "Query",
+    "Reader",
+    "StreamQuery",
+    "WindowedStream",
+]
+
+
+@dataclass(frozen=True)
+class WindowedStream:
+    """A window of a stream: of the one with a name, or of what a query gives.
+
+    `partition_by`, `on` and `distance` are the expressions in the bracket.
+    """
+
+    key: str
+    source: str | StreamQuery
+    window: StreamWindow
+    partition_by: tuple[SqlText, ...]
+    on: SqlText | None
+    distance: SqlText | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class NamedRelation:
+    """A view that varies in time."""
+
+    key: str
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class ChangelogOf:
+    """``CHANGELOG OF (query)``: a table that does not vary."""
+
+    key: str
+    query: Query
+    span: Span
+
+
+Input = WindowedStream | NamedRelation | ChangelogOf
+
+
+@dataclass(frozen=True)
+class Query:
+    """A relation: the SQL that makes it at any instant out of its inputs, whose keys stand in the text.
+
+    `tokens` are the query's. Of ``SELECT ISTREAM(a, b) FROM …`` they are `items`, what is in the brackets,
+    and the `rest` after them.
+    """
+
+    sql: str
+    text: SqlText
+    inputs: tuple[Input, ...]
+    tokens: Range
+    span: Span
+    items: Range | None = None
+    rest: Range = (0, 0)
+
+    @property
+    def varies(self) -> bool:
+        """Whether any of the inputs does."""
+        return any(not isinstance(item, ChangelogOf) for item in self.inputs)
+
+
+@dataclass(frozen=True)
+class StreamQuery:
+    """ISTREAM, DSTREAM or RSTREAM of a relation; rows differ by the columns `using`, or by all."""
+
+    kind: str
+    query: Query
+    using: tuple[tuple[str, Span], ...]
+    span: Span
+
+
+Continuous = Query | StreamQuery
+
+
+@dataclass
+class Reader:
+    """Reads a text in which these names are streams, and those relations that vary.
+
+    Names count as Spark's do, in capitals or not.
+    """
+
+    tokens: TokenList
+    streams: frozenset[str]
+    relations: frozenset[str]
+    inputs: dict[Range, Input] = field(default_factory=dict)
+
+    def read(self, start: int, stop: int) -> Continuous:
+        """The query in a range of tokens, with the named queries that it can see."""
+        body = self.after_with(start, stop)
+        to_stream = parse_to_stream(self.tokens, body, stop)
+        return self.query(start, stop) if to_stream is None else self.stream(to_stream)
+
+    def query(self, start: int, stop: int) -> Query:
+        """A relation."""
+        return self._query(SqlText(), self.text(start, stop), start, stop)
+
+    def stream(self, to_stream: ToStream) -> StreamQuery:
+        """A stream made of a relation."""
+        tokens, (start, stop) = self.tokens, to_stream.query
+        prefix = self.with_list(start)
+        if to_stream.rest is not None:
+            text = SqlText.of("SELECT ", self.text(start, stop), " ", self.text(*to_stream.rest))
+            query = replace(
+                self._query(prefix, text, *to_stream.tokens), items=(start, stop), rest=to_stream.rest
+            )
+        elif stop - start == 1 and tokens[start].is_name:
+            self._refuse_stream(start, f"{to_stream.kind} takes a relation")
+            text = SqlText.of("SELECT * FROM ", self._relation_named(start))
+            query = self._query(prefix, text, start, stop)
+        else:
+            if start >= stop or parse_to_stream(tokens, start, stop) is not None:
+                span = tokens.span(start, stop)
+                raise _stream_given(tokens, span, f"{to_stream.kind} takes a relation")
+            query = self._query(prefix, self.text(start, stop), start, stop)
+        using = tuple((tokens[at].name, tokens[at].span) for at, _ in to_stream.using)
+        return StreamQuery(to_stream.kind, query, using, tokens.span(*to_stream.tokens))
+
+    def _query(self, prefix: SqlText, body: SqlText, start: int, stop: int) -> Query:
+        text = SqlText.of(prefix, body)
+        found = {item.key: item for item in self.inputs.values()}
+        inputs = tuple(found[key] for key in text.relations())
+        return Query(self.tokens.sql, text, inputs, (start, stop), self.tokens.span(start, stop))
+
+    # -- text ----------------------------------------------------------------------------------------
+
+    def text(self, start: int, stop: int) -> SqlText:
+        """The user's text in which inputs are keys, and named queries that are streams are left out."""
+        parts: list[SqlText] = []
+        at = index = start
+        while index < stop:
+            found = self._input(index, stop) or self._with(index)
+            if found is None:
+                index += 1
+                continue
+            text, after = found
+            parts += [self._piece(at, index), text]
+            at = index = after
+        parts.append(self._piece(at, stop))
+        return SqlText.of(*parts)
+
+    def with_list(self, position: int, keep: Callable[[Cte], bool] = lambda _: True) -> SqlText:
+        """WITH and the queries to `keep` that can be seen at a position, those that are streams left out."""
+        seen = {cte.name.lower(): cte for cte in visible_ctes(self.tokens, position)}
+        return self._with_text([cte for cte in seen.values() if not self._is_stream(cte) and keep(cte)])
+
+    def _with_text(self, ctes: list[Cte]) -> SqlText:
+        if not ctes:
+            return SqlText()
+        word = "WITH RECURSIVE " if any(cte.recursive for cte in ctes) else "WITH "
+        items = [SqlText.of(self.text(*cte.item)) for cte in ctes]
+        return SqlText.of(word, SqlText.join(", ", items), " ")
+
+    def _with(self, index: int) -> tuple[SqlText, int] | None:
+        """A WITH list with streams in it, without them, and the token after it."""
+        tokens = self.tokens
+        if tokens.word(index) != "WITH" or tokens.is_symbol(index - 1, "."):
+            return None
+        ctes = with_items(tokens, index)
+        if not any(map(self._is_stream, ctes)):
+            return None
+        return self._with_text([cte for cte in ctes if not self._is_stream(cte)]), ctes[-1].item[1]
+
+    def _is_stream(self, cte: Cte) -> bool:
+        return parse_to_stream(self.tokens, *cte.body) is not None
+
+    def _piece(self, start: int, stop: int) -> SqlText:
+        """The text from the start of a token to the end of the one before another, with a space after it."""
+        if start >= stop:
+            return SqlText()
+        span = self.tokens.span(start, stop)
+        return SqlText.of(verbatim(self.tokens, span.start, span.stop), " ")
+
+    # -- inputs --------------------------------------------------------------------------------------
+
+    def _input(self, index: int, stop: int) -> tuple[SqlText, int] | None:
+        """What varies and begins at a token: the text in its place, and the token after it."""
+        tokens = self.tokens
+        if tokens.is_symbol(index - 1, "."):
+            return None
+        if (
+            tokens.word(index) == "CHANGELOG"
+            and tokens.word(index + 1) == "OF"
+            and tokens.is_symbol(index + 2, "(")
+        ):
+            return self._changelog(index, stop)
+        bracket = self._bracket_after(index, stop)
+        if bracket is not None:
+            return self._windowed(index, bracket, stop)
+        if not tokens[index].is_name or not is_in_from(tokens, index) or _calls_or_has_fields(tokens, index):
+            return None
+        name = tokens[index].name.lower()
+        if tokens.word(index) in ("ISTREAM", "DSTREAM", "RSTREAM"):
+            return None
+        if name in self.relations and self._cte(name, index) is None:
+            item = NamedRelation(self._key(index), tokens[index].name, tokens[index].span)
+            return self._placed((index, index + 1), item, tokens[index].name, stop)
+        return None
+
+    def _bracket_after(self, index: int, stop: int) -> int | None:
+        """The bracket of the window of a stream that begins at a token."""
+        tokens, at = self.tokens, index
+        if tokens[index].is_name:
+            if parse_to_stream(tokens, index, min(index + 2, stop)) is None and not (
+                tokens.word(index) in ("ISTREAM", "DSTREAM", "RSTREAM") and tokens.is_symbol(index + 1, "(")
+            ):
+                at = index + 1
+                while tokens.is_symbol(at, ".") and at + 1 < stop:
+                    at += 2
+            else:
+                at = tokens.partner[index + 1] + 1
+                if tokens.word(at) in ("DIFFERENCE", "DIFFERENCES") and tokens.is_symbol(at + 2, "("):
+                    at = tokens.partner[at + 2] + 1
+        elif tokens.is_symbol(index, "("):
+            at = tokens.partner[index] + 1
+        return at if at < stop and at > index and window_at(tokens, at) else None
+
+    def _windowed(self, index: int, bracket: int, stop: int) -> tuple[SqlText, int]:
+        tokens = self.tokens
+        window = parse_stream_window(tokens, bracket)
+        after = window.tokens[1]
+        known = self.inputs.get((index, after))
+        source, name = self._source(index, bracket) if known is None else (known.source, None)  # type: ignore[union-attr]
+        if known is not None and tokens[index].is_name and bracket == index + 1:
+            name = tokens[index].name
+        item = WindowedStream(
+            self._key(index),
+            source,
+            window,
+            tuple(self.text(*key) for key in window.partition_by),
+            self.text(*window.on) if window.on else None,
+            self.text(*window.distance) if window.distance else None,
+            tokens.span(index, after),
+        )
+        return self._placed((index, after), item, name, stop)
+
+    def _source(self, index: int, bracket: int) -> tuple[str | StreamQuery, str | None]:
+        """The stream that a window is of, and its name if it has one."""
+        tokens = self.tokens
+        if bracket == index + 1:
+            name = tokens[index].name
+            cte = self._cte(name, index)
+            if cte is not None:
+                found = parse_to_stream(tokens, *cte.body)
+                if found is None:
+                    raise _relation_given(tokens, tokens[index].span, name)
+                return self.stream(found), name
+            if name.lower() in self.relations:
+                raise _relation_given(tokens, tokens[index].span, name)
+            if name.lower() not in self.streams:
+                raise AnalysisError(
+                    f"{name} is no stream",
+                    condition="UNKNOWN_STREAM",
+                    sqlstate="42P01",
+                    sql=tokens.sql,
+                    span=tokens[index].span,
+                    hint=did_you_mean(name, sorted(self.streams))
+                    or f"make it one: CREATE STREAM {name}_stream (…, ROWTIME ts …) FROM {name}",
+                )
+            return name, name
+        inside = (index, bracket)
+        while tokens.is_symbol(inside[0], "(") and tokens.partner[inside[0]] == inside[1] - 1:
+            inside = (inside[0] + 1, inside[1] - 1)
+        found = parse_to_stream(tokens, *inside)
+        if found is None:
+            raise _relation_given(tokens, tokens.span(index, bracket), "this")
+        return self.stream(found), None
+
+    def _changelog(self, index: int, stop: int) -> tuple[SqlText, int]:
+        tokens, after = self.tokens, self.tokens.partner[index + 2] + 1
+        inside = self.read(index + 3, after - 1)
+        span = tokens.span(index, after)
+        if isinstance(inside, StreamQuery):
+            raise _stream_given(tokens, span, "CHANGELOG OF takes a relation")
+        prefix = self.with_list(index)
+        query = self._query(prefix, inside.text, *inside.tokens)
+        if not query.varies:
+            raise AnalysisError(
+                "this relation does not vary in time: no window of a stream is in it",
+                condition="NOT_VARYING",
+                sql=tokens.sql,
+                span=span,
+                hint="read it as a table",
+            )
+        return self._placed((index, after), ChangelogOf(self._key(index), query, span), None, stop)
+
+    def _placed(self, at: Range, item: Input, name: str | None, stop: int) -> tuple[SqlText, int]:
+        """The input's key where it stood, under the name that the query knows it by."""
+        self.inputs[at] = item
+        named = alias_after(self.tokens, at[1], stop) is not None or name is None
+        return SqlText.of(Relation(item.key), " " if named else f" AS {quoted(name or '')} "), at[1]
+
+    def _key(self, index: int) -> str:
+        return f"__input{index}"
+
+    def _cte(self, name: str, position: int) -> Cte | None:
+        seen = [cte for cte in visible_ctes(self.tokens, position) if cte.name.lower() == name.lower()]
+        return seen[-1] if seen else None
+
+    def _relation_named(self, index: int) -> SqlText:
+        name = self.tokens[index].name
+        if name.lower() in self.relations and self._cte(name, index) is None:
+            item = NamedRelation(self._key(index), name, self.tokens[index].span)
+            return self._placed((index, index + 1), item, name, index + 1)[0]
+        return SqlText.of(self._piece(index, index + 1))
+
+    def _refuse_stream(self, index: int, what: str) -> None:
+        if self.tokens[index].name.lower() in self.streams:
+            raise _stream_given(self.tokens, self.tokens[index].span, what)
+
+    def refuse_bare_streams(self, query: Query) -> None:
+        """Refuse a stream without a window in a query that varies.
+
+        Raises
+        ------
+        AnalysisError
+            ``STREAM_WITHOUT_WINDOW``.
+        """
+        tokens = self.tokens
+        for index in range(*query.tokens):
+            if (
+                tokens[index].is_name
+                and tokens[index].name.lower() in self.streams
+                and not tokens.is_symbol(index - 1, ".")
+                and not tokens.is_symbol(index + 1, "[")
+                and not _calls_or_has_fields(tokens, index)
+                and (tokens.word(index - 1) in ("FROM", "JOIN") or tokens.is_symbol(index - 1, ","))
+                and is_in_from(tokens, index)
+                and self._cte(tokens[index].name, index) is None
+            ):
+                raise _stream_given(tokens, tokens[index].span, "a relation stands in FROM")
+
+    def after_with(self, start: int, stop: int) -> int:
+        """The token after the WITH list that a statement may begin with."""
+        if self.tokens.word(start) != "WITH":
+            return start
+        items = with_items(self.tokens, start)
+        return items[-1].item[1] if items and items[-1].item[1] < stop else start
+
+
+def _calls_or_has_fields(tokens: TokenList, index: int) -> bool:
+    return tokens.is_symbol(index + 1, "(") or tokens.is_symbol(index + 1, ".")
+
+
+def _relation_given(tokens: TokenList, span: Span, what: str) -> AnalysisError:
+    return AnalysisError(
+        f"{what} is a relation, and a window is of a stream",
+        condition="RELATION_WHERE_STREAM_IS_NEEDED",
+        sql=tokens.sql,
+        span=span,
+        hint="ISTREAM(query) makes a stream of what is inserted into a relation",
+    )
+
+
+def _stream_given(tokens: TokenList, span: Span, what: str) -> AnalysisError:
+    return AnalysisError(
+        f"{what}, and this is a stream",
+        condition="STREAM_WHERE_RELATION_IS_NEEDED",
+        sql=tokens.sql,
+        span=span,
+        hint="give it a window, such as [NOW] or [RANGE UNBOUNDED]",
+    )

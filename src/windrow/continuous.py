@@ -1,0 +1,291 @@
+"""Statements about streams: CREATE STREAM, views of continuous queries, and the queries themselves."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.sql import DataFrame
+
+from windrow.algebra.clock import Clock
+from windrow.algebra.continuous import Continuous, Query, Reader, StreamQuery
+from windrow.algebra.names import verbatim
+from windrow.errors import AnalysisError, NotSupportedError, ParseError, Span
+from windrow.explain import explain_continuous
+from windrow.relation import Relation, StreamRelation, VaryingRelation
+from windrow.spark.continuous import Runner
+from windrow.spark.gateway import Gateway
+from windrow.spark.sources import read_table
+from windrow.spark.streams import Catalog, Stream, is_text_log, of_frame, of_text_log
+from windrow.spark.text_log import read_text_log
+from windrow.spark.varying import Varying
+from windrow.syntax.nodes import Range
+from windrow.syntax.sqltext import SqlText, quoted
+from windrow.syntax.streams import CreateStream, parse_create_stream
+from windrow.syntax.tokens import Kind, TokenList
+
+__all__ = ["is_continuous", "remember_stream", "run_continuous"]
+
+_SIGNS = re.compile(
+    r"\[\s*(now|range|rows|partition)\b|\b[idr]stream\s*\(|\bcreate\s+(or\s+replace\s+)?stream\b"
+    r"|\bdrop\s+stream\b|\bchangelog\s+of\b",
+    re.IGNORECASE,
+)
+
+
+def is_continuous(text: str, catalog: Catalog) -> bool:
+    """Whether a text may be about streams: by its words and the names in it."""
+    if _SIGNS.search(text):
+        return True
+    lower = text.lower()
+    return any(name in lower for name in catalog.names)
+
+
+def run_continuous(
+    gateway: Gateway, catalog: Catalog, tokens: TokenList, statement: Range, execution: str
+) -> Relation | None:
+    """Run a statement about streams; None if it is not about any."""
+    start, stop = statement
+    explained = tokens.word(start) == "EXPLAIN"
+    start += explained
+    create = parse_create_stream(tokens, start, stop)
+    if create is not None:
+        remember_stream(
+            gateway, catalog, create.name, _created(gateway, tokens, create), replace=create.replace
+        )
+        return _nothing(gateway)
+    dropped = _dropped(tokens, start, stop, catalog)
+    if dropped is not None:
+        catalog.forget(dropped)
+        gateway.spark.catalog.dropTempView(dropped)
+        return _nothing(gateway)
+    view = _view(tokens, start, stop)
+    body = view.body if view is not None else (start, stop)
+    reader = Reader(tokens, frozenset(catalog.streams), frozenset(catalog.relations))
+    if (
+        view is None
+        and tokens.word(start)
+        not in ("SELECT", "WITH", "FROM", "ISTREAM", "DSTREAM", "RSTREAM", "VALUES", "TABLE")
+        and not tokens.is_symbol(start, "(")
+    ):
+        reader.text(start, stop)
+        if any(True for _ in reader.inputs):
+            raise NotSupportedError(
+                f"{tokens[start].text} over a continuous query is not supported",
+                condition="UNSUPPORTED_STATEMENT",
+                sql=tokens.sql,
+                span=tokens[start].span,
+                hint="create a temporary view of the query, or write relation.df with Spark",
+            )
+        return None
+    query = reader.read(*body)
+    if isinstance(query, Query) and not query.inputs:
+        return None
+    relation = query.query if isinstance(query, StreamQuery) else query
+    if relation.varies:
+        reader.refuse_bare_streams(relation)
+    if explained:
+        text = explain_continuous(query)
+        frame = gateway.spark.createDataFrame([(text,)], "plan string")
+        return Relation(frame, text, gateway, is_plan=True)
+    result = Runner(gateway, catalog, reader, execution).run(query)
+    if view is not None:
+        _remember_view(gateway, catalog, tokens, view, result)
+        return _nothing(gateway)
+    return _relation(gateway, query, result)
+
+
+def _relation(gateway: Gateway, query: Continuous, result: Varying | Stream | DataFrame) -> Relation:
+    plan = explain_continuous(query)
+    if isinstance(result, Varying):
+        return VaryingRelation(result, plan, gateway)
+    if isinstance(result, Stream):
+        return StreamRelation(result, plan, gateway)
+    return Relation(result, plan, gateway)
+
+
+def remember_stream(
+    gateway: Gateway, catalog: Catalog, name: str, stream: Stream, *, replace: bool = True
+) -> None:
+    """Give a stream a name; under it Spark knows the recorded rows as a table.
+
+    Raises
+    ------
+    AnalysisError
+        ``STREAM_ALREADY_EXISTS``.
+    """
+    if not replace and name.lower() in catalog.names:
+        raise AnalysisError(
+            f"stream {name} already exists",
+            condition="STREAM_ALREADY_EXISTS",
+            sqlstate="42723",
+            hint="choose another name, or CREATE OR REPLACE STREAM",
+        )
+    catalog.forget(name)
+    with gateway.translated():
+        stream.frame.select(*map(quoted, stream.columns)).createOrReplaceTempView(quoted(name))
+    catalog.streams[name.lower()] = stream
+
+
+def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Stream:
+    """The stream of CREATE STREAM … FROM a table or a path."""
+    (rowtime,) = (column for column in create.columns if column.is_rowtime)
+
+    def kind(column_kind: Range | None) -> str:
+        return tokens.text(*column_kind) if column_kind is not None else "BIGINT"
+
+    if create.source is None:
+        raise NotSupportedError(
+            "a stream without FROM is not supported: recorded streams alone can be read",
+            condition="UNSUPPORTED_STREAM",
+            sql=tokens.sql,
+            span=tokens.span(*_whole(tokens)),
+            hint="add FROM and a table or a 'path'",
+        )
+    start, stop = create.source
+    types = [(column.name, kind(column.kind)) for column in create.columns]
+    at_source: Span = tokens.span(start, stop)
+    try:
+        if stop - start == 1 and tokens[start].kind is Kind.STRING:
+            path = tokens[start].text[1:-1]
+            if is_text_log(path):
+                log = read_text_log(path, width=len(types) - 1)
+                clock = _clock_of(gateway, tokens, kind(rowtime.kind), rowtime.unit, at_source)
+                return of_text_log(gateway, log, tuple(types), clock, rowtime.name)
+            frame = read_table(gateway.spark, path)
+        else:
+            frame = gateway.sql(SqlText.of("TABLE ", _piece(tokens, start, stop)))
+    except (AnalysisError, ParseError) as error:
+        raise error.located(tokens.sql) from None
+    casts = [
+        f"CAST({quoted(column.name)} AS {kind(column.kind)}) AS {quoted(column.name)}"
+        if column.kind is not None
+        else quoted(column.name)
+        for column in create.columns
+    ]
+    with gateway.translated():
+        chosen = frame.selectExpr(*casts)
+    return of_frame(chosen, rowtime.name, unit=rowtime.unit)
+
+
+def _clock_of(gateway: Gateway, tokens: TokenList, kind: str, unit: str | None, span: Span) -> Clock:
+    with gateway.translated():
+        simple = gateway.spark.sql(f"SELECT CAST(NULL AS {kind})").schema[0].dataType.simpleString()
+    clock = Clock.of(simple, unit)
+    if clock is None:
+        raise AnalysisError(
+            f"{kind} is no type of a rowtime",
+            condition="INVALID_ROWTIME",
+            sql=tokens.sql,
+            span=span,
+            hint="rowtimes are TIMESTAMP, DATE or BIGINT with a unit",
+        )
+    return clock
+
+
+def _piece(tokens: TokenList, start: int, stop: int) -> SqlText:
+    span = tokens.span(start, stop)
+    return verbatim(tokens, span.start, span.stop)
+
+
+def _whole(tokens: TokenList) -> Range:
+    return 0, len(tokens)
+
+
+# -- views -----------------------------------------------------------------------------------------
+
+
+class _View:
+    """CREATE VIEW: its name, the names of its columns, what it holds."""
+
+    def __init__(
+        self, name: str, columns: list[str], body: Range, *, replace: bool, keep: bool, at: int
+    ) -> None:
+        self.name, self.columns, self.body = name, columns, body
+        self.replace, self.keep, self.at = replace, keep, at
+
+
+def _view(tokens: TokenList, start: int, stop: int) -> _View | None:
+    at = start
+    if tokens.word(at) != "CREATE":
+        return None
+    replace = tokens.word(at + 1) == "OR" and tokens.word(at + 2) == "REPLACE"
+    at += 3 if replace else 1
+    at += tokens.word(at) in ("TEMP", "TEMPORARY")
+    if tokens.word(at) != "VIEW":
+        return None
+    keep = tokens.word(at + 1) == "IF"
+    at += 4 if keep else 1
+    if at >= stop or not tokens[at].is_name:
+        return None
+    name, named, columns = tokens[at].name, at, []
+    at += 1
+    if tokens.is_symbol(at, "("):
+        columns = [tokens[first].name for first, _ in tokens.split(at + 1, tokens.partner[at])]
+        at = tokens.partner[at] + 1
+    if tokens.word(at) != "AS":
+        return None
+    return _View(name, columns, (at + 1, stop), replace=replace, keep=keep, at=named)
+
+
+def _remember_view(
+    gateway: Gateway, catalog: Catalog, tokens: TokenList, view: _View, result: Varying | Stream | DataFrame
+) -> None:
+    exists = view.name.lower() in catalog.names
+    if exists and view.keep:
+        return
+    if exists and not view.replace:
+        raise AnalysisError(
+            f"view {view.name} already exists",
+            condition="TEMP_TABLE_OR_VIEW_ALREADY_EXISTS",
+            sqlstate="42P07",
+            sql=tokens.sql,
+            span=tokens[view.at].span,
+            hint="choose another name, or CREATE OR REPLACE TEMPORARY VIEW",
+        )
+    names = result.columns if isinstance(result, DataFrame) else list(result.shown)
+    if view.columns and len(view.columns) != len(names):
+        raise ParseError(
+            f"view has {len(view.columns)} column names for {len(names)} columns",
+            condition="CREATE_VIEW_COLUMN_ARITY_MISMATCH",
+            sqlstate="21S01",
+            sql=tokens.sql,
+            span=tokens[view.at].span,
+            hint="name every column of the query once",
+        )
+    catalog.forget(view.name)
+    renamed = tuple(view.columns or names)
+    if isinstance(result, Varying):
+        catalog.relations[view.name.lower()] = result.renamed(renamed)
+    elif isinstance(result, Stream):
+        remember_stream(gateway, catalog, view.name, result.renamed(renamed))
+    else:
+        with gateway.translated():
+            result.toDF(*renamed).createOrReplaceTempView(quoted(view.name))
+
+
+def _dropped(tokens: TokenList, start: int, stop: int, catalog: Catalog) -> str | None:
+    """The name in DROP STREAM or DROP VIEW, if it is one of ours."""
+    if tokens.word(start) != "DROP" or tokens.word(start + 1) not in ("STREAM", "VIEW"):
+        return None
+    at = start + 2
+    lenient = tokens.word(at) == "IF"
+    at += 2 * lenient
+    if at != stop - 1 or not tokens[at].is_name:
+        return None
+    name = tokens[at].name
+    if name.lower() in catalog.names or (tokens.word(start + 1) == "STREAM" and lenient):
+        return name
+    if tokens.word(start + 1) == "STREAM":
+        raise AnalysisError(
+            f"there is no stream {name}",
+            condition="UNKNOWN_STREAM",
+            sqlstate="42P01",
+            sql=tokens.sql,
+            span=tokens[at].span,
+            hint="DROP STREAM IF EXISTS drops what may not be there",
+        )
+    return None
+
+
+def _nothing(gateway: Gateway) -> Relation:
+    return Relation(gateway.spark.sql("SELECT 1 WHERE FALSE").select(), "done when it was given", gateway)

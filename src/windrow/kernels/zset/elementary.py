@@ -1,0 +1,84 @@
+"""Elementary intervals: the stretches of time between changes, in each of which a group stays as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow.kernels.zset.relation import NEVER
+
+__all__ = ["Pieces", "elementary", "gaps"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """The elementary intervals of groups, and which of them each row is there in.
+
+    Attributes
+    ----------
+    group, enter, leave
+        Of each interval, in order of group and time; the last of a group may end at `NEVER`.
+    first, stop
+        Of each row: it is there in the intervals ``first <= k < stop``.
+    """
+
+    group: Ints
+    enter: Ints
+    leave: Ints
+    first: Ints
+    stop: Ints
+
+
+def elementary(group: Ints, enter: Ints, leave: Ints) -> Pieces:
+    """Cut the time of each group where one of its rows enters or leaves.
+
+    Parameters
+    ----------
+    group, enter, leave
+        Of each row, int64, in any order; ``enter < leave``.
+
+    Returns
+    -------
+    Pieces
+        Also of intervals in which no row is there, between those in which some are; not of what is before
+        the first, or after the last has left.
+    """
+    count = len(group)
+    ends = np.flatnonzero(leave != NEVER)
+    instants = np.concatenate([enter, leave[ends]])
+    groups = np.concatenate([group, group[ends]])
+    order = np.lexsort((instants, groups))
+    instants, groups = instants[order], groups[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (instants[1:] != instants[:-1]) | (groups[1:] != groups[:-1])
+    place = np.empty(len(order), np.int64)
+    place[order] = np.cumsum(new) - 1
+    at, of = instants[new], groups[new]
+    last = np.ones(len(at), bool)
+    last[:-1] = of[1:] != of[:-1]
+    # where nothing of a group stays, its last instant begins no interval
+    stays = np.zeros(int(group.max(initial=-1)) + 1, bool)
+    stays[group[leave == NEVER]] = True
+    until = np.append(at[1:], NEVER)
+    until[last] = NEVER
+    kept = ~last | stays[of]
+    renumbered = np.cumsum(kept) - kept
+    ends_of = np.searchsorted(of, group, side="right") if count else np.zeros(0, np.int64)
+    stop = ends_of.astype(np.int64)
+    stop[ends] = place[count:]
+    total = int(kept.sum())
+    after = np.append(renumbered, total)
+    return Pieces(of[kept], at[kept], until[kept], after[place[:count]], after[stop])
+
+
+def gaps(enter: Ints, leave: Ints, origin: int) -> tuple[Ints, Ints]:
+    """The stretches of time from `origin` on in which none of these rows is there, as enter and leave."""
+    order = np.argsort(enter, kind="stable")
+    reached = np.maximum.accumulate(np.append(np.int64(origin), leave[order]))
+    begins = np.append(enter[order], np.int64(NEVER))
+    empty = begins > reached
+    return reached[empty], begins[empty]

@@ -1,0 +1,183 @@
+"""An operator over relations that vary as tasks run it: rows packed by key, whole keys in each task.
+
+Messages are those of :mod:`windrow.kernels.messages`; rows of the right side are of the kind ``RIGHT``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.kernels.aggregates.windows import by_length, expanded
+from windrow.kernels.cells import Layout
+from windrow.kernels.chunks import pack, unpack
+from windrow.kernels.messages import CHUNK, KIND, NUMBER, Kind
+from windrow.kernels.sorting import SortKey, sorted_partitions
+from windrow.kernels.zset.counts import COUNTS, counted
+from windrow.kernels.zset.elementary import elementary, gaps
+from windrow.kernels.zset.join import overlapping
+from windrow.kernels.zset.relation import ENTER, LEAVE
+
+__all__ = ["Keyed"]
+
+Array = np.ndarray
+Batches = Iterable[pa.RecordBatch]
+_TIME = (SortKey(ENTER),)
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """What the tasks are told.
+
+    Attributes
+    ----------
+    operator
+        ``expand``: each row once for every elementary interval of its key in which it is there; ``gaps``:
+        when no row is there; ``join``: the pairs of rows that are there at one time; or one of `COUNTS`.
+    keys
+        The columns that rows of one key have in common, on either side.
+    layout
+        The cells.
+    origin
+        For ``gaps``: the first instant.
+    """
+
+    operator: str
+    keys: tuple[str, ...]
+    layout: Layout
+    origin: int = 0
+
+    def pack(self, batches: Batches, task: int, *, right: bool = False) -> Iterator[pa.RecordBatch]:
+        """Rows of one side as chunks of cells."""
+        kind = Kind.RIGHT if right else Kind.ROWS
+        return pack(batches, self.layout, self.keys, _TIME, None, task, kind)
+
+    def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """The operator's rows."""
+        for left, right in _sides(batches):
+            if self.operator == "join":
+                if left is not None and right is not None:
+                    yield from self._joined(left, right)
+            elif self.operator == "gaps":
+                assert left is not None
+                times = gaps(_ints(left, ENTER), _ints(left, LEAVE), self.origin)
+                yield pa.RecordBatch.from_arrays([pa.array(part) for part in times], names=[ENTER, LEAVE])
+            elif self.operator == "expand":
+                assert left is not None
+                yield from self._expanded(left)
+            else:
+                yield from self._counted(left, right)
+
+    def _expanded(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        group = _groups(rows, self.keys)
+        pieces = elementary(group, _ints(rows, ENTER), _ints(rows, LEAVE))
+        others = rows.drop_columns([ENTER, LEAVE])
+        for part in by_length(pieces.first, pieces.stop):
+            row, piece = expanded(pieces.first[part], pieces.stop[part])
+            yield from _put(others, row + part.start, pieces.enter[piece], pieces.leave[piece])
+
+    def _counted(self, left: pa.Table | None, right: pa.Table | None) -> Iterator[pa.RecordBatch]:
+        assert self.operator in COUNTS
+        sides = [side for side in (left, right) if side is not None]
+        rows = pa.concat_tables(sides).combine_chunks()
+        is_right = np.arange(rows.num_rows) >= (0 if left is None else left.num_rows)
+        group = _groups(rows, self.keys)
+        found, enter, leave = counted(self.operator, group, _ints(rows, ENTER), _ints(rows, LEAVE), is_right)
+        first_of = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
+        first_of[group[::-1]] = np.arange(len(group))[::-1]
+        yield from _put(rows.drop_columns([ENTER, LEAVE]), first_of[found], enter, leave)
+
+    def _joined(self, left: pa.Table, right: pa.Table) -> Iterator[pa.RecordBatch]:
+        count = left.num_rows
+        both = pa.concat_tables([side.select([*self.keys, ENTER, LEAVE]) for side in (left, right)])
+        group, enter, leave = _groups(both, self.keys), _ints(both, ENTER), _ints(both, LEAVE)
+        known = np.ones(len(group), bool)
+        for key in self.keys:
+            known &= np.asarray(both.column(key).is_valid())
+        sides, orders = [], []
+        for part in (slice(0, count), slice(count, None)):
+            order = np.lexsort((enter[part], group[part]))
+            order = order[known[part][order]] + part.start
+            sides.append((group[order], enter[order], leave[order]))
+            orders.append(order)
+        one, other = overlapping(sides[0], sides[1])
+        rows, others = orders[0][one], orders[1][other]
+        outputs = [
+            (side.drop_columns([*self.keys, ENTER, LEAVE]), index)
+            for side, index in ((left, rows), (right, others - count))
+        ]
+        later, earlier = np.maximum(enter[rows], enter[others]), np.minimum(leave[rows], leave[others])
+        for at in range(0, len(rows), _ROWS_PER_BATCH):
+            part = slice(at, at + _ROWS_PER_BATCH)
+            columns = [
+                column
+                for side, index in outputs
+                for column in side.take(pa.array(index[part])).combine_chunks().columns
+            ]
+            names = [name for side, _ in outputs for name in side.column_names]
+            times = [pa.array(later[part]), pa.array(earlier[part])]
+            whole = pa.Table.from_arrays([*columns, *times], names=[*names, ENTER, LEAVE])
+            yield from whole.combine_chunks().to_batches()
+
+
+_ROWS_PER_BATCH = 1 << 18
+
+
+def _put(rows: pa.Table, index: Array, enter: Array, leave: Array) -> Iterator[pa.RecordBatch]:
+    """These rows with these times."""
+    for at in range(0, len(index), _ROWS_PER_BATCH):
+        part = slice(at, at + _ROWS_PER_BATCH)
+        chosen = rows.take(pa.array(index[part])) if rows.num_columns else pa.table({})
+        columns = [*chosen.columns, pa.array(enter[part]), pa.array(leave[part])]
+        table = pa.Table.from_arrays(columns, names=[*chosen.column_names, ENTER, LEAVE])
+        yield from table.combine_chunks().to_batches()
+
+
+def _ints(table: pa.Table, name: str) -> Array:
+    values: Array = table.column(name).to_numpy()
+    return values
+
+
+def _groups(rows: pa.Table, keys: tuple[str, ...]) -> Array:
+    """Numbers from 0 on that rows of one key have in common."""
+    if not keys:
+        return np.zeros(rows.num_rows, np.int64)
+    order, bounds = sorted_partitions(rows, keys, ())
+    numbers = np.repeat(np.arange(len(bounds) - 1, dtype=np.int64), np.diff(bounds))
+    if order is None:
+        return numbers
+    group: Array = np.empty(rows.num_rows, np.int64)
+    group[order] = numbers
+    return group
+
+
+def _sides(batches: Batches) -> Iterator[tuple[pa.Table | None, pa.Table | None]]:
+    """The rows of a task of either side; the keys of several cells may be told apart like those of one."""
+    chunks: dict[Kind, dict[tuple[int, int], pa.Buffer]] = {Kind.ROWS: {}, Kind.RIGHT: {}}
+    for batch in batches:
+        kinds, numbers = (batch.column(name).to_pylist() for name in (KIND, NUMBER))
+        for at, (kind, number) in enumerate(zip(kinds, numbers, strict=True)):
+            cell = batch.column(0)[at].as_py()
+            chunks[Kind(kind)][number, cell] = batch.column(CHUNK)[at].as_buffer()
+    left, right = (
+        _decoded(unpack([chunk for _, chunk in sorted(held.items(), key=lambda item: item[0])]))
+        for held in chunks.values()
+    )
+    if left is not None or right is not None:
+        yield left, right
+
+
+def _decoded(table: pa.Table | None) -> pa.Table | None:
+    """The table without dictionary codes."""
+    if table is None:
+        return None
+    for at, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(at, field.name, table.column(at).cast(field.type.value_type))
+    # whether a value may be NULL is said by either side for itself
+    return table.cast(
+        pa.schema([pa.field(field.name, field.type) for field in table.schema])
+    ).combine_chunks()

@@ -1,0 +1,201 @@
+"""Runs continuous queries over recorded streams: relations that vary, and the streams made of them."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from decimal import Decimal
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import DayTimeIntervalType
+
+from windrow.algebra.clock import Clock, common_clock
+from windrow.algebra.continuous import (
+    ChangelogOf,
+    Continuous,
+    NamedRelation,
+    Query,
+    Reader,
+    StreamQuery,
+    WindowedStream,
+)
+from windrow.algebra.names import verbatim
+from windrow.errors import AnalysisError, Span, WindrowError, did_you_mean
+from windrow.spark.gateway import Gateway
+from windrow.spark.relational import Planner, Unplanned
+from windrow.spark.snapshots import by_snapshots
+from windrow.spark.stream_windows import Sizes, windowed
+from windrow.spark.streams import Catalog, Stream
+from windrow.spark.varying import Varying
+from windrow.syntax.sqltext import SqlText
+from windrow.syntax.streams import Duration, StreamWindow
+
+__all__ = ["Result", "Runner"]
+
+Result = Varying | Stream | DataFrame
+"""What a continuous query gives; a DataFrame where nothing in it varies."""
+
+
+class Runner:
+    """Runs one statement.
+
+    Parameters
+    ----------
+    gateway, catalog
+        The session, and the streams and varying relations in it.
+    reader
+        Of the statement.
+    execution
+        ``"batch"`` or ``"reference"``.
+    """
+
+    def __init__(self, gateway: Gateway, catalog: Catalog, reader: Reader, execution: str) -> None:
+        self.gateway, self.catalog, self.reader, self.execution = gateway, catalog, reader, execution
+        self.tokens, self.sql = reader.tokens, reader.tokens.sql
+        self.unplanned: dict[Span, str] = {}
+        self._lengths: dict[tuple[int, int], Decimal] = {}
+
+    def run(self, query: Continuous) -> Result:
+        """The relation or stream of a query."""
+        try:
+            clock = (
+                common_clock(*self._clocks_and_lengths(query))
+                if _varies(query)
+                else Clock("bigint", "SECOND")
+            )
+            if isinstance(query, StreamQuery):
+                return self.stream(query, clock)
+            return self.relation(query, clock) if query.varies else self.table(query)
+        except WindrowError as error:
+            raise error.located(self.sql) from error.__cause__
+
+    def relation(self, query: Query, clock: Clock) -> Varying:
+        """The relation of a query that may vary, on this clock."""
+        inputs: dict[str, Varying] = {}
+        tables: dict[str, DataFrame] = {}
+        for item in query.inputs:
+            if isinstance(item, WindowedStream):
+                inputs[item.key] = self.window(item, clock)
+            elif isinstance(item, NamedRelation):
+                inputs[item.key] = self.catalog.relations[item.name.lower()].on(clock)
+            else:
+                tables[item.key] = self.changelog(item)
+        if self.execution != "reference":
+            try:
+                return Planner(self.gateway, self.reader, clock, inputs, tables).relation(query)
+            except Unplanned as found:
+                self.unplanned[query.span] = str(found)
+        return by_snapshots(self.gateway, query.text, inputs, tables, clock, (query.sql, query.span))
+
+    def table(self, query: Query) -> DataFrame:
+        """The rows of a query of which nothing varies."""
+        tables = {item.key: self.changelog(item) for item in query.inputs if isinstance(item, ChangelogOf)}
+        return self.gateway.sql(query.text, tables)
+
+    def stream(self, query: StreamQuery, clock: Clock) -> Stream:
+        """The stream that is made of a relation."""
+        relation = self.relation(query.query, clock)
+        known = {name.lower(): column for name, column in zip(relation.names, relation.columns, strict=True)}
+        using = []
+        for name, span in query.using:
+            if name.lower() not in known:
+                raise AnalysisError(
+                    f"the query has no column {name}",
+                    condition="UNRESOLVED_COLUMN.WITH_SUGGESTION",
+                    sqlstate="42703",
+                    sql=self.sql,
+                    span=span,
+                    hint=did_you_mean(name, list(relation.names))
+                    or f"columns are {', '.join(relation.names)}",
+                )
+            using.append(known[name.lower()])
+        return relation.stream(query.kind, using)
+
+    def window(self, item: WindowedStream, clock: Clock) -> Varying:
+        """A window of a stream as a relation."""
+        source = item.source
+        stream = (
+            self.stream(source, clock)
+            if isinstance(source, StreamQuery)
+            else self.catalog.streams[source.lower()]
+        )
+        granularity = stream.clock.nanoseconds // clock.nanoseconds
+        window = item.window
+        sizes = Sizes(self._ticks(window.range_, clock), self._ticks(window.slide, clock), granularity)
+        return windowed(self.gateway, stream.on(clock), item, sizes, self.execution)
+
+    def changelog(self, item: ChangelogOf) -> DataFrame:
+        """The changelog of a query as a table."""
+        relation = self.run(item.query)
+        assert isinstance(relation, Varying)
+        return relation.changelog()
+
+    # -- lengths of time -----------------------------------------------------------------------------
+
+    def _ticks(self, duration: Duration | None, clock: Clock) -> int | None:
+        return None if duration is None else clock.ticks(self._length(duration))
+
+    def _length(self, duration: Duration) -> Decimal:
+        """Nanoseconds."""
+        if duration.nanoseconds is not None:
+            return duration.nanoseconds
+        if duration.tokens not in self._lengths:
+            self._lengths[duration.tokens] = self._interval(duration)
+        return self._lengths[duration.tokens]
+
+    def _interval(self, duration: Duration) -> Decimal:
+        span = self.tokens.span(*duration.tokens)
+        text = verbatim(self.tokens, span.start, span.stop)
+        found = self.gateway.sql(SqlText.of("SELECT ", text, " AS length"))
+        if not isinstance(found.schema[0].dataType, DayTimeIntervalType):
+            raise AnalysisError(
+                "months have no fixed length",
+                condition="INVALID_WINDOW_SIZE",
+                sql=self.sql,
+                span=span,
+                hint="write days, hours, minutes or seconds",
+            )
+        length = found.collect()[0][0]
+        nanoseconds = (
+            Decimal(length // datetime.timedelta(microseconds=1)) * 1000 if length is not None else Decimal(0)
+        )
+        if nanoseconds <= 0:
+            raise AnalysisError(
+                "a length of time must be greater than zero",
+                condition="INVALID_WINDOW_SIZE",
+                sql=self.sql,
+                span=span,
+                hint="use [NOW] for rows of one instant",
+            )
+        return nanoseconds
+
+    def _clocks_and_lengths(self, query: Continuous) -> tuple[list[Clock], list[Decimal]]:
+        clocks, lengths = [], []
+        for item in _inputs(query):
+            if isinstance(item, NamedRelation):
+                clocks.append(self.catalog.relations[item.name.lower()].clock)
+            elif isinstance(item, WindowedStream):
+                if isinstance(item.source, str):
+                    clocks.append(self.catalog.streams[item.source.lower()].clock)
+                lengths += [self._length(part) for part in _durations(item.window)]
+        return clocks, lengths
+
+
+def _inputs(query: Continuous) -> Iterator[WindowedStream | NamedRelation]:
+    """All that varies in a query, also in the streams that its windows are of."""
+    if isinstance(query, StreamQuery):
+        query = query.query
+    for item in query.inputs:
+        if isinstance(item, ChangelogOf):
+            continue
+        yield item
+        if isinstance(item, WindowedStream) and isinstance(item.source, StreamQuery):
+            yield from _inputs(item.source)
+
+
+def _varies(query: Continuous) -> bool:
+    return any(True for _ in _inputs(query))
+
+
+def _durations(window: StreamWindow) -> list[Duration]:
+    return [part for part in (window.range_, window.slide) if part is not None]

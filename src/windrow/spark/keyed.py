@@ -1,0 +1,78 @@
+"""Runs operators over relations that vary: rows are exchanged by key, and each task has whole keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructType
+
+from windrow.kernels.cells import Layout
+from windrow.kernels.messages import CELL
+from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.kernels.zset.stage import Keyed
+from windrow.spark.arrow import can_travel, contains, decode, encode, travelling_type
+from windrow.spark.exchange import MESSAGES, in_worker
+from windrow.spark.gateway import Gateway
+from windrow.spark.layout import shuffled
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["can_be_keyed", "run_keyed"]
+
+
+def can_be_keyed(frame: DataFrame) -> bool:
+    """Whether all columns can go through an operator."""
+    kinds = [field.dataType for field in frame.schema]
+    return all(can_travel(kind) and not contains(kind, "collated") for kind in kinds)
+
+
+def run_keyed(
+    gateway: Gateway,
+    operator: str,
+    sides: Sequence[DataFrame],
+    keys: Sequence[str],
+    result: StructType,
+    origin: int = 0,
+) -> DataFrame:
+    """The rows that an operator gives, as :class:`windrow.kernels.zset.stage.Keyed` tells.
+
+    Parameters
+    ----------
+    sides
+        One or two relations with `ENTER` and `LEAVE`.
+    keys
+        Columns of each of them; with none, one task has all rows.
+    result
+        The columns that it gives, before `ENTER` and `LEAVE`.
+    """
+    cells = shuffled(gateway) if keys else 1
+    stage = Keyed(operator, tuple(keys), Layout(cells), origin)
+    packed: DataFrame | None = None
+    for number, side in enumerate(sides):
+        columns = [
+            encode(F.col(quoted(field.name)), field.dataType).alias(field.name) for field in side.schema
+        ]
+        one = side.select(*columns).mapInArrow(in_worker(_pack(stage, right=number == 1), None), MESSAGES)
+        packed = one if packed is None else packed.unionAll(one)
+    assert packed is not None
+
+    def run(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
+        return stage.run(batches)
+
+    whole = StructType([*result.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
+    inner = StructType()
+    for field in whole:
+        inner = inner.add(field.name, travelling_type(field.dataType))
+    given = packed.repartitionById(cells, F.col(CELL)).mapInArrow(in_worker(run, None), inner)
+    return given.select(
+        *(decode(F.col(quoted(field.name)), field.dataType).alias(field.name) for field in whole)
+    )
+
+
+def _pack(stage: Keyed, *, right: bool):  # type: ignore[no-untyped-def]
+    def pack(batches: Iterable[pa.RecordBatch], task: int) -> Iterator[pa.RecordBatch]:
+        return stage.pack(batches, task, right=right)
+
+    return pack

@@ -1,0 +1,561 @@
+"""Relational operators over relations that vary, for whole logs at once.
+
+Every row carries the time in which it is there through projections and filters, which are Spark's. Joins,
+groups and set operators are kernels (:mod:`windrow.kernels.zset`). Expressions are the user's text, evaluated
+by Spark over a scope in which the relations of FROM have their names. What has no operator here raises
+:class:`Unplanned`, and is evaluated instant by instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, IntegralType, MapType, StructField, StructType, VariantType
+
+from windrow.algebra.aggregates import AGGREGATES
+from windrow.algebra.clock import NEVER, Clock
+from windrow.algebra.continuous import ChangelogOf, Query, Reader
+from windrow.errors import WindrowError
+from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.spark.gateway import Gateway
+from windrow.spark.keyed import can_be_keyed, run_keyed
+from windrow.spark.streams import Stream
+from windrow.spark.varying import Varying
+from windrow.syntax.blocks import visible_ctes
+from windrow.syntax.expressions import Expression, Operation, parse_expression
+from windrow.syntax.nodes import Cte, Range
+from windrow.syntax.queries import (
+    FromItem,
+    Select,
+    SetOperation,
+    Shape,
+    UnknownShapeError,
+    parse_query,
+    parse_select,
+)
+from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.tokens import Kind, TokenList
+
+__all__ = ["Planner", "Unplanned"]
+
+_W = "__w"
+_SPARK_JOINS = {"left": "LEFT JOIN", "semi": "LEFT SEMI JOIN", "anti": "LEFT ANTI JOIN"}
+
+
+class Unplanned(Exception):  # noqa: N818 - it is no error: another way is taken
+    """What is in a query that has no operator for whole logs."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A relation in FROM: its alias, its columns' names, and the columns of the scope that hold them."""
+
+    alias: str
+    names: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """The rows of FROM so far, whose columns have names of ours, and the relations that they are of.
+
+    A scope that does not vary has no `ENTER` and `LEAVE`.
+    """
+
+    frame: DataFrame
+    parts: tuple[_Part, ...]
+    varies: bool
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows with the names that queries know, and `ENTER` and `LEAVE` after them if they vary."""
+
+    frame: DataFrame
+    names: tuple[str, ...]
+    varies: bool
+
+
+class Planner:
+    """Plans the relations of one statement.
+
+    Parameters
+    ----------
+    gateway, reader, clock
+        The session, the statement, and what instants are counted in.
+    inputs, tables
+        What varies in it, on that clock, and what does not, by key.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        reader: Reader,
+        clock: Clock,
+        inputs: Mapping[str, Varying],
+        tables: Mapping[str, DataFrame],
+    ) -> None:
+        self.gateway, self.reader, self.tokens, self.clock = gateway, reader, reader.tokens, clock
+        self.inputs, self.tables = inputs, tables
+        self._ctes: dict[Range, _Rows] = {}
+
+    def relation(self, query: Query) -> Varying:
+        """The relation of a query that varies.
+
+        Raises
+        ------
+        Unplanned
+            Where it has no plan for whole logs.
+        """
+        try:
+            rows = self._query(query)
+        except UnknownShapeError as found:
+            raise Unplanned(str(found)) from None
+        rows = self._varying(rows)
+        streams: dict[int, Stream] = {}
+        instants: DataFrame | None = None
+        for item in self.inputs.values():
+            streams |= {id(stream): stream for stream in item.streams}
+            instants = item.instants if instants is None else instants.unionAll(item.instants)
+        assert instants is not None
+        frame = rows.frame.toDF(*rows.names, ENTER, LEAVE)
+        return Varying.of(frame, self.clock, list(streams.values()), instants.distinct())
+
+    def _query(self, query: Query) -> _Rows:
+        if query.items is not None:
+            shape = parse_select(self.tokens, query.items, *query.rest)
+            return self._select(shape)
+        start, stop = query.tokens
+        if stop - start == 1:
+            return self._source(FromItem((start, stop), None, ()), start)
+        return self._shape(parse_query(self.tokens, self.reader.after_with(start, stop), stop))
+
+    # -- blocks --------------------------------------------------------------------------------------
+
+    def _shape(self, shape: Shape) -> _Rows:
+        return self._set_operation(shape) if isinstance(shape, SetOperation) else self._select(shape)
+
+    def _select(self, select: Select) -> _Rows:
+        scope = self._from(select)
+        grouped = select.group_by is not None or select.having is not None or self._aggregates(select)
+        if not scope.varies:
+            return self._last(select, scope, where=select.where)
+        rows = self._grouped(select, scope) if grouped else self._last(select, scope, where=select.where)
+        return self._counted("distinct", [rows]) if select.distinct else rows
+
+    def _last(
+        self, select: Select, scope: _Scope, *, where: Range | None, group_by: SqlText | None = None
+    ) -> _Rows:
+        """SELECT over the scope; what it gives of time is the scope's."""
+        times = f", {_W}.{ENTER}, {_W}.{LEAVE}" if scope.varies else ""
+        distinct = "DISTINCT " if select.distinct and not scope.varies else ""
+        query = SqlText.of(
+            f"SELECT {distinct}", self._items(select, scope), times, " FROM ", self._scoped(scope),
+        )  # fmt: skip
+        if where is not None:
+            query = SqlText.of(query, " WHERE ", self._text(where))
+        if group_by is not None:
+            query = SqlText.of(query, " GROUP BY ", group_by)
+        elif select.group_by is not None:
+            query = SqlText.of(query, " GROUP BY ", self._text(select.group_by))
+        if select.having is not None:
+            query = SqlText.of(query, " HAVING ", self._text(select.having))
+        frame = self._sql(query, scope.frame, select)
+        if not scope.varies:
+            return _Rows(frame.toDF(*_columns(frame.columns)), tuple(frame.columns), varies=False)
+        names = tuple(frame.columns[:-2])
+        return _Rows(frame.toDF(*_columns(names), ENTER, LEAVE), names, varies=True)
+
+    def _sql(self, query: SqlText, frame: DataFrame, select: Select) -> DataFrame:
+        """Run text over a scope, with the named queries that do not vary before it."""
+        prefix = self._prefix(select.items[0][0])
+        return self.gateway.sql(SqlText.of(prefix, query), {_W: frame})
+
+    def _scoped(self, scope: _Scope) -> SqlText:
+        """FROM: the rows, and from them the relations by their names."""
+        parts = []
+        for part in scope.parts:
+            columns = ", ".join(
+                f"{_W}.{column} AS {quoted(name)}"
+                for column, name in zip(part.columns, part.names, strict=True)
+            )
+            parts.append(f" JOIN LATERAL (SELECT {columns}) AS {quoted(part.alias)}")
+        return SqlText.of(Relation(_W), f" AS {_W}", *parts)
+
+    def _items(self, select: Select, scope: _Scope) -> SqlText:
+        """The SELECT list, in which a star stands for the relations of FROM alone."""
+        stars = ", ".join(f"{quoted(part.alias)}.*" for part in scope.parts)
+        items = []
+        for start, stop in select.items:
+            if self.tokens.is_symbol(start, "*"):
+                if stop - start > 1 and len(scope.parts) > 1:
+                    raise Unplanned("* EXCEPT over several relations")
+                rest = self._text((start + 1, stop)) if stop - start > 1 else SqlText()
+                items.append(SqlText.of(stars, " ", rest))
+            else:
+                items.append(self._text((start, stop)))
+        return SqlText.join(", ", items)
+
+    def _text(self, tokens: Range) -> SqlText:
+        """An expression as the user wrote it."""
+        text = self.reader.text(*tokens)
+        if text.relations() or self._varies(tokens):
+            raise Unplanned("a subquery in an expression")
+        if any(
+            self.tokens.word(at) == "OVER" and self.tokens.is_symbol(at - 1, ")") for at in range(*tokens)
+        ):
+            raise Unplanned("OVER")
+        return text
+
+    # -- FROM ----------------------------------------------------------------------------------------
+
+    def _from(self, select: Select) -> _Scope:
+        scope: _Scope | None = None
+        for number, item in enumerate(select.source):
+            rows = self._source(item, select.items[0][0])
+            alias = item.alias or f"__t{number}"
+            names = item.columns or rows.names
+            if len(names) != len(rows.names):
+                raise Unplanned("other names for the columns than there are columns")
+            columns = tuple(f"__{number}_{at}" for at in range(len(names)))
+            times = (ENTER, LEAVE) if rows.varies else ()
+            one = _Scope(rows.frame.toDF(*columns, *times), (_Part(alias, names, columns),), rows.varies)
+            scope = one if scope is None else self._join(select, scope, one, item)
+        assert scope is not None
+        aliases = [part.alias.lower() for part in scope.parts]
+        if len(set(aliases)) < len(aliases):
+            raise Unplanned("relations of one name")
+        return scope
+
+    def _source(self, item: FromItem, position: int) -> _Rows:
+        """The relation that stands in FROM."""
+        known = self.reader.inputs.get(item.source)
+        if known is not None:
+            if isinstance(known, ChangelogOf):
+                return _still(self.tables[known.key])
+            varying = self.inputs[known.key]
+            return _Rows(varying.frame, varying.names, varies=True)
+        start, stop = item.source
+        cte = self._cte(start) if stop - start == 1 and self.tokens[start].is_name else None
+        if cte is not None and self._varies(cte.body):
+            return self._named(cte)
+        if self.tokens.is_symbol(start, "(") and self._varies(item.source):
+            return self._shape(parse_query(self.tokens, start, stop))
+        if self._varies(item.source):
+            raise Unplanned("a function of a relation that varies")
+        text = SqlText.of(self._prefix(position), "SELECT * FROM ", self.reader.text(start, stop))
+        return _still(self.gateway.sql(text))
+
+    def _named(self, cte: Cte) -> _Rows:
+        if cte.recursive:
+            raise Unplanned("WITH RECURSIVE")
+        if cte.body not in self._ctes:
+            self._ctes[cte.body] = self._shape(parse_query(self.tokens, *cte.body))
+        rows = self._ctes[cte.body]
+        at = cte.item[0] + 1
+        if self.tokens.is_symbol(at, "("):
+            names = tuple(
+                self.tokens[first].name for first, _ in self.tokens.split(at + 1, self.tokens.partner[at])
+            )
+            if len(names) != len(rows.names):
+                raise Unplanned("other names for the columns than there are columns")
+            return _Rows(rows.frame, names, rows.varies)
+        return rows
+
+    def _join(self, select: Select, left: _Scope, right: _Scope, item: FromItem) -> _Scope:
+        """The scope with one relation more."""
+        both = (*left.parts, *right.parts)
+        if item.join == "inner" and left.varies and right.varies:
+            frame = self._pairs(select, left, right, item)
+        elif item.join == "inner":
+            frame = left.frame.crossJoin(right.frame)
+        elif item.join in ("left", "semi", "anti") and left.varies and not right.varies:
+            frame = self._beside_table(select, left, right, item)
+            both = left.parts if item.join in ("semi", "anti") else both
+        else:
+            raise Unplanned(f"{item.join.upper()} JOIN of relations that vary")
+        scope = _Scope(frame, both, left.varies or right.varies)
+        if item.on is None or item.join != "inner":
+            return scope
+        query = SqlText.of(f"SELECT {_W}.* FROM ", self._scoped(scope), " WHERE ", self._text(item.on))
+        return _Scope(self._sql(query, frame, select), both, scope.varies)
+
+    def _beside_table(self, select: Select, left: _Scope, right: _Scope, item: FromItem) -> DataFrame:
+        """Outer, semi and anti joins with what does not vary: Spark's own, row by row of the left."""
+        (part,) = right.parts
+        columns = ", ".join(
+            [f"{column} AS {quoted(name)}" for column, name in zip(part.columns, part.names, strict=True)]
+        )
+        given = (
+            ""
+            if item.join in ("semi", "anti")
+            else "".join(
+                f", {quoted(part.alias)}.{quoted(name)} AS {column}"
+                for column, name in zip(part.columns, part.names, strict=True)
+            )
+        )
+        on = SqlText.of(" ON ", self._text(item.on)) if item.on is not None else SqlText()
+        query = SqlText.of(
+            f"SELECT {_W}.*{given} FROM ", self._scoped(left), f" {_SPARK_JOINS[item.join]} ",
+            f"(SELECT {columns} FROM ", Relation("__right"), f") AS {quoted(part.alias)}", on,
+        )  # fmt: skip
+        text = SqlText.of(self._prefix(select.items[0][0]), query)
+        return self.gateway.sql(text, {_W: left.frame, "__right": right.frame})
+
+    def _pairs(self, select: Select, left: _Scope, right: _Scope, item: FromItem) -> DataFrame:
+        """The pairs of rows that are there at one time, of those that an equality of both must hold for."""
+        conditions = [condition for condition in (item.on, select.where) if condition is not None]
+        found = [
+            keys
+            for condition in conditions
+            for part in _conjuncts(parse_expression(self.tokens, *condition))
+            if (keys := self._equal(select, left, right, part)) is not None
+        ]
+        names = [f"__k{number}" for number in range(len(found))]
+        sides = []
+        for side, scope in enumerate((left, right)):
+            listed = [
+                SqlText.of(", ", pair[side], f" AS {name}") for name, pair in zip(names, found, strict=True)
+            ]
+            query = SqlText.of(f"SELECT {_W}.*", *listed, " FROM ", self._scoped(scope))
+            sides.append(self._sql(query, scope.frame, select) if listed else scope.frame)
+        if not all(map(can_be_keyed, sides)):
+            raise Unplanned("columns that a join cannot carry")
+        fields = [
+            field for side in sides for field in side.schema if field.name not in (*names, ENTER, LEAVE)
+        ]
+        return run_keyed(self.gateway, "join", sides, names, StructType(fields))
+
+    def _equal(
+        self, select: Select, left: _Scope, right: _Scope, part: Expression
+    ) -> tuple[SqlText, SqlText] | None:
+        """The sides of an equality of something of the left relations with something of the right one."""
+        if not isinstance(part, Operation) or part.operator != "=":
+            return None
+        one, other = (operand.range for operand in part.operands)
+        for first, second in ((one, other), (other, one)):
+            try:
+                texts = self._text(first), self._text(second)
+                kinds = [
+                    self._kind(text, scope, select) for text, scope in zip(texts, (left, right), strict=True)
+                ]
+            except WindrowError:  # of the other side, or of both: no key
+                continue
+            if all(isinstance(kind, IntegralType) for kind in kinds):
+                return SqlText.of("CAST(", texts[0], " AS BIGINT)"), SqlText.of(
+                    "CAST(", texts[1], " AS BIGINT)"
+                )
+            if kinds[0] == kinds[1] and not isinstance(
+                kinds[0], ArrayType | MapType | StructType | VariantType
+            ):
+                return SqlText.of("(", texts[0], ")"), SqlText.of("(", texts[1], ")")
+        return None
+
+    def _kind(self, text: SqlText, scope: _Scope, select: Select) -> DataType:
+        query = SqlText.of("SELECT ", text, " AS value FROM ", self._scoped(scope))
+        return self._sql(query, scope.frame, select).schema[0].dataType
+
+    # -- groups --------------------------------------------------------------------------------------
+
+    def _aggregates(self, select: Select) -> bool:
+        """Whether the SELECT list has an aggregate."""
+        tokens = self.tokens
+
+        def calls(at: int, stop: int) -> bool:
+            while at < stop:
+                if tokens.is_symbol(at, "(") and tokens.word(at + 1) in ("SELECT", "WITH"):
+                    at = tokens.partner[at]
+                elif tokens[at].kind is Kind.WORD and tokens.is_symbol(at + 1, "("):
+                    is_one = tokens[at].text.lower() in AGGREGATES and not tokens.is_symbol(at - 1, ".")
+                    if is_one and tokens.word(tokens.partner[at + 1] + 1) != "OVER":
+                        return True
+                at += 1
+            return False
+
+        return any(calls(*item) for item in select.items)
+
+    def _grouped(self, select: Select, scope: _Scope) -> _Rows:
+        """Groups and their aggregates: each stretch of time in which a group stays as it is is a group."""
+        keys = [] if select.group_by is None else self._group_keys(select, scope)
+        names = [f"__g{number}" for number in range(len(keys))]
+        listed = [SqlText.of(", ", text, f" AS {name}") for name, text in zip(names, keys, strict=True)]
+        query = SqlText.of(f"SELECT {_W}.*", *listed, " FROM ", self._scoped(scope))
+        if select.where is not None:
+            query = SqlText.of(query, " WHERE ", self._text(select.where))
+        rows = self._sql(query, scope.frame, select)
+        if not can_be_keyed(rows):
+            raise Unplanned("columns that a group cannot carry")
+        fields = [field for field in rows.schema if field.name not in (*names, ENTER, LEAVE)]
+        pieces = run_keyed(
+            self.gateway,
+            "expand",
+            [rows],
+            names,
+            StructType([*fields, *(rows.schema[name] for name in names)]),
+        )
+        inner = _Scope(pieces.drop(*names), scope.parts, varies=True)
+        times = f"{_W}.{ENTER}, {_W}.{LEAVE}"
+        written = self._text(select.group_by) if select.group_by is not None else None
+        group_by = SqlText.of(times) if written is None else SqlText.of(written, f", {times}")
+        found = self._last(select, inner, where=None, group_by=group_by)
+        if select.group_by is not None:
+            return found
+        return self._with_empty(select, scope, rows, found)
+
+    def _with_empty(self, select: Select, scope: _Scope, rows: DataFrame, found: _Rows) -> _Rows:
+        """Without GROUP BY there is a row also while nothing is there, from the log's first instant on."""
+        origin = self._origin()
+        if origin is None:
+            return found
+        nothing = _Scope(
+            rows.limit(0).select(*(c for part in scope.parts for c in part.columns)),
+            scope.parts,
+            varies=False,
+        )
+        empty = self._last(select, nothing, where=None)
+        times = run_keyed(self.gateway, "gaps", [rows.select(ENTER, LEAVE)], [], StructType([]), origin)
+        all_of_time = [(origin, NEVER)]
+        none = self.gateway.spark.createDataFrame(all_of_time, f"{ENTER} bigint, {LEAVE} bigint")
+        # where there are no rows at all, no task says so
+        times = times.unionAll(none.join(rows.select(F.lit(1).alias("__one")).limit(1), how="left_anti"))
+        return _Rows(found.frame.unionAll(empty.frame.crossJoin(times)), found.names, varies=True)
+
+    def _origin(self) -> int | None:
+        firsts = [ends[0] for item in self.inputs.values() if (ends := item.ends) is not None]
+        return min(firsts, default=None)
+
+    def _group_keys(self, select: Select, scope: _Scope) -> list[SqlText]:
+        """The expressions of GROUP BY; numbers and aliases stand for items of SELECT."""
+        tokens = self.tokens
+        assert select.group_by is not None
+        start, stop = select.group_by
+        words = {tokens.word(at) for at in tokens.level(start, stop)}
+        if tokens.word(start) == "ALL" or words & {"ROLLUP", "CUBE", "GROUPING", "WITH"}:
+            raise Unplanned("this form of GROUP BY")
+        keys = []
+        for first, last in tokens.split(start, stop):
+            if last - first == 1 and tokens[first].kind is Kind.NUMBER and tokens[first].text.isdigit():
+                number = int(tokens[first].text)
+                if not 1 <= number <= len(select.items):
+                    raise Unplanned("a number in GROUP BY that is of no item")
+                keys.append(self._text(_without_alias(tokens, select.items[number - 1])))
+                continue
+            text = self._text((first, last))
+            try:
+                self._kind(text, scope, select)
+            except WindrowError:
+                named = [
+                    item
+                    for item in select.items
+                    if last - first == 1 and _alias(tokens, item) == tokens[first].name.lower()
+                ]
+                if not named:
+                    raise
+                text = self._text(_without_alias(tokens, named[0]))
+            keys.append(text)
+        return keys
+
+    # -- set operators -------------------------------------------------------------------------------
+
+    def _set_operation(self, operation: SetOperation) -> _Rows:
+        left, right = self._shape(operation.left), self._shape(operation.right)
+        if not left.varies and not right.varies:
+            raise Unplanned("a set operator over tables")
+        sides = [self._varying(side) for side in (left, right)]
+        if len(left.names) != len(right.names):
+            raise Unplanned("sides of a set operator with other numbers of columns")
+        both = SqlText.of("SELECT * FROM ", Relation("l"), " UNION ALL SELECT * FROM ", Relation("r"))
+        union = self.gateway.sql(both, {"l": sides[0].frame, "r": sides[1].frame})
+        if operation.operator == "union" and operation.all:
+            return _Rows(union, left.names, varies=True)
+        # both sides in the types that Spark gives their union
+        cast = [_Rows(_as(side.frame, union.schema), left.names, varies=True) for side in sides]
+        operator = operation.operator + (" all" if operation.all else "")
+        return self._counted(operator, cast)
+
+    def _counted(self, operator: str, sides: Sequence[_Rows]) -> _Rows:
+        frames = [side.frame for side in sides]
+        if not all(map(can_be_keyed, frames)):
+            raise Unplanned("columns that are not compared")
+        columns = frames[0].columns[:-2]
+        result = StructType(
+            [StructField(field.name, field.dataType) for field in frames[0].schema.fields[:-2]]
+        )
+        return _Rows(run_keyed(self.gateway, operator, frames, columns, result), sides[0].names, varies=True)
+
+    # -- what varies ---------------------------------------------------------------------------------
+
+    def _varying(self, rows: _Rows) -> _Rows:
+        """Rows of a table are there from the log's first instant on."""
+        if rows.varies:
+            return rows
+        origin = self._origin()
+        frame = rows.frame.withColumns(
+            {ENTER: F.lit(origin or 0).cast("bigint"), LEAVE: F.lit(NEVER).cast("bigint")}
+        )
+        return _Rows(frame if origin is not None else frame.limit(0), rows.names, varies=True)
+
+    def _varies(self, tokens: Range) -> bool:
+        """Whether anything in a stretch of the query varies."""
+        start, stop = tokens
+        inside = any(start <= at and end <= stop for at, end in self.reader.inputs)
+        return inside or any(
+            self.tokens[at].is_name and (cte := self._cte(at)) is not None and self._varies(cte.body)
+            for at in range(start, stop)
+        )
+
+    def _cte(self, at: int) -> Cte | None:
+        """The named query that a token names."""
+        name = self.tokens[at].name.lower()
+        seen = [cte for cte in visible_ctes(self.tokens, at) if cte.name.lower() == name]
+        return seen[-1] if seen and not seen[-1].item[0] <= at < seen[-1].item[1] else None
+
+    def _prefix(self, position: int) -> SqlText:
+        """The named queries that do not vary."""
+        return self.reader.with_list(position, lambda cte: not self._varies(cte.body))
+
+
+def _columns(names: Sequence[str]) -> list[str]:
+    return [f"c{number}" for number in range(len(names))]
+
+
+def _still(frame: DataFrame) -> _Rows:
+    return _Rows(frame.toDF(*_columns(frame.columns)), tuple(frame.columns), varies=False)
+
+
+def _as(frame: DataFrame, schema: StructType) -> DataFrame:
+    """The columns in these types."""
+    cast = [
+        F.col(quoted(name)).cast(field.dataType).alias(field.name)
+        for name, field in zip(frame.columns, schema, strict=True)
+    ]
+    return frame.select(*cast)
+
+
+def _conjuncts(expression: Expression) -> list[Expression]:
+    if isinstance(expression, Operation) and expression.operator == "AND":
+        return [part for operand in expression.operands for part in _conjuncts(operand)]
+    return [expression]
+
+
+def _alias(tokens: TokenList, item: Range) -> str | None:
+    """The name that an item of SELECT is given, in lower case."""
+    start, stop = item
+    if stop - start > 1 and tokens[stop - 1].is_name and not tokens.is_symbol(stop - 2, "."):
+        named = (
+            tokens.word(stop - 2) == "AS"
+            or tokens[stop - 2].kind is not Kind.SYMBOL
+            or tokens.is_symbol(stop - 2, ")")
+        )
+        return tokens[stop - 1].name.lower() if named else None
+    return None
+
+
+def _without_alias(tokens: TokenList, item: Range) -> Range:
+    if _alias(tokens, item) is None:
+        return item
+    start, stop = item
+    return start, stop - (2 if tokens.word(stop - 2) == "AS" else 1)

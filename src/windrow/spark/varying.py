@@ -1,0 +1,255 @@
+"""Relations that vary in time, as DataFrames: every row with the instants at which it enters and leaves.
+
+A row is in the relation at ``[__enter, __leave)``, ticks of the relation's clock; ``__leave`` is `NEVER` for
+one that stays. The same changes told as a changelog are rows with a count, +1 or −1, and the instant of it.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from windrow.algebra.clock import NEVER, Clock
+from windrow.errors import NotSupportedError, UsageError, WindrowError, did_you_mean
+from windrow.spark.gateway import Gateway
+from windrow.spark.streams import ROWTIME, Stream, rescaled
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["AT", "ENTER", "ENVELOPES", "LEAVE", "Varying", "columns_of", "tick_of"]
+
+ENTER = "__enter"
+LEAVE = "__leave"
+AT = "__at"
+_DIFF = "__diff"
+
+ENVELOPES = ("delta", "op", "diff", "cql")
+"""The forms of a changelog."""
+
+
+@dataclass(frozen=True)
+class Varying:
+    """A relation that varies in time.
+
+    Attributes
+    ----------
+    frame
+        A column for each of `names`, called c0, c1 and so on, and `ENTER` and `LEAVE`.
+    names
+        The columns as queries know them, of which several may be the same.
+    clock
+        What instants are counted in.
+    instants
+        `AT`: the instants, each once, at which a row enters or leaves a window that this is made of.
+    streams
+        The streams that it is made of.
+    """
+
+    frame: DataFrame
+    names: tuple[str, ...]
+    clock: Clock
+    instants: DataFrame
+    streams: tuple[Stream, ...]
+
+    @staticmethod
+    def of(
+        frame: DataFrame, clock: Clock, streams: Sequence[Stream], instants: DataFrame | None = None
+    ) -> Varying:
+        """From rows with `ENTER` and `LEAVE` after all their columns."""
+        names = tuple(frame.columns[:-2])
+        inner = frame.toDF(*columns_of(names), ENTER, LEAVE)
+        changes = instants if instants is not None else _changes(inner)
+        return Varying(inner, names, clock, changes, tuple(streams))
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The columns as queries know them."""
+        return self.names
+
+    def renamed(self, names: tuple[str, ...]) -> Varying:
+        """The same with other names for the columns."""
+        return replace(self, names=names)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns inside."""
+        return columns_of(self.names)
+
+    @cached_property
+    def ends(self) -> tuple[int, int] | None:
+        """The first and the last instants of the logs; None if they are empty."""
+        found = [ends for stream in self.streams if (ends := stream.ends) is not None]
+        return (min(first for first, _ in found), max(last for _, last in found)) if found else None
+
+    def on(self, clock: Clock) -> Varying:
+        """The same on a finer clock."""
+        if clock == self.clock:
+            return self
+        streams = tuple(stream.on(clock) for stream in self.streams)
+
+        def ticks(name: str) -> Column:
+            finite = rescaled(name, self.clock, clock)
+            return F.when(F.col(name) == NEVER, F.col(name)).otherwise(finite).alias(name)
+
+        frame = self.frame.select(*self.columns, ticks(ENTER), ticks(LEAVE))
+        return replace(
+            self, frame=frame, clock=clock, streams=streams, instants=self.instants.select(ticks(AT))
+        )
+
+    def visible(self, *also: str) -> DataFrame:
+        """The rows under the names that queries know, and these columns of ours."""
+        return self.frame.select(*self.columns, *also).toDF(*self.names, *also)
+
+    def at(self, tick: int) -> DataFrame:
+        """The relation at an instant."""
+        alive = (F.col(ENTER) <= F.lit(tick)) & (F.lit(tick) < F.col(LEAVE))
+        return self.frame.where(alive).select(*self.columns).toDF(*self.names)
+
+    def now(self) -> DataFrame:
+        """The relation at the last instant of the logs."""
+        ends = self.ends
+        return self.at(ends[1]) if ends is not None else self.visible().limit(0)
+
+    def changes(self) -> DataFrame:
+        """The rows that enter and leave, with `AT` and the net count `__diff`, which is not 0."""
+        both = [
+            self.frame.select(*self.columns, F.col(instant).alias(AT), F.lit(diff).alias(_DIFF))
+            for instant, diff in ((ENTER, 1), (LEAVE, -1))
+        ]
+        all_ = both[0].unionAll(both[1]).where(F.col(AT) != NEVER)
+        return all_.groupBy(*self.columns, AT).agg(F.sum(_DIFF).alias(_DIFF)).where(F.col(_DIFF) != 0)
+
+    def shown_time(self) -> Column:
+        """The instants of changes as they are shown."""
+        return F.expr(self.clock.to_column(AT))
+
+    def changelog(self, envelope: str = "delta") -> DataFrame:
+        """What enters and leaves, in order of time, what leaves before what enters.
+
+        Parameters
+        ----------
+        envelope
+            ``"delta"``: the columns, ``_change_type`` (insert or delete), ``_commit_version`` and
+            ``_commit_timestamp``. ``"op"``: ``_op`` (+I or -D), ``_at`` and the columns. ``"diff"``: the
+            columns, ``_diff``, how many more copies of the row there are, and ``_at``. ``"cql"``:
+            ``timestamp``, ``kind`` (+ or -) and ``tuple``, the values as text.
+
+        Raises
+        ------
+        UsageError
+            ``UNKNOWN_ENVELOPE``.
+        """
+        if envelope not in ENVELOPES:
+            raise UsageError(
+                f"envelope {envelope!r} is unknown",
+                condition="UNKNOWN_ENVELOPE",
+                hint=did_you_mean(envelope, ENVELOPES) or f"envelopes are {', '.join(ENVELOPES)}",
+            )
+        changes = self.changes().orderBy(AT, _DIFF)
+        rows = [F.col(column) for column in self.columns]
+        if envelope == "diff":
+            return changes.select(*rows, _DIFF, self.shown_time()).toDF(*self.names, "_diff", "_at")
+        copies = changes.withColumn("__copy", F.explode(F.array_repeat(F.lit(0), F.abs(_DIFF).cast("int"))))
+        enters = F.col(_DIFF) > 0
+        if envelope == "delta":
+            kind = F.when(enters, "insert").otherwise("delete")
+            ours = ("_change_type", "_commit_version", "_commit_timestamp")
+            return copies.select(*rows, kind, AT, self.shown_time()).toDF(*self.names, *ours)
+        if envelope == "op":
+            kind = F.when(enters, "+I").otherwise("-D")
+            return copies.select(kind, self.shown_time(), *rows).toDF("_op", "_at", *self.names)
+        kind = F.when(enters, "+").otherwise("-")
+        values = [F.coalesce(row.cast("string"), F.lit("")) for row in rows]
+        return copies.select(self.shown_time(), kind, F.concat_ws(",", *values)).toDF(
+            "timestamp", "kind", "tuple"
+        )
+
+    # -- streams -------------------------------------------------------------------------------------
+
+    def stream(self, kind: str, using: Sequence[str] = ()) -> Stream:
+        """What is inserted (ISTREAM), what is deleted (DSTREAM), or all rows at each instant (RSTREAM).
+
+        Parameters
+        ----------
+        kind
+            One of the three.
+        using
+            The columns, of those inside, by which rows differ; without, all.
+        """
+        if kind == "RSTREAM":
+            if using:
+                raise NotSupportedError(
+                    "RSTREAM compares no rows",
+                    condition="UNSUPPORTED_CLAUSE",
+                    hint="leave DIFFERENCE USING out",
+                )
+            at, enter, leave = F.col(AT), F.col(ENTER), F.col(LEAVE)
+            rows = self.frame.join(F.broadcast(self.instants), (enter <= at) & (at < leave))
+            rows = rows.select(*self.columns, AT)
+        else:
+            sign = 1 if kind == "ISTREAM" else -1
+            changes = self.changes().withColumn(_DIFF, F.col(_DIFF) * sign)
+            rows = _inserted(changes, self.columns, using).select(*self.columns, AT)
+        frame = rows.toDF(*self.names, ROWTIME)
+        return Stream(frame, self.names, self.clock, (), self._bounds())
+
+    def _bounds(self) -> tuple[int, ...]:
+        return () if self.ends is None else self.ends
+
+
+def tick_of(gateway: Gateway, clock: Clock, instant: Any) -> int:
+    """The tick of an instant as a caller gives it.
+
+    Raises
+    ------
+    UsageError
+        ``INVALID_INSTANT``.
+    """
+    kinds = {
+        "bigint": int,
+        "date": datetime.date,
+        "timestamp": datetime.datetime,
+        "timestamp_ntz": datetime.datetime,
+    }
+    if isinstance(instant, str) or (isinstance(instant, kinds[clock.kind]) and not isinstance(instant, bool)):
+        try:
+            text = f"CAST('{instant}' AS {clock.kind})" if "'" not in str(instant) else "NULL"
+            tick = gateway.sql(
+                SqlText.of(f"SELECT {clock.of_column(text, clock.kind, clock.unit)}")
+            ).collect()[0][0]
+        except WindrowError:
+            tick = None
+        if tick is not None:
+            return int(tick)
+    unit = f" of {clock.unit.lower()}s" if clock.kind == "bigint" else ""
+    raise UsageError(
+        f"{instant!r} is no instant: rowtimes are of type {clock.kind.upper()}{unit}",
+        condition="INVALID_INSTANT",
+        hint="give a value of that type, or a text of one",
+    )
+
+
+def columns_of(names: Sequence[str]) -> list[str]:
+    """Names inside for so many columns."""
+    return [f"c{number}" for number in range(len(names))]
+
+
+def _changes(frame: DataFrame) -> DataFrame:
+    both = frame.select(F.explode(F.array(ENTER, LEAVE)).alias(AT))
+    return both.where(F.col(AT) != NEVER).distinct()
+
+
+def _inserted(changes: DataFrame, columns: Sequence[str], using: Sequence[str]) -> DataFrame:
+    """A row for each copy that comes in; if rows differ by `using` alone, only so many as come in more."""
+    copy = F.explode(F.array_repeat(F.lit(0), F.greatest(F.col(_DIFF), F.lit(0)).cast("int")))
+    if not using:
+        return changes.withColumn("__copy", copy)
+    alike = Window.partitionBy(AT, *using)
+    numbered = Window.partitionBy(AT, *using).orderBy(*columns)
+    more = changes.withColumn("__more", F.sum(_DIFF).over(alike)).withColumn("__copy", copy)
+    return more.withColumn("__number", F.row_number().over(numbered)).where("__number <= __more")

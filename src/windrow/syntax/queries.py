@@ -1,0 +1,230 @@
+"""The shape of a query: its set operators, blocks and their clauses, as ranges of tokens.
+
+Only what the operators over varying relations need is taken apart. A text of another shape is
+:class:`UnknownShapeError`: it is no mistake, and Spark can still judge the whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windrow.syntax.nodes import Range
+from windrow.syntax.streams import alias_after
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["FromItem", "Select", "SetOperation", "Shape", "UnknownShapeError", "parse_query", "parse_select"]
+
+
+class UnknownShapeError(Exception):
+    """What is in the query that is not taken apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class FromItem:
+    """A relation in FROM: its tokens, its alias, and how it is joined to those before it.
+
+    `join` is inner, left, right, full, semi or anti; `on` the condition, None for all pairs.
+    """
+
+    source: Range
+    alias: str | None
+    columns: tuple[str, ...]
+    join: str = "inner"
+    on: Range | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A block: the ranges of its clauses, without their words."""
+
+    distinct: bool
+    items: tuple[Range, ...]
+    source: tuple[FromItem, ...]
+    where: Range | None = None
+    group_by: Range | None = None
+    having: Range | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetOperation:
+    """`operator` is union, intersect or except, of bags if `all`."""
+
+    operator: str
+    all: bool
+    left: Shape
+    right: Shape
+
+
+Shape = Select | SetOperation
+
+_SET = {"UNION": "union", "INTERSECT": "intersect", "EXCEPT": "except", "MINUS": "except"}
+_OTHER = {"LATERAL", "PIVOT", "UNPIVOT", "TABLESAMPLE", "NATURAL", "ASOF"}
+_TAIL = {"LIMIT", "OFFSET", "SORT", "CLUSTER", "DISTRIBUTE", "QUALIFY", "WINDOW"}
+_JOINS = {
+    (): "inner", ("INNER",): "inner", ("CROSS",): "inner",
+    ("LEFT",): "left", ("LEFT", "OUTER"): "left", ("RIGHT",): "right", ("RIGHT", "OUTER"): "right",
+    ("FULL",): "full", ("FULL", "OUTER"): "full",
+    ("LEFT", "SEMI"): "semi", ("SEMI",): "semi", ("LEFT", "ANTI"): "anti", ("ANTI",): "anti",
+}  # fmt: skip
+_JOIN_WORDS = {word for words in _JOINS for word in words} | {"NATURAL", "ASOF"}
+
+
+def parse_query(tokens: TokenList, start: int, stop: int) -> Shape:
+    """The shape of a query without a WITH list of its own.
+
+    Raises
+    ------
+    UnknownShapeError
+        Saying what is in it.
+    """
+    while tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1:
+        start, stop = start + 1, stop - 1
+    if start >= stop:
+        raise UnknownShapeError("an empty query")
+    level = [index for index in tokens.level(start, stop) if not tokens.is_symbol(index - 1, ".")]
+    if tokens.word(start) == "WITH":
+        raise UnknownShapeError("WITH inside a query")
+    order = next((at for at in level if tokens.word(at) == "ORDER" and tokens.word(at + 1) == "BY"), None)
+    limit = next((at for at in level if _begins_tail(tokens, at)), None)
+    if limit is not None:
+        raise UnknownShapeError(tokens.word(limit))
+    if order is not None:
+        stop = order  # a bag has no order
+        level = [at for at in level if at < stop]
+    for words in (("UNION", "EXCEPT", "MINUS"), ("INTERSECT",)):
+        found = [at for at in level if tokens.word(at) in words and _is_set_operator(tokens, at)]
+        if found:
+            return _set_operation(tokens, start, found[-1], stop)
+    if tokens.word(start) != "SELECT":
+        raise UnknownShapeError(f"a query that begins with {tokens[start].text}")
+    marks = _marks(tokens, level)
+    if "FROM" not in marks:
+        raise UnknownShapeError("SELECT without FROM")
+    return parse_select(tokens, (start + 1, marks["FROM"]), marks["FROM"], stop)
+
+
+def parse_select(tokens: TokenList, items: Range, source: int, stop: int) -> Select:
+    """A block of which the SELECT list is one range and FROM begins another.
+
+    Raises
+    ------
+    UnknownShapeError
+        As :func:`parse_query`.
+    """
+    first, last = items
+    distinct = tokens.word(first) == "DISTINCT"
+    first += distinct or (tokens.word(first) == "ALL" and first + 1 < last)
+    marks = _marks(tokens, [at for at in tokens.level(source, stop) if not tokens.is_symbol(at - 1, ".")])
+    ordered = sorted(marks.items(), key=lambda item: item[1])
+    ends = [at for _, at in ordered[1:]] + [stop]
+    widths = {"GROUP": 2}
+    ranges = {word: (at + widths.get(word, 1), end) for (word, at), end in zip(ordered, ends, strict=True)}
+    return Select(
+        distinct,
+        tuple(tokens.split(first, last)),
+        tuple(_from_items(tokens, *ranges["FROM"])),
+        ranges.get("WHERE"),
+        ranges.get("GROUP"),
+        ranges.get("HAVING"),
+    )
+
+
+def _begins_tail(tokens: TokenList, at: int) -> bool:
+    word = tokens.word(at)
+    if word in ("SORT", "CLUSTER", "DISTRIBUTE"):
+        return tokens.word(at + 1) == "BY"
+    if word == "WINDOW":
+        return tokens.word(at + 2) == "AS" or tokens.word(at + 1) == "BY"
+    return word in _TAIL and not tokens.is_symbol(at + 1, ",") and tokens.word(at + 1) not in ("FROM", "AS")
+
+
+def _is_set_operator(tokens: TokenList, at: int) -> bool:
+    follows = tokens.word(at + 1) in ("SELECT", "ALL", "DISTINCT", "FROM", "VALUES", "TABLE")
+    return (follows or tokens.is_symbol(at + 1, "(")) and not tokens.is_symbol(at - 1, "*")
+
+
+def _set_operation(tokens: TokenList, start: int, at: int, stop: int) -> SetOperation:
+    after = at + 1 + (tokens.word(at + 1) in ("ALL", "DISTINCT"))
+    left, right = parse_query(tokens, start, at), parse_query(tokens, after, stop)
+    return SetOperation(_SET[tokens.word(at)], tokens.word(at + 1) == "ALL", left, right)
+
+
+def _marks(tokens: TokenList, level: list[int]) -> dict[str, int]:
+    marks: dict[str, int] = {}
+    for at in level:
+        word = tokens.word(at)
+        if word == "FROM" and tokens.word(at - 1) == "DISTINCT" and tokens.word(at - 2) in ("IS", "NOT"):
+            continue
+        if word == "GROUP" and tokens.word(at + 1) != "BY":
+            continue
+        if word == "FROM" or (word in ("WHERE", "GROUP", "HAVING") and "FROM" in marks):
+            marks.setdefault(word, at)
+    return marks
+
+
+def _from_items(tokens: TokenList, start: int, stop: int) -> list[FromItem]:
+    items: list[FromItem] = []
+    for first, last in tokens.split(start, stop):
+        items += _joined(tokens, first, last)
+    return items
+
+
+def _joined(tokens: TokenList, start: int, stop: int) -> list[FromItem]:
+    """The relations of one element of FROM, between the words JOIN."""
+    level = [at for at in tokens.level(start, stop) if not tokens.is_symbol(at - 1, ".")]
+    strange = next((at for at in level if tokens.word(at) in _OTHER), None)
+    if strange is not None:
+        raise UnknownShapeError(tokens.word(strange))
+    joins = [at for at in level if tokens.word(at) == "JOIN"]
+    begins = []
+    for join in joins:
+        at = join
+        while at - 1 > start and tokens.word(at - 1) in _JOIN_WORDS:
+            at -= 1
+        begins.append(at)
+    items = [_item(tokens, start, begins[0] if begins else stop, "inner", None)]
+    for begin, join, end in zip(begins, joins, [*begins, stop][1:], strict=True):
+        words = tuple(tokens.word(at) for at in range(begin, join))
+        if words not in _JOINS:
+            raise UnknownShapeError(f"{' '.join(words)} JOIN")
+        inside = [at for at in tokens.level(join + 1, end) if not tokens.is_symbol(at - 1, ".")]
+        using = next((at for at in inside if tokens.word(at) == "USING"), None)
+        if using is not None:
+            raise UnknownShapeError("USING")
+        on = next((at for at in inside if tokens.word(at) == "ON"), None)
+        last = end if on is None else on
+        items.append(_item(tokens, join + 1, last, _JOINS[words], None if on is None else (on + 1, end)))
+    return items
+
+
+def _item(tokens: TokenList, start: int, stop: int, join: str, on: Range | None) -> FromItem:
+    if start >= stop:
+        raise UnknownShapeError("an empty FROM")
+    at = start + 1
+    if tokens.word(start) == "CHANGELOG" and tokens.is_symbol(start + 2, "("):
+        at = tokens.partner[start + 2] + 1
+    elif tokens.is_symbol(start, "("):
+        at = tokens.partner[start] + 1
+    elif tokens[start].is_name:
+        while tokens.is_symbol(at, ".") and at + 1 < stop:
+            at += 2
+        if tokens.is_symbol(at, "("):
+            at = tokens.partner[at] + 1  # a function, or ISTREAM(…)
+            if tokens.word(at) in ("DIFFERENCE", "DIFFERENCES") and tokens.is_symbol(at + 2, "("):
+                at = tokens.partner[at + 2] + 1
+    if tokens.is_symbol(at, "[") and at < stop:
+        at = tokens.partner[at] + 1
+    source = (start, at)
+    alias = alias_after(tokens, at, stop)
+    columns: tuple[str, ...] = ()
+    name = tokens[at - 1].name if alias is None and tokens[at - 1].is_name else None
+    if alias is None and tokens[start].is_name and tokens.is_symbol(start + 1, "["):
+        name = tokens[start].name
+    if alias is not None:
+        name, at = tokens[alias].name, alias + 1
+        if tokens.is_symbol(at, "("):
+            columns = tuple(tokens[first].name for first, _ in tokens.split(at + 1, tokens.partner[at]))
+            at = tokens.partner[at] + 1
+    if at != stop:
+        raise UnknownShapeError(f"{tokens[at].text} in FROM")
+    return FromItem(source, name, columns, join, on)

@@ -1,0 +1,411 @@
+"""Reads the clauses of CQL: windows in brackets, ISTREAM and its like, CHANGELOG OF, CREATE STREAM.
+
+Only these are taken apart; the SQL around them stays ranges of tokens.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+
+from windrow.errors import ParseError
+from windrow.syntax.nodes import Range
+from windrow.syntax.tokens import Kind, TokenList
+
+__all__ = [
+    "TIME_UNITS",
+    "Column",
+    "CreateStream",
+    "Duration",
+    "StreamWindow",
+    "ToStream",
+    "alias_after",
+    "is_in_from",
+    "parse_create_stream",
+    "parse_stream_window",
+    "parse_to_stream",
+    "window_at",
+]
+
+TIME_UNITS = {
+    "DAY": 86_400_000_000_000,
+    "HOUR": 3_600_000_000_000,
+    "MINUTE": 60_000_000_000,
+    "SECOND": 1_000_000_000,
+    "MILLISECOND": 1_000_000,
+    "MICROSECOND": 1_000,
+    "NANOSECOND": 1,
+}
+"""Nanoseconds of each unit of time."""
+
+_TO_STREAM = ("ISTREAM", "DSTREAM", "RSTREAM")
+_CLAUSES = {
+    "SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET",
+    "ON", "USING", "WINDOW", "QUALIFY", "UNION", "EXCEPT", "INTERSECT", "MINUS", "LATERAL", "PIVOT",
+    "UNPIVOT",
+    "JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "ASOF", "TABLESAMPLE",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """So many units of time; or, where `nanoseconds` is None, an INTERVAL that Spark is to read."""
+
+    tokens: Range
+    nanoseconds: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamWindow:
+    """A bracket after a stream: what it says, in ranges of tokens.
+
+    Attributes
+    ----------
+    tokens
+        The bracket.
+    is_now, is_unbounded
+        ``[NOW]``, ``[RANGE UNBOUNDED]``.
+    range_, slide
+        How long rows stay, and at which steps of time they enter.
+    rows, row_slide
+        How many rows stay, and how many enter at once.
+    partition_by
+        The expressions of PARTITION BY.
+    distance, on
+        ``[RANGE distance ON on]``.
+    """
+
+    tokens: Range
+    is_now: bool = False
+    is_unbounded: bool = False
+    range_: Duration | None = None
+    slide: Duration | None = None
+    rows: int | None = None
+    row_slide: int | None = None
+    partition_by: tuple[Range, ...] = ()
+    distance: Range | None = None
+    on: Range | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToStream:
+    """``ISTREAM(query) DIFFERENCE USING (columns)`` and its like.
+
+    `query` is what is between the brackets. If it is a SELECT list, as in ``SELECT ISTREAM(a, b) FROM …``,
+    `rest` is what follows the brackets, else it is empty.
+    """
+
+    kind: str
+    tokens: Range
+    query: Range
+    using: tuple[Range, ...] = ()
+    rest: Range | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of CREATE STREAM: its name and type, and of the rowtime its unit."""
+
+    name: str
+    tokens: Range
+    kind: Range | None
+    is_rowtime: bool = False
+    unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateStream:
+    """``CREATE [OR REPLACE] STREAM name (columns) [FROM source]``; `source` is a table's name or a path."""
+
+    name: str
+    columns: tuple[Column, ...]
+    replace: bool
+    source: Range | None
+
+
+def window_at(tokens: TokenList, index: int) -> bool:
+    """Whether the bracket at `index` is a window of a stream, not a place in an array."""
+    if not tokens.is_symbol(index, "["):
+        return False
+    first, second = tokens.word(index + 1), index + 2
+    closes = tokens.is_symbol(second, "]")
+    looks = (
+        (first == "NOW" and closes)
+        or (first in ("RANGE", "ROWS") and not closes and not tokens.is_symbol(second, "."))
+        or (first == "PARTITION" and tokens.word(second) == "BY")
+    )
+    return looks and is_in_from(tokens, index)
+
+
+def is_in_from(tokens: TokenList, index: int) -> bool:
+    """Whether a token stands in FROM where a relation can stand."""
+    parent, at = tokens.parent[index], index - 1
+    while at >= 0 and at != parent:
+        if at in tokens.partner and tokens.partner[at] < at:
+            at = tokens.partner[at] - 1
+            continue
+        word = "" if tokens.is_symbol(at - 1, ".") else tokens.word(at)
+        if word in ("FROM", "JOIN"):
+            return True
+        if word in _CLAUSES - {"LATERAL", "NATURAL"}:
+            return False
+        at -= 1
+    # FROM (a, b JOIN c): brackets around relations
+    return at >= 0 and not tokens.is_symbol(at, "[") and is_in_from(tokens, at) and at + 1 <= index
+
+
+def alias_after(tokens: TokenList, index: int, stop: int) -> int | None:
+    """The token of the alias that stands at `index`, with AS or without; None if there is none."""
+    if index < stop and tokens.word(index) == "AS":
+        return index + 1
+    if index < stop and tokens[index].is_name and tokens.word(index) not in _CLAUSES:
+        return index
+    return None
+
+
+def parse_stream_window(tokens: TokenList, bracket: int) -> StreamWindow:
+    """The window in the bracket that opens at `bracket`.
+
+    Raises
+    ------
+    ParseError
+        ``PARSE_SYNTAX_ERROR``, ``INVALID_WINDOW_SIZE`` for numbers of rows or lengths of time that are none.
+    """
+    return _WindowParser(tokens, bracket).parse()
+
+
+class _WindowParser:
+    def __init__(self, tokens: TokenList, bracket: int) -> None:
+        self.tokens = tokens
+        self.bracket = bracket
+        self.at, self.stop = bracket + 1, tokens.partner[bracket]
+
+    def parse(self) -> StreamWindow:
+        whole = (self.bracket, self.stop + 1)
+        if self.take("NOW"):
+            window = StreamWindow(whole, is_now=True)
+        elif self.take("RANGE"):
+            window = self.range(whole)
+        elif self.take("ROWS"):
+            rows = self.count("rows")
+            slide = self.count("rows") if self.take("SLIDE") else None
+            window = StreamWindow(whole, rows=rows, row_slide=slide)
+        else:
+            window = self.partitioned(whole)
+        if self.at < self.stop:
+            raise self.unexpected("]")
+        return window
+
+    def range(self, whole: Range) -> StreamWindow:
+        if self.take("UNBOUNDED"):
+            return StreamWindow(whole, is_unbounded=True)
+        inside = self.tokens.level(self.at, self.stop)
+        on = next((index for index in inside if self.tokens.word(index) == "ON"), None)
+        if on is not None:
+            distance = (self.at, on)
+            if distance[0] == distance[1] or on + 1 == self.stop:
+                self.at = on if distance[0] == distance[1] else self.stop
+                raise self.unexpected("an expression")
+            self.at = self.stop
+            return StreamWindow(whole, distance=distance, on=(on + 1, self.stop))
+        range_ = self.duration()
+        slide = self.duration() if self.take("SLIDE") else None
+        return StreamWindow(whole, range_=range_, slide=slide)
+
+    def partitioned(self, whole: Range) -> StreamWindow:
+        self.expect("PARTITION")
+        self.expect("BY")
+        inside = self.tokens.level(self.at, self.stop)
+        rows = next((index for index in reversed(inside) if self.tokens.word(index) == "ROWS"), None)
+        if rows is None:
+            self.at = self.stop
+            raise self.unexpected("ROWS")
+        keys = tuple(self.tokens.split(self.at, rows))
+        if not keys or any(start == stop for start, stop in keys):
+            self.at = next((start for start, stop in keys if start == stop), rows)
+            raise self.unexpected("an expression")
+        self.at = rows + 1
+        count = self.count("rows")
+        range_ = slide = None
+        if self.take("RANGE"):
+            range_ = self.duration()
+            slide = self.duration() if self.take("SLIDE") else None
+        return StreamWindow(whole, rows=count, partition_by=keys, range_=range_, slide=slide)
+
+    def count(self, what: str) -> int:
+        if self.at >= self.stop or self.tokens[self.at].kind is not Kind.NUMBER:
+            raise self.unexpected(f"a number of {what}")
+        text = self.tokens[self.at].text
+        if not text.isdigit() or int(text) == 0:
+            raise self.wrong(f"{text} is no number of {what}", "write a whole number from 1 on")
+        self.at += 1
+        return int(text)
+
+    def duration(self) -> Duration:
+        start = self.at
+        if self.tokens.word(self.at) == "INTERVAL":
+            inside = self.tokens.level(self.at, self.stop)
+            slide = next((index for index in inside if self.tokens.word(index) == "SLIDE"), self.stop)
+            self.at = slide
+            if slide == start + 1:
+                raise self.unexpected("an interval")
+            return Duration((start, slide), None)
+        if self.at >= self.stop or self.tokens[self.at].kind is not Kind.NUMBER:
+            raise self.unexpected("a length of time")
+        text = self.tokens[self.at].text
+        if not re.fullmatch(r"\d+(\.\d*)?|\.\d+", text):
+            raise self.wrong(f"{text} is no length of time", "write a number and a unit, such as 10 MINUTES")
+        self.at += 1
+        unit = self.tokens.word(self.at).removesuffix("S") if self.at < self.stop else ""
+        if unit in TIME_UNITS:
+            self.at += 1
+        length = Decimal(text) * TIME_UNITS.get(unit, TIME_UNITS["SECOND"])
+        if length <= 0:
+            self.at -= 1 + (unit in TIME_UNITS)
+            raise self.wrong(
+                "a length of time must be greater than zero", "use [NOW] for rows of one instant"
+            )
+        return Duration((start, self.at), length)
+
+    def take(self, word: str) -> bool:
+        found = self.at < self.stop and self.tokens.word(self.at) == word
+        self.at += found
+        return found
+
+    def expect(self, word: str) -> None:
+        if not self.take(word):
+            raise self.unexpected(word)
+
+    def unexpected(self, expected: str) -> ParseError:
+        found = self.tokens[self.at].text if self.at < self.stop else "]"
+        sign = " (a sign is none)" if found == "-" else ""
+        return self.wrong(
+            f"expected {expected} in the window, found {found}{sign}", None, "PARSE_SYNTAX_ERROR"
+        )
+
+    def wrong(self, message: str, hint: str | None, condition: str = "INVALID_WINDOW_SIZE") -> ParseError:
+        shapes = (
+            "[NOW], [RANGE 10 MINUTES SLIDE 1 MINUTE], [ROWS 5], [PARTITION BY k ROWS 5], [RANGE 10 ON e]"
+        )
+        return ParseError(
+            message,
+            condition=condition,
+            sql=self.tokens.sql,
+            span=self.tokens[self.at].span,
+            hint=hint or f"windows are {shapes}",
+        )
+
+
+def parse_to_stream(tokens: TokenList, start: int, stop: int) -> ToStream | None:
+    """ISTREAM, DSTREAM or RSTREAM over all of a query, if that is what the range holds."""
+    selected = tokens.word(start) == "SELECT"
+    at = start + selected
+    kind = tokens.word(at)
+    if kind not in _TO_STREAM or not tokens.is_symbol(at + 1, "("):
+        return None
+    close = tokens.partner[at + 1]
+    if selected:
+        if tokens.word(close + 1) != "FROM":
+            return None
+        using, last = _using(tokens, close + 1, stop)
+        return ToStream(kind, (start, stop), (at + 2, close), using, (close + 1, last))
+    if close >= stop:
+        return None
+    using, last = _using(tokens, close + 1, stop)
+    if last != close + 1:
+        return None
+    return ToStream(kind, (start, stop), (at + 2, close), using)
+
+
+def _using(tokens: TokenList, start: int, stop: int) -> tuple[tuple[Range, ...], int]:
+    """The columns of DIFFERENCE USING at the end of the range, and where that begins."""
+    inside = tokens.level(start, stop)
+    for index in inside:
+        if tokens.word(index) in ("DIFFERENCE", "DIFFERENCES") and tokens.word(index + 1) == "USING":
+            if not tokens.is_symbol(index + 2, "(") or tokens.partner[index + 2] != stop - 1:
+                raise ParseError(
+                    f"expected columns in brackets after {tokens[index].text} USING",
+                    condition="PARSE_SYNTAX_ERROR",
+                    sql=tokens.sql,
+                    span=tokens.span(index, min(index + 3, stop)),
+                    hint="write ISTREAM(query) DIFFERENCE USING (a, b)",
+                )
+            columns = tuple(tokens.split(index + 3, stop - 1))
+            for column in columns:
+                if column[1] - column[0] != 1 or not tokens[column[0]].is_name:
+                    raise ParseError(
+                        "DIFFERENCE USING takes names of columns of the query",
+                        condition="PARSE_SYNTAX_ERROR",
+                        sql=tokens.sql,
+                        span=tokens.span(*column) if column[0] < column[1] else tokens[index].span,
+                        hint="give the expression a name in SELECT",
+                    )
+            return columns, index
+    return (), stop
+
+
+def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStream | None:
+    """CREATE STREAM, if that is what the statement is.
+
+    Raises
+    ------
+    ParseError
+        ``PARSE_SYNTAX_ERROR``.
+    """
+    at = start
+    if tokens.word(at) != "CREATE":
+        return None
+    replace = tokens.word(at + 1) == "OR" and tokens.word(at + 2) == "REPLACE"
+    at += 3 if replace else 1
+    if tokens.word(at) != "STREAM" or not (at + 1 < stop and tokens[at + 1].is_name):
+        return None
+    name, at = tokens[at + 1].name, at + 2
+
+    def wrong(message: str, index: int, hint: str = "") -> ParseError:
+        span = tokens[index].span if index < stop else tokens.span(stop - 1, stop)
+        shape = "write CREATE STREAM s (a INT, ROWTIME ts TIMESTAMP) FROM t"
+        return ParseError(
+            message, condition="PARSE_SYNTAX_ERROR", sql=tokens.sql, span=span, hint=hint or shape
+        )
+
+    if not tokens.is_symbol(at, "("):
+        raise wrong("expected the columns of the stream in brackets", at)
+    close = tokens.partner[at]
+    columns = tuple(_column(tokens, item, wrong) for item in tokens.split(at + 1, close))
+    marked = [column for column in columns if column.is_rowtime]
+    if len(marked) != 1:
+        second = marked[1].tokens[0] if marked else at
+        told = "a stream has one ROWTIME column" if marked else "no column is the stream's ROWTIME"
+        raise wrong(told, second, "put ROWTIME before the name of one column")
+    names = [column.name.lower() for column in columns]
+    for column in columns:
+        if names.count(column.name.lower()) > 1:
+            raise wrong(f"column {column.name} is given twice", column.tokens[0], "give each its own name")
+    at, source = close + 1, None
+    if at < stop:
+        if tokens.word(at) != "FROM" or at + 1 == stop:
+            raise wrong(f"expected FROM and a table or a path, found {tokens[at].text}", at)
+        source = (at + 1, stop)
+    return CreateStream(name, columns, replace, source)
+
+
+def _column(tokens: TokenList, item: Range, wrong) -> Column:  # type: ignore[no-untyped-def]
+    at, stop = item
+    is_rowtime = tokens.word(at) == "ROWTIME" and at + 1 < stop and tokens[at + 1].is_name
+    at += is_rowtime
+    if at >= stop or not tokens[at].is_name:
+        raise wrong("expected the name of a column", min(at, stop))
+    name, at = tokens[at].name, at + 1
+    unit = None
+    inside = [index for index in tokens.level(at, stop) if tokens.word(index) == "UNIT"]
+    if inside and is_rowtime:
+        unit = tokens.word(inside[-1] + 1).removesuffix("S") if inside[-1] + 2 == stop else ""
+        if unit not in TIME_UNITS:
+            hint = f"units are {', '.join(each + 'S' for each in TIME_UNITS)}"
+            raise wrong("expected a unit of time after UNIT", inside[-1], hint)
+        stop = inside[-1]
+    kind = (at, stop) if at < stop else None
+    if kind is None and not is_rowtime:
+        raise wrong(f"expected the type of column {name}", item[0])
+    return Column(name, item, kind, is_rowtime, unit)

@@ -1,0 +1,110 @@
+"""Operators over relations that vary, held to what they mean at every instant."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from windrow.kernels.zset import COUNTS, NEVER, counted, elementary, gaps, overlapping
+
+INSTANTS = range(12)
+interval = st.tuples(st.integers(0, 9), st.integers(1, 9) | st.none()).map(
+    lambda pair: (pair[0], NEVER if pair[1] is None else pair[0] + pair[1])
+)
+rows = st.lists(st.tuples(st.integers(0, 2), interval), max_size=12)
+
+
+def arrays(rows):
+    group = np.array([group for group, _ in rows], np.int64)
+    enter = np.array([enter for _, (enter, _) in rows], np.int64)
+    leave = np.array([leave for _, (_, leave) in rows], np.int64)
+    return group, enter, leave
+
+
+def at(tick, group, enter, leave):
+    """How often each group is there at an instant."""
+    there = (enter <= tick) & (tick < leave)
+    return Counter(group[there].tolist())
+
+
+@given(rows)
+def test_elementary_intervals_are_those_between_changes(rows):
+    group, enter, leave = arrays(rows)
+    pieces = elementary(group, enter, leave)
+    for row in range(len(rows)):
+        own = slice(pieces.first[row], pieces.stop[row])
+        assert (pieces.group[own] == group[row]).all()
+        assert pieces.enter[own][0] == enter[row]
+        assert pieces.leave[own][-1] == leave[row]
+        assert (pieces.enter[own][1:] == pieces.leave[own][:-1]).all()
+    assert (pieces.enter < pieces.leave).all()
+    for each in set(group.tolist()):
+        own = pieces.group == each
+        starts = {enter[row] for row in range(len(rows)) if group[row] == each}
+        stops = {leave[row] for row in range(len(rows)) if group[row] == each}
+        assert set(pieces.enter[own].tolist()) == {int(t) for t in (starts | stops) if t != max(stops)}
+
+
+@given(rows, st.integers(0, 3))
+def test_gaps_are_where_no_row_is(rows, origin):
+    _, enter, leave = arrays([row for row in rows if row[1][0] >= origin])
+    begins, ends = gaps(enter, leave, origin)
+    assert (begins < ends).all()
+    for tick in [*INSTANTS, 100]:
+        covered = ((enter <= tick) & (tick < leave)).any()
+        in_gap = ((begins <= tick) & (tick < ends)).sum()
+        assert in_gap == (tick >= origin and not covered)
+
+
+@settings(max_examples=200)
+@given(rows, rows, st.sampled_from(sorted(COUNTS)))
+def test_counts_are_those_of_every_instant(left, right, operator):
+    group, enter, leave = arrays(left + right)
+    is_right = np.arange(len(left) + len(right)) >= len(left)
+    result = counted(operator, group, enter, leave, is_right)
+    assert (result[1] < result[2]).all()
+    for tick in [*INSTANTS, 100]:
+        one = at(tick, group[~is_right], enter[~is_right], leave[~is_right])
+        other = at(tick, group[is_right], enter[is_right], leave[is_right])
+        assert (
+            at(tick, *result)
+            == {
+                "distinct": Counter(set(one)),
+                "union": Counter(set(one) | set(other)),
+                "intersect": Counter(set(one) & set(other)),
+                "intersect all": one & other,
+                "except": Counter(set(one) - set(other)),
+                "except all": one - other,
+            }[operator]
+        )
+
+
+@given(rows, rows)
+def test_pairs_are_those_that_are_there_at_one_time(left, right):
+    sides = [
+        tuple(column[np.lexsort(arrays(side)[1::-1])] for column in arrays(side)) for side in (left, right)
+    ]
+    one, other = overlapping(*sides)
+    found = Counter(zip(one.tolist(), other.tolist(), strict=True))
+    wanted = Counter(
+        (a, b)
+        for a in range(len(left))
+        for b in range(len(right))
+        if sides[0][0][a] == sides[1][0][b]
+        and max(sides[0][1][a], sides[1][1][b]) < min(sides[0][2][a], sides[1][2][b])
+    )
+    assert found == wanted
+
+
+@pytest.mark.parametrize("length", [10, 10_000])
+def test_a_join_makes_no_more_pairs_than_it_gives(length):
+    """Rows that follow each other: each meets at most the two that it overlaps."""
+    enter = np.arange(length, dtype=np.int64) * 2
+    left = (np.zeros(length, np.int64), enter, enter + 2)
+    right = (np.zeros(length, np.int64), enter + 1, enter + 3)
+    one, _ = overlapping(left, right)
+    assert len(one) == 2 * length - 1
