@@ -191,8 +191,8 @@ class Session:
             Rows as :meth:`register` takes them, or a path of a recorded text (``.cql``): a line a row, as its
             instant and its values, and ``h`` with an instant: no row of an earlier one follows.
         rowtime
-            The column of the rowtimes: TIMESTAMP, DATE, or BIGINT with a `unit`. A NULL in it fails the query.
-            A recorded text needs none; with a name, queries see its instants.
+            The column of the rowtimes: TIMESTAMP, DATE, or BIGINT with a `unit`. A NULL fails the query. A
+            recorded text needs none; with a name, queries see its instants.
         unit
             Of integer rowtimes, from days to nanoseconds; milliseconds by default.
         ptime, producer

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.zset import COUNTS, NEVER, counted, elementary, gaps, overlapping
+from windrow.kernels.zset.grouped import grouped
 
 INSTANTS = range(12)
 interval = st.tuples(st.integers(0, 9), st.integers(1, 9) | st.none()).map(
@@ -31,6 +34,7 @@ def at(tick, group, enter, leave):
     return Counter(group[there].tolist())
 
 
+@settings(deadline=None)
 @given(rows)
 def test_elementary_intervals_are_those_between_changes(rows):
     group, enter, leave = arrays(rows)
@@ -49,6 +53,7 @@ def test_elementary_intervals_are_those_between_changes(rows):
         assert set(pieces.enter[own].tolist()) == {int(t) for t in (starts | stops) if t != max(stops)}
 
 
+@settings(deadline=None)
 @given(rows, st.integers(0, 3))
 def test_gaps_are_where_no_row_is(rows, origin):
     _, enter, leave = arrays([row for row in rows if row[1][0] >= origin])
@@ -60,7 +65,7 @@ def test_gaps_are_where_no_row_is(rows, origin):
         assert in_gap == (tick >= origin and not covered)
 
 
-@settings(max_examples=200)
+@settings(deadline=None, max_examples=200)
 @given(rows, rows, st.sampled_from(sorted(COUNTS)))
 def test_counts_are_those_of_every_instant(left, right, operator):
     group, enter, leave = arrays(left + right)
@@ -83,6 +88,7 @@ def test_counts_are_those_of_every_instant(left, right, operator):
         )
 
 
+@settings(deadline=None)
 @given(rows, rows)
 def test_pairs_are_those_that_are_there_at_one_time(left, right):
     sides = [
@@ -108,3 +114,47 @@ def test_a_join_makes_no_more_pairs_than_it_gives(length):
     right = (np.zeros(length, np.int64), enter + 1, enter + 3)
     one, _ = overlapping(left, right)
     assert len(one) == 2 * length - 1
+
+
+@settings(deadline=None, max_examples=200)
+@given(rows, st.data())
+def test_aggregates_are_those_of_every_instant(rows, data):
+    group, enter, leave = arrays(rows)
+    numbers = [data.draw(st.none() | st.integers(0, 4)) for _ in rows]
+    values = np.array([np.nan if value is None else value for value in numbers])
+    table = pa.table({"x": pa.array(numbers, pa.int64())})
+    specs = [
+        Aggregate("sum", "x", pa.int64()),
+        Aggregate("count_star", None, pa.int64()),
+        Aggregate("max", "x", pa.int64()),
+        Aggregate("count_distinct", "x", pa.int64()),
+    ]
+    found = list(grouped(table, group, enter, leave, specs))
+    for tick in [*INSTANTS, 100]:
+        wanted = {}
+        for each in set(group.tolist()):
+            there = (group == each) & (enter <= tick) & (tick < leave)
+            present = values[there & ~np.isnan(values)]
+            if there.any():
+                total = (int(present.sum()), int(present.max())) if len(present) else (None, None)
+                wanted[each] = (total[0], int(there.sum()), total[1], len(set(present.tolist())))
+        given_ = {
+            int(group[row]): tuple(column[at].as_py() for column in columns)
+            for rows_, begins, ends, columns in found
+            for at, (row, begin, end) in enumerate(zip(rows_, begins, ends, strict=True))
+            if begin <= tick < end
+        }
+        assert given_ == wanted
+
+
+@pytest.mark.parametrize("length", [20, 2_000])
+def test_work_for_a_change_does_not_depend_on_the_size(length, monkeypatch):
+    """Rows that leave in the order in which they came are never written out, however many are there."""
+    monkeypatch.setattr("windrow.kernels.zset.grouped.expanded", None)
+    count = 5_000
+    enter = np.arange(count, dtype=np.int64)
+    table = pa.table({"x": enter})
+    (one,) = grouped(
+        table, np.zeros(count, np.int64), enter, enter + length, [Aggregate("sum", "x", pa.int64())]
+    )
+    assert len(one[0]) == count + length - 1

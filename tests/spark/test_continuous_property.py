@@ -125,7 +125,11 @@ def changes(session: Session, query: str) -> Counter:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(entries, entries, relations())
-def test_whole_logs_give_what_each_instant_gives(spark, s, t, query):
+def test_whole_logs_give_what_each_instant_gives(spark, conf, s, t, query):
+    # compiling Java code takes longer than a few rows do
+    conf("spark.sql.codegen.wholeStage", "false")
+    conf("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    conf("spark.sql.adaptive.enabled", "false")
     names = pa.table({"k": pa.array([0, 1, 1], pa.int64()), "v": pa.array([5, 6, 6], pa.int64())})
     found = []
     for execution in ("batch", "reference"):

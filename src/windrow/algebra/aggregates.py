@@ -18,7 +18,14 @@ from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText
 from windrow.syntax.tokens import Kind, TokenList, tokenize
 
-__all__ = ["AGGREGATES", "Aggregates", "aggregate_over_windows", "find_aggregates", "find_uses"]
+__all__ = [
+    "AGGREGATES",
+    "Aggregates",
+    "aggregate_over_windows",
+    "find_aggregates",
+    "find_calls",
+    "find_uses",
+]
 
 # Spark's names of aggregates that the kernel computes, with the kernel's names
 _KERNEL = {
@@ -112,6 +119,19 @@ def find_aggregates(
     return Aggregates(tuple(by_text.values()), found)
 
 
+def find_calls(
+    tokens: TokenList, ranges: list[Range], piece: Callable[[Range], SqlText]
+) -> dict[Range, AggregateCall]:
+    """The aggregates over groups in these ranges, not those in subqueries or with OVER."""
+    found: dict[Range, AggregateCall] = {}
+    for start, stop in ranges:
+        calls = _calls(tokens, start, stop, None)
+        for call in calls:
+            if not any(other != call and _covers(other, call) for other in calls):
+                found[call] = _call(tokens, *call, f"{AGGREGATE}{len(found)}", piece)
+    return found
+
+
 def find_uses(
     tokens: TokenList, ranges: list[Range], names: list[str], skip: list[Range]
 ) -> tuple[Uses, ...]:
@@ -173,8 +193,8 @@ def aggregate_over_windows(window: Window) -> Span | None:
     return None
 
 
-def _calls(tokens: TokenList, start: int, stop: int, window: str) -> list[Range]:
-    """Calls of aggregates that mention the window and have no OVER after them."""
+def _calls(tokens: TokenList, start: int, stop: int, window: str | None) -> list[Range]:
+    """Calls of aggregates that mention the window, if there is one, and have no OVER after them."""
     found = []
     for index in range(start, stop - 1):
         name = tokens[index]
@@ -187,6 +207,8 @@ def _calls(tokens: TokenList, start: int, stop: int, window: str) -> list[Range]
         if tokens.is_symbol(index - 1, ".") or tokens.word(index - 1) in ("LIKE", "ILIKE", "RLIKE"):
             continue
         close = tokens.partner[index + 1]
+        if window is None and (name.text.lower() in _ARRAY or _in_subquery(tokens, index, start)):
+            continue
         in_spark = name.text.lower() in ("array_max", "array_min")
         if in_spark and not _is_path(tokens, index + 2, close):
             continue  # Spark's own functions of arrays, over something made of the window
@@ -203,7 +225,7 @@ def _calls(tokens: TokenList, start: int, stop: int, window: str) -> list[Range]
             end = tokens.partner[end + 1] + 1
         if tokens.word(end) == "OVER":
             continue
-        mentions = any(
+        mentions = window is None or any(
             tokens[at].is_name
             and tokens[at].name.lower() == window.lower()
             and not tokens.is_symbol(at - 1, ".")
@@ -212,6 +234,16 @@ def _calls(tokens: TokenList, start: int, stop: int, window: str) -> list[Range]
         if mentions:
             found.append((index, end))
     return found
+
+
+def _in_subquery(tokens: TokenList, index: int, start: int) -> bool:
+    """Whether a token stands in a subquery that begins after `start`."""
+    parent = tokens.parent[index]
+    while parent >= start:
+        if tokens.word(parent + 1) in ("SELECT", "WITH"):
+            return True
+        parent = tokens.parent[parent]
+    return False
 
 
 def _call(

@@ -22,8 +22,8 @@ class Kind(IntEnum):
     Rows as they were packed, and those before and after a slice (`ROWS`, `BEFORE`, `AFTER`): the task that
     packed them, and a count in its low 32 bits; in order of these numbers they are in one order everywhere.
     Rows of the right side of an operator of two (`RIGHT`): the same. A slice's sorted chunks (`OWN`): a
-    count. Those of other slices (`REMOTE`): a count through the sequence. A `SUMMARY` has the cell of the slice that
-    it is of, a `CHAIN` its place, an `ENTRY` none.
+    count. Those of other slices (`REMOTE`): a count through the sequence. A `SUMMARY` has the cell of the
+    slice that it is of, a `CHAIN` its place, an `ENTRY` none.
     """
 
     ROWS = 0

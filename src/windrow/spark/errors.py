@@ -69,7 +69,8 @@ def translate(
     `text` is what Spark was reading when it failed. An error that comes up as rows are computed may be in
     any of the texts in `given`: it is in the one that has Spark's fragment at Spark's offsets.
     """
-    from_worker = _from_worker(str(error))
+    # what Spark says of a text it cannot analyse may quote an error that a column would raise
+    from_worker = None if isinstance(error, AnalysisException | ParseException) else _from_worker(str(error))
     if from_worker is not None:
         return from_worker
     condition = error.getCondition() or "SPARK_ERROR"

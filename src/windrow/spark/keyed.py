@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
+from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.cells import Layout
 from windrow.kernels.messages import CELL
 from windrow.kernels.zset.relation import ENTER, LEAVE
@@ -35,6 +36,7 @@ def run_keyed(
     keys: Sequence[str],
     result: StructType,
     origin: int = 0,
+    aggregates: tuple[tuple[str, Aggregate], ...] = (),
 ) -> DataFrame:
     """The rows that an operator gives, as :class:`windrow.kernels.zset.stage.Keyed` tells.
 
@@ -46,9 +48,11 @@ def run_keyed(
         Columns of each of them; with none, one task has all rows.
     result
         The columns that it gives, before `ENTER` and `LEAVE`.
+    origin, aggregates
+        As :class:`windrow.kernels.zset.stage.Keyed` has them.
     """
     cells = shuffled(gateway) if keys else 1
-    stage = Keyed(operator, tuple(keys), Layout(cells), origin)
+    stage = Keyed(operator, tuple(keys), Layout(cells), origin, aggregates)
     packed: DataFrame | None = None
     for number, side in enumerate(sides):
         columns = [

@@ -21,6 +21,7 @@ from windrow.algebra.continuous import ChangelogOf, Query, Reader
 from windrow.errors import WindrowError
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.spark.gateway import Gateway
+from windrow.spark.grouping import alias_of, groups_of, without_alias
 from windrow.spark.keyed import can_be_keyed, run_keyed
 from windrow.spark.streams import Stream
 from windrow.spark.varying import Varying
@@ -37,7 +38,7 @@ from windrow.syntax.queries import (
     parse_select,
 )
 from windrow.syntax.sqltext import Relation, SqlText, quoted
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import Kind
 
 __all__ = ["Planner", "Unplanned"]
 
@@ -379,31 +380,51 @@ class Planner:
 
     def _grouped(self, select: Select, scope: _Scope) -> _Rows:
         """Groups and their aggregates: each stretch of time in which a group stays as it is is a group."""
+        still = _Scope(scope.frame.drop(ENTER, LEAVE), scope.parts, varies=False)
+        self._last(select, still, where=select.where)  # what is wrong with it is told without the times
         keys = [] if select.group_by is None else self._group_keys(select, scope)
+        where = SqlText() if select.where is None else SqlText.of(" WHERE ", self._text(select.where))
+        rows, found = self._pieces(select, scope, [text for _, text in keys], where)
+        better = self._by_kernel(select, scope, keys, where)
+        if better is not None:
+            found = _Rows(better.toDF(*found.frame.columns), found.names, varies=True)
+        return found if select.group_by is not None else self._with_empty(select, scope, rows, found)
+
+    def _by_kernel(
+        self, select: Select, scope: _Scope, keys: list[tuple[Range, SqlText]], where: SqlText
+    ) -> DataFrame | None:
+        """The groups where the kernel has all their aggregates, with the columns of SELECT."""
+        groups = groups_of(self.tokens, select, keys, self._text)
+        if groups is None:
+            return None
+        listed = SqlText.of("SELECT ", groups.columns(), f", {_W}.{ENTER}, {_W}.{LEAVE} FROM ")
+        rows = self._sql(SqlText.of(listed, self._scoped(scope), where), scope.frame, select)
+        made = groups.run(self.gateway, rows, lambda text: self._kind(text, scope, select))
+        if made is None:
+            return None
+        query = SqlText.of(self._prefix(select.items[0][0]), groups.select(select, self.tokens, self._text))
+        try:
+            return self.gateway.sql(query, {"__groups": made})
+        except WindrowError:  # reads its groups in a way that only Spark understands
+            return None
+
+    def _pieces(
+        self, select: Select, scope: _Scope, keys: list[SqlText], where: SqlText
+    ) -> tuple[DataFrame, _Rows]:
+        """The rows of the groups, and the groups by Spark: every row once for each piece of its time."""
         names = [f"__g{number}" for number in range(len(keys))]
         listed = [SqlText.of(", ", text, f" AS {name}") for name, text in zip(names, keys, strict=True)]
-        query = SqlText.of(f"SELECT {_W}.*", *listed, " FROM ", self._scoped(scope))
-        if select.where is not None:
-            query = SqlText.of(query, " WHERE ", self._text(select.where))
+        query = SqlText.of(f"SELECT {_W}.*", *listed, " FROM ", self._scoped(scope), where)
         rows = self._sql(query, scope.frame, select)
         if not can_be_keyed(rows):
             raise Unplanned("columns that a group cannot carry")
-        fields = [field for field in rows.schema if field.name not in (*names, ENTER, LEAVE)]
-        pieces = run_keyed(
-            self.gateway,
-            "expand",
-            [rows],
-            names,
-            StructType([*fields, *(rows.schema[name] for name in names)]),
-        )
+        given = StructType([field for field in rows.schema if field.name not in (ENTER, LEAVE)])
+        pieces = run_keyed(self.gateway, "expand", [rows], names, given)
         inner = _Scope(pieces.drop(*names), scope.parts, varies=True)
         times = f"{_W}.{ENTER}, {_W}.{LEAVE}"
         written = self._text(select.group_by) if select.group_by is not None else None
         group_by = SqlText.of(times) if written is None else SqlText.of(written, f", {times}")
-        found = self._last(select, inner, where=None, group_by=group_by)
-        if select.group_by is not None:
-            return found
-        return self._with_empty(select, scope, rows, found)
+        return rows, self._last(select, inner, where=None, group_by=group_by)
 
     def _with_empty(self, select: Select, scope: _Scope, rows: DataFrame, found: _Rows) -> _Rows:
         """Without GROUP BY there is a row also while nothing is there, from the log's first instant on."""
@@ -427,8 +448,8 @@ class Planner:
         firsts = [ends[0] for item in self.inputs.values() if (ends := item.ends) is not None]
         return min(firsts, default=None)
 
-    def _group_keys(self, select: Select, scope: _Scope) -> list[SqlText]:
-        """The expressions of GROUP BY; numbers and aliases stand for items of SELECT."""
+    def _group_keys(self, select: Select, scope: _Scope) -> list[tuple[Range, SqlText]]:
+        """The expressions of GROUP BY, and where they stand, be it in SELECT for numbers and aliases."""
         tokens = self.tokens
         assert select.group_by is not None
         start, stop = select.group_by
@@ -437,25 +458,22 @@ class Planner:
             raise Unplanned("this form of GROUP BY")
         keys = []
         for first, last in tokens.split(start, stop):
+            key = (first, last)
             if last - first == 1 and tokens[first].kind is Kind.NUMBER and tokens[first].text.isdigit():
                 number = int(tokens[first].text)
                 if not 1 <= number <= len(select.items):
                     raise Unplanned("a number in GROUP BY that is of no item")
-                keys.append(self._text(_without_alias(tokens, select.items[number - 1])))
-                continue
-            text = self._text((first, last))
-            try:
-                self._kind(text, scope, select)
-            except WindrowError:
-                named = [
-                    item
-                    for item in select.items
-                    if last - first == 1 and _alias(tokens, item) == tokens[first].name.lower()
-                ]
-                if not named:
-                    raise
-                text = self._text(_without_alias(tokens, named[0]))
-            keys.append(text)
+                key = without_alias(tokens, select.items[number - 1])
+            else:
+                try:
+                    self._kind(self._text(key), scope, select)
+                except WindrowError:
+                    name = tokens[first].name.lower() if last - first == 1 else None
+                    named = [item for item in select.items if name and alias_of(tokens, item) == name]
+                    if not named:
+                        raise
+                    key = without_alias(tokens, named[0])
+            keys.append((key, self._text(key)))
         return keys
 
     # -- set operators -------------------------------------------------------------------------------
@@ -539,23 +557,3 @@ def _conjuncts(expression: Expression) -> list[Expression]:
     if isinstance(expression, Operation) and expression.operator == "AND":
         return [part for operand in expression.operands for part in _conjuncts(operand)]
     return [expression]
-
-
-def _alias(tokens: TokenList, item: Range) -> str | None:
-    """The name that an item of SELECT is given, in lower case."""
-    start, stop = item
-    if stop - start > 1 and tokens[stop - 1].is_name and not tokens.is_symbol(stop - 2, "."):
-        named = (
-            tokens.word(stop - 2) == "AS"
-            or tokens[stop - 2].kind is not Kind.SYMBOL
-            or tokens.is_symbol(stop - 2, ")")
-        )
-        return tokens[stop - 1].name.lower() if named else None
-    return None
-
-
-def _without_alias(tokens: TokenList, item: Range) -> Range:
-    if _alias(tokens, item) is None:
-        return item
-    start, stop = item
-    return start, stop - (2 if tokens.word(stop - 2) == "AS" else 1)

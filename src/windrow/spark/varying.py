@@ -219,9 +219,9 @@ def tick_of(gateway: Gateway, clock: Clock, instant: Any) -> int:
     if isinstance(instant, str) or (isinstance(instant, kinds[clock.kind]) and not isinstance(instant, bool)):
         try:
             text = f"CAST('{instant}' AS {clock.kind})" if "'" not in str(instant) else "NULL"
-            tick = gateway.sql(
-                SqlText.of(f"SELECT {clock.of_column(text, clock.kind, clock.unit)}")
-            ).collect()[0][0]
+            found = gateway.sql(SqlText.of(f"SELECT {clock.of_column(text, clock.kind, clock.unit)}"))
+            with gateway.translated():
+                tick = found.collect()[0][0]
         except WindrowError:
             tick = None
         if tick is not None:

@@ -6,6 +6,7 @@ Only these are taken apart; the SQL around them stays ranges of tokens.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -148,6 +149,9 @@ def is_in_from(tokens: TokenList, index: int) -> bool:
         word = "" if tokens.is_symbol(at - 1, ".") else tokens.word(at)
         if word in ("FROM", "JOIN"):
             return True
+        if word == "USING" and tokens.word(at - 1) in ("DIFFERENCE", "DIFFERENCES"):
+            at -= 2
+            continue
         if word in _CLAUSES - {"LATERAL", "NATURAL"}:
             return False
         at -= 1
@@ -372,15 +376,15 @@ def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStrea
     if not tokens.is_symbol(at, "("):
         raise wrong("expected the columns of the stream in brackets", at)
     close = tokens.partner[at]
-    columns = tuple(_column(tokens, item, wrong) for item in tokens.split(at + 1, close))
+    columns = tuple(_column(tokens, item, wrong) for item in _items(tokens, at + 1, close))
     marked = [column for column in columns if column.is_rowtime]
     if len(marked) != 1:
         second = marked[1].tokens[0] if marked else at
         told = "a stream has one ROWTIME column" if marked else "no column is the stream's ROWTIME"
         raise wrong(told, second, "put ROWTIME before the name of one column")
     names = [column.name.lower() for column in columns]
-    for column in columns:
-        if names.count(column.name.lower()) > 1:
+    for place, column in enumerate(columns):
+        if column.name.lower() in names[:place]:
             raise wrong(f"column {column.name} is given twice", column.tokens[0], "give each its own name")
     at, source = close + 1, None
     if at < stop:
@@ -390,7 +394,22 @@ def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStrea
     return CreateStream(name, columns, replace, source)
 
 
-def _column(tokens: TokenList, item: Range, wrong) -> Column:  # type: ignore[no-untyped-def]
+def _items(tokens: TokenList, start: int, stop: int) -> list[Range]:
+    """The ranges between commas, but for those in MAP<INT, STRING>."""
+    items: list[Range] = []
+    for first, last in tokens.split(start, stop):
+        depth = 0
+        if items:
+            before = [tokens[at].text for at in range(*items[-1])]
+            depth = sum(text.count("<") - text.count(">") for text in before)
+        if depth > 0:
+            items[-1] = (items[-1][0], last)
+        else:
+            items.append((first, last))
+    return items
+
+
+def _column(tokens: TokenList, item: Range, wrong: Callable[..., ParseError]) -> Column:
     at, stop = item
     is_rowtime = tokens.word(at) == "ROWTIME" and at + 1 < stop and tokens[at + 1].is_name
     at += is_rowtime

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.aggregates.windows import by_length, expanded
 from windrow.kernels.cells import Layout
 from windrow.kernels.chunks import pack, unpack
@@ -18,6 +19,7 @@ from windrow.kernels.messages import CHUNK, KIND, NUMBER, Kind
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.zset.counts import COUNTS, counted
 from windrow.kernels.zset.elementary import elementary, gaps
+from windrow.kernels.zset.grouped import grouped
 from windrow.kernels.zset.join import overlapping
 from windrow.kernels.zset.relation import ENTER, LEAVE
 
@@ -36,19 +38,23 @@ class Keyed:
     ----------
     operator
         ``expand``: each row once for every elementary interval of its key in which it is there; ``gaps``:
-        when no row is there; ``join``: the pairs of rows that are there at one time; or one of `COUNTS`.
+        when no row is there; ``join``: the pairs of rows that are there at one time; ``group``: the
+        aggregates of the rows of each key; or one of `COUNTS`.
     keys
         The columns that rows of one key have in common, on either side.
     layout
         The cells.
     origin
         For ``gaps``: the first instant.
+    aggregates
+        For ``group``: (column, aggregate) of each; its rows have the keys and these.
     """
 
     operator: str
     keys: tuple[str, ...]
     layout: Layout
     origin: int = 0
+    aggregates: tuple[tuple[str, Aggregate], ...] = ()
 
     def pack(self, batches: Batches, task: int, *, right: bool = False) -> Iterator[pa.RecordBatch]:
         """Rows of one side as chunks of cells."""
@@ -68,6 +74,9 @@ class Keyed:
             elif self.operator == "expand":
                 assert left is not None
                 yield from self._expanded(left)
+            elif self.operator == "group":
+                assert left is not None
+                yield from self._grouped(left)
             else:
                 yield from self._counted(left, right)
 
@@ -78,6 +87,17 @@ class Keyed:
         for part in by_length(pieces.first, pieces.stop):
             row, piece = expanded(pieces.first[part], pieces.stop[part])
             yield from _put(others, row + part.start, pieces.enter[piece], pieces.leave[piece])
+
+    def _grouped(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        group = _groups(rows, self.keys)
+        specs = [spec for _, spec in self.aggregates]
+        keys = rows.select(self.keys)
+        times = _ints(rows, ENTER), _ints(rows, LEAVE)
+        for row, enter, leave, values in grouped(rows, group, *times, specs):
+            names = [*self.keys, *(name for name, _ in self.aggregates), ENTER, LEAVE]
+            columns = [*keys.take(pa.array(row)).columns, *values, pa.array(enter), pa.array(leave)]
+            whole = pa.Table.from_arrays(columns, names=names).combine_chunks()
+            yield from whole.to_batches(max_chunksize=_ROWS_PER_BATCH)
 
     def _counted(self, left: pa.Table | None, right: pa.Table | None) -> Iterator[pa.RecordBatch]:
         assert self.operator in COUNTS

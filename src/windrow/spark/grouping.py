@@ -1,0 +1,213 @@
+"""Groups whose aggregates the kernel computes: what is asked of it, and SELECT over what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import DataType, StructType
+
+from windrow.algebra.aggregates import find_calls
+from windrow.algebra.nodes import AggregateCall
+from windrow.kernels.aggregates import Aggregate, supports
+from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.spark.arrow import arrow_type
+from windrow.spark.gateway import Gateway, is_ansi
+from windrow.spark.keyed import can_be_keyed, run_keyed
+from windrow.syntax.nodes import Range
+from windrow.syntax.queries import Select
+from windrow.syntax.sqltext import Relation, SqlText
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["Groups", "alias_of", "groups_of", "without_alias"]
+
+# what they give depends on the order in which rows come, or on which of equals is taken
+_ARBITRARY = {"first", "last", "any_value", "collect_list", "collect_set", "mode"}
+_GROUPS = "__groups"
+
+
+@dataclass(frozen=True)
+class Groups:
+    """A block with groups, of which all aggregates are the kernel's.
+
+    Attributes
+    ----------
+    keys
+        The expressions of GROUP BY.
+    calls
+        The aggregates, by where they stand.
+    replaced
+        What stands for each aggregate and key in SELECT and HAVING.
+    """
+
+    keys: tuple[SqlText, ...]
+    calls: Mapping[Range, AggregateCall]
+    replaced: Mapping[Range, str]
+
+    def columns(self) -> SqlText:
+        """The keys and the arguments of the aggregates, for SELECT over the rows."""
+        parts = [
+            SqlText.of("(", key, f") AS {name}") for key, name in zip(self.keys, self.key_names, strict=True)
+        ]
+        for call in self.calls.values():
+            assert call.argument is not None
+            parts.append(SqlText.of("(", call.argument.text, f") AS {_argument(call)}"))
+        return SqlText.join(", ", parts)
+
+    @property
+    def key_names(self) -> list[str]:
+        """The columns of the keys."""
+        return [f"__g{number}" for number in range(len(self.keys))]
+
+    def run(
+        self, gateway: Gateway, rows: DataFrame, type_of: Callable[[SqlText], DataType]
+    ) -> DataFrame | None:
+        """The keys and aggregates of every group in every piece of time; None if that is beyond the kernel.
+
+        Parameters
+        ----------
+        rows
+            With the columns of :meth:`columns`, `ENTER` and `LEAVE`.
+        type_of
+            The type of an aggregate by its text.
+        """
+        if not can_be_keyed(rows):
+            return None
+        specs: list[tuple[str, Aggregate]] = []
+        result = StructType([rows.schema[name] for name in self.key_names])
+        for call in self.calls.values():
+            kind = type_of(call.text)
+            argument = arrow_type(rows.schema[_argument(call)].dataType)
+            gives = arrow_type(kind)
+            if (
+                call.function is None
+                or argument is None
+                or gives is None
+                or not supports(call.function, argument)
+            ):
+                return None
+            spec = Aggregate(
+                call.function, _argument(call), gives, call.ignore_nulls, call.parameters, is_ansi(gateway)
+            )
+            specs.append((call.name, spec))
+            result = result.add(call.name, kind)
+        return run_keyed(gateway, "group", [rows], self.key_names, result, aggregates=tuple(specs))
+
+    def select(self, select: Select, tokens: TokenList, text: Callable[[Range], SqlText]) -> SqlText:
+        """SELECT and HAVING over the groups, whose key in the text is ``__groups``."""
+        items = [
+            SqlText.of(self._over(item, text), f" AS c{number}")
+            for number, item in enumerate(_without_aliases(tokens, select.items))
+        ]
+        query = SqlText.of(
+            "SELECT ", SqlText.join(", ", items), f", {ENTER}, {LEAVE} FROM ", Relation(_GROUPS)
+        )
+        if select.having is None:
+            return query
+        return SqlText.of(query, " WHERE ", self._over(select.having, text))
+
+    def _over(self, stretch: Range, text: Callable[[Range], SqlText]) -> SqlText:
+        parts: list[SqlText | str] = []
+        at, stop = stretch
+        for (first, last), name in sorted(self.replaced.items()):
+            if stretch[0] <= first and last <= stop and first >= at:
+                if at < first:
+                    parts.append(text((at, first)))
+                parts.append(f" {name} ")
+                at = last
+        if at < stop:
+            parts.append(text((at, stop)))
+        return SqlText.of(*parts)
+
+
+def groups_of(
+    tokens: TokenList,
+    select: Select,
+    keys: Sequence[tuple[Range, SqlText]],
+    text: Callable[[Range], SqlText],
+) -> Groups | None:
+    """The groups of a block, None where an aggregate or a part of SELECT is beyond the kernel.
+
+    `keys` are the expressions of GROUP BY and where they stand; `text` gives the text of a stretch.
+    """
+    stretches = [*select.items, *([select.having] if select.having is not None else [])]
+    if any(tokens.is_symbol(start, "*") for start, _ in select.items):
+        return None
+    calls = find_calls(tokens, list(stretches), text)
+    if any(
+        call.function is None or call.argument is None or call.function in _ARBITRARY
+        for call in calls.values()
+    ):
+        return None
+    replaced = {at: call.name for at, call in calls.items()}
+    for number, (key, _) in enumerate(keys):
+        for stretch in [*_without_aliases(tokens, select.items), *stretches[len(select.items) :]]:
+            for found in _places(tokens, key, stretch):
+                inside = any(first < found[1] and found[0] < last for first, last in replaced)
+                if not inside:
+                    replaced[found] = f"__g{number}"
+    return Groups(tuple(key for _, key in keys), calls, replaced)
+
+
+def _argument(call: AggregateCall) -> str:
+    return f"__of{call.name}"
+
+
+def _places(tokens: TokenList, key: Range, stretch: Range) -> list[Range]:
+    """Where the expression of a key stands in a stretch: a path anywhere, others as the whole of it."""
+    words = [tokens[at].text.lower() for at in range(*key)]
+    is_path = all(tokens[at].is_name or tokens.is_symbol(at, ".") for at in range(*key))
+    found = []
+    for start in range(stretch[0], stretch[1] - len(words) + 1):
+        stop = start + len(words)
+        if [tokens[at].text.lower() for at in range(start, stop)] != words:
+            continue
+        beside = (
+            tokens.is_symbol(start - 1, ".") or tokens.is_symbol(stop, ".") or tokens.is_symbol(stop, "(")
+        )
+        if (start, stop) == stretch or (is_path and not beside):
+            found.append((start, stop))
+    return found
+
+
+def _without_aliases(tokens: TokenList, items: Sequence[Range]) -> list[Range]:
+    return [without_alias(tokens, item) for item in items]
+
+
+def alias_of(tokens: TokenList, item: Range) -> str | None:
+    """The name that an item of SELECT is given, in lower case."""
+    start, stop = item
+    if stop - start == 1 or not tokens[stop - 1].is_name or tokens.is_symbol(stop - 2, "."):
+        return None
+    before = tokens[stop - 2]
+    named = tokens.word(stop - 2) == "AS" or before.is_symbol(")") or before.is_symbol("]")
+    plain = before.kind.name in ("QUOTED", "NUMBER", "STRING") or (
+        before.kind.name == "WORD" and before.word not in _OPERATORS
+    )
+    return tokens[stop - 1].name.lower() if named or plain else None
+
+
+_OPERATORS = {
+    "AND",
+    "OR",
+    "NOT",
+    "IS",
+    "LIKE",
+    "ILIKE",
+    "RLIKE",
+    "IN",
+    "BETWEEN",
+    "DIV",
+    "THEN",
+    "ELSE",
+    "WHEN",
+}
+
+
+def without_alias(tokens: TokenList, item: Range) -> Range:
+    """The expression of an item of SELECT."""
+    if alias_of(tokens, item) is None or tokens.word(item[1] - 1) == "END":
+        return item
+    start, stop = item
+    return start, stop - (2 if tokens.word(stop - 2) == "AS" else 1)

@@ -1,0 +1,299 @@
+"""Streams on Spark: how they are made, what is asked of them, and what is wrong with them."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from windrow import Session
+from windrow.errors import WindrowError
+from windrow.spark.snapshots import MOST_SETTING
+
+LOG = """Timestamp   Tuple
+  1000:   10,"a, b"
+
+  2000    20,
+h 2500
+  3000    30,c
+"""
+
+
+@pytest.fixture(params=["batch", "reference"])
+def session(spark, request):
+    return Session(spark, execution=request.param)
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "s.cql"
+    path.write_text(LOG)
+    return path
+
+
+@pytest.fixture
+def ticks(spark, session):
+    """A row each second, of two keys."""
+    spark.sql("SELECT id AS ts, id % 2 AS k, id AS v FROM range(6)").createOrReplaceTempView("tick_rows")
+    session.sql(
+        "CREATE OR REPLACE STREAM ticks (ROWTIME ts BIGINT UNIT SECONDS, k INT, v INT) FROM tick_rows"
+    )
+    return session
+
+
+def rows(relation):
+    return sorted(tuple(row) for row in relation.collect())
+
+
+def refused(session, query, **options):
+    with pytest.raises(WindrowError) as caught:
+        session.sql(query, **options).collect()
+    error = caught.value
+    return error.condition, None if error.span is None else query[error.span.start : error.span.stop]
+
+
+# -- streams -----------------------------------------------------------------------------------------
+
+
+def test_a_recorded_text(session, log):
+    session.stream("s", log)
+    changes = session.sql("SELECT * FROM s [RANGE 1]").changelog("diff").collect()
+    assert [tuple(row) for row in changes] == [
+        (10, "a, b", 1, 1000),
+        (10, "a, b", -1, 2000),
+        (20, None, 1, 2000),
+        (20, None, -1, 3000),
+        (30, "c", 1, 3000),
+        (30, "c", -1, 4000),
+    ]
+
+
+def test_a_recorded_text_with_a_rowtime_that_queries_see(session, log):
+    session.stream("s", log, rowtime="ts", unit="milliseconds")
+    assert rows(session.sql("SELECT ts, c1 FROM s [ROWS 1]")) == [(3000, 30)]
+    session.sql(f"CREATE OR REPLACE STREAM r (c INT, ROWTIME t BIGINT, d STRING) FROM '{log}'")
+    assert session.sql("SELECT * FROM r [ROWS 1]").df.dtypes == [
+        ("c", "int"),
+        ("t", "bigint"),
+        ("d", "string"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("2000", "neither an instant and values nor h and an instant"),
+        ("abc 1,2", "neither an instant and values nor h and an instant"),
+        ("h 2000 1,2", "neither an instant and values nor h and an instant"),
+        ("500 1,x", "before 3000"),
+        ("h 500", "before 3000"),
+        ("4000 1,2,3", "3 values, not 2"),
+        ('4000 1,"x', "quote that is not closed"),
+        ("99999999999999999999 1,x", "too large"),
+    ],
+)
+def test_lines_that_cannot_be_read(spark, session, log, line, problem):
+    log.write_text(LOG + line + "\n4000 40,d\n")
+    with pytest.raises(WindrowError, match="line 7 of") as caught:
+        session.stream("s", log)
+    assert caught.value.condition == "MALFORMED_LINE"
+    assert problem in caught.value.message
+    session.stream("s", log, malformed="keep")
+    assert rows(session.sql("SELECT c1 FROM s [ROWS 1]")) == [(40,)]
+    assert [(row.line, row.text) for row in spark.table("s_malformed").collect()] == [(7, line)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "window", "left"),
+    [
+        ("TIMESTAMP", "[RANGE 1 HOUR]", datetime.datetime(2024, 1, 1, 13, tzinfo=datetime.UTC)),
+        ("TIMESTAMP_NTZ", "[RANGE 1 HOUR]", datetime.datetime(2024, 1, 1, 13)),
+        ("TIMESTAMP_NTZ", "[NOW]", datetime.datetime(2024, 1, 1, 12, 0, 0, 1)),
+        ("DATE", "[RANGE 2 DAYS]", datetime.date(2024, 1, 3)),
+        ("DATE", "[NOW]", datetime.date(2024, 1, 2)),
+        ("DATE", "[RANGE 36 HOURS]", datetime.datetime(2024, 1, 2, 12)),
+    ],
+)
+def test_types_of_rowtimes(spark, session, kind, window, left):
+    spark.sql(f"SELECT CAST(TIMESTAMP '2024-01-01 12:00:00' AS {kind}) AS t, 1 AS a").createOrReplaceTempView(
+        "o"
+    )
+    session.sql("CREATE OR REPLACE STREAM s (ROWTIME t, a INT) FROM o")
+    last = session.sql(f"SELECT a FROM s {window}").changelog("diff").collect()[-1]
+    expected = left.astimezone().replace(tzinfo=None) if getattr(left, "tzinfo", None) else left
+    assert (last._diff, last._at) == (-1, expected)
+
+
+def test_rowtimes_that_are_null_fail_the_query(spark, session):
+    spark.sql("SELECT IF(id = 1, NULL, id) AS t FROM range(3)").createOrReplaceTempView("o")
+    session.sql("CREATE OR REPLACE STREAM s (ROWTIME t BIGINT) FROM o")
+    assert refused(session, "SELECT * FROM s [RANGE 1]")[0] == "NULL_ROWTIME"
+
+
+def test_rowtimes_too_large_for_the_clock(spark, session):
+    spark.sql("SELECT 9000000000000000 AS t").createOrReplaceTempView("o")
+    session.sql("CREATE OR REPLACE STREAM s (ROWTIME t BIGINT UNIT DAYS) FROM o")
+    assert refused(session, "SELECT * FROM s [RANGE 1 SECOND]")[0] == "ROWTIME_OVERFLOW"
+
+
+def test_mistakes_in_making_a_stream(spark, session):
+    spark.sql("SELECT 1 AS a, 'x' AS b").createOrReplaceTempView("o")
+    assert refused(session, "CREATE STREAM s (ROWTIME b STRING) FROM o")[0] == "INVALID_ROWTIME"
+    assert refused(session, "CREATE STREAM s (ROWTIME c INT) FROM o")[0].startswith("UNRESOLVED_COLUMN")
+    assert refused(session, "CREATE STREAM s (ROWTIME a INT) FROM nowhere") == (
+        "TABLE_OR_VIEW_NOT_FOUND",
+        "nowhere",
+    )
+    assert refused(session, "CREATE STREAM s (ROWTIME a INT)")[0] == "UNSUPPORTED_STREAM"
+    session.sql("CREATE STREAM s (ROWTIME a INT) FROM o")
+    assert refused(session, "CREATE STREAM s (ROWTIME a INT) FROM o")[0] == "STREAM_ALREADY_EXISTS"
+    session.sql("DROP STREAM s")
+    session.sql("DROP STREAM IF EXISTS s")
+    assert refused(session, "DROP STREAM s") == ("UNKNOWN_STREAM", "s")
+    with pytest.raises(WindrowError, match="no rowtime"):
+        session.stream("s", spark.table("o"))
+    with pytest.raises(WindrowError, match="no column"):
+        session.stream("s", spark.table("o"), rowtime="z")
+    with pytest.raises(WindrowError, match="unit"):
+        session.stream("s", spark.table("o"), rowtime="a", unit="fortnights")
+
+
+# -- what is asked -----------------------------------------------------------------------------------
+
+
+def test_a_relation_is_that_of_the_last_instant(ticks):
+    relation = ticks.sql("SELECT v FROM ticks [RANGE 2]")
+    assert rows(relation) == [(4,), (5,)]
+    assert rows(relation.at(3)) == [(2,), (3,)]
+    assert rows(relation.at("0")) == [(0,)]
+    assert rows(relation.at(-1)) == []
+    assert relation.df.columns == ["v"]
+    assert "v: int" in repr(relation)
+
+
+@pytest.mark.parametrize("instant", ["noon", 1.5, None, True, datetime.date(2024, 1, 1)])
+def test_instants_that_are_none(ticks, instant):
+    with pytest.raises(WindrowError, match="BIGINT of seconds"):
+        ticks.sql("SELECT v FROM ticks [RANGE 2]").at(instant)
+
+
+def test_envelopes(ticks):
+    relation = ticks.sql("SELECT v FROM ticks [RANGE 9] WHERE v = 3")
+    assert relation.changelog().df.columns == ["v", "_change_type", "_commit_version", "_commit_timestamp"]
+    assert [tuple(row) for row in relation.changelog().collect()] == [
+        (3, "insert", 3, 3),
+        (3, "delete", 12, 12),
+    ]
+    assert [tuple(row) for row in relation.changelog("op").collect()] == [("+I", 3, 3), ("-D", 12, 3)]
+    assert [tuple(row) for row in relation.changelog("diff").collect()] == [(3, 1, 3), (3, -1, 12)]
+    assert [tuple(row) for row in relation.changelog("cql").collect()] == [(3, "+", "3"), (12, "-", "3")]
+    with pytest.raises(WindrowError, match="envelope"):
+        relation.changelog("deltas")
+
+
+def test_a_table_does_not_vary(ticks):
+    for ask in (lambda relation: relation.at(1), lambda relation: relation.changelog()):
+        with pytest.raises(WindrowError) as caught:
+            ask(ticks.sql("SELECT 1"))
+        assert caught.value.condition == "NOT_VARYING"
+
+
+def test_the_changelog_is_a_relation(ticks):
+    query = (
+        "SELECT _change_type AS c, COUNT(*) AS n FROM CHANGELOG OF (SELECT v FROM ticks [RANGE 2]) GROUP BY c"
+    )
+    assert rows(ticks.sql(query)) == [("delete", 6), ("insert", 6)]
+    assert refused(ticks, "SELECT * FROM CHANGELOG OF (SELECT 1)")[0] == "NOT_VARYING"
+
+
+def test_views_vary(ticks):
+    ticks.sql("CREATE OR REPLACE TEMPORARY VIEW recent (x) AS SELECT v FROM ticks [RANGE 2]")
+    assert rows(ticks.sql("SELECT * FROM recent").at(1)) == [(0,), (1,)]
+    assert rows(ticks.sql("SELECT COUNT(*) AS n FROM recent AS r WHERE r.x > 0").at(1)) == [(1,)]
+    ticks.sql("CREATE OR REPLACE TEMPORARY VIEW left_again AS DSTREAM(recent)")
+    assert rows(ticks.sql("SELECT * FROM left_again [NOW]").at(3)) == [(1,)]
+    assert refused(ticks, "CREATE TEMPORARY VIEW recent AS SELECT v FROM ticks [NOW]") == (
+        "TEMP_TABLE_OR_VIEW_ALREADY_EXISTS",
+        "recent",
+    )
+
+
+def test_a_stream_has_its_rowtime_first(ticks):
+    relation = ticks.sql("ISTREAM(SELECT v, k AS rowtime FROM ticks [ROWS 2] WHERE k = 1)")
+    assert relation.df.columns == ["_rowtime", "v", "rowtime"]
+    assert [tuple(row) for row in relation.collect()] == [(1, 1, 1), (3, 3, 1), (5, 5, 1)]
+
+
+def test_rstream_is_at_every_change_of_a_window(ticks):
+    """Also where its rows stay as they are; not before a row has entered."""
+    query = "RSTREAM(SELECT 'x' AS x FROM ticks [RANGE 2 SLIDE 4] WHERE v = 1)"
+    assert [tuple(row) for row in ticks.sql(query).collect()] == [(4, "x")]
+    query = "RSTREAM(SELECT COUNT(*) AS n FROM ticks [RANGE 2 SLIDE 4])"
+    assert [tuple(row) for row in ticks.sql(query).collect()] == [
+        (0, 1),
+        (2, 0),
+        (4, 4),
+        (6, 0),
+        (8, 1),
+        (10, 0),
+    ]
+
+
+def test_difference_using(ticks):
+    query = "ISTREAM(SELECT k, v FROM ticks [PARTITION BY k ROWS 1]) DIFFERENCE USING ({})"
+    assert [tuple(row) for row in ticks.sql(query.format("k")).collect()] == [(0, 0, 0), (1, 1, 1)]
+    assert len(ticks.sql(query.format("k, v")).collect()) == 6
+    assert refused(ticks, query.format("z")) == ("UNRESOLVED_COLUMN.WITH_SUGGESTION", "z")
+
+
+# -- what is wrong -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "condition", "marked"),
+    [
+        ("SELECT * FROM tick_rows [NOW]", "UNKNOWN_STREAM", "tick_rows"),
+        ("SELECT * FROM tick [NOW]", "UNKNOWN_STREAM", "tick"),
+        ("SELECT * FROM (SELECT 1) [NOW]", "RELATION_WHERE_STREAM_IS_NEEDED", "(SELECT 1)"),
+        ("WITH r AS (SELECT 1) SELECT * FROM r [NOW]", "RELATION_WHERE_STREAM_IS_NEEDED", "r"),
+        ("ISTREAM(ticks)", "STREAM_WHERE_RELATION_IS_NEEDED", "ticks"),
+        ("ISTREAM(ISTREAM(SELECT 1))", "STREAM_WHERE_RELATION_IS_NEEDED", "ISTREAM(SELECT 1)"),
+        ("SELECT * FROM ticks, ticks [NOW] AS t", "STREAM_WHERE_RELATION_IS_NEEDED", "ticks"),
+        ("SELECT * FROM ticks [RANGE 0]", "INVALID_WINDOW_SIZE", "0"),
+        ("SELECT * FROM ticks [RANGE INTERVAL '0' DAY]", "INVALID_WINDOW_SIZE", "INTERVAL '0' DAY"),
+        ("SELECT * FROM ticks [RANGE INTERVAL '-1' DAY]", "INVALID_WINDOW_SIZE", "INTERVAL '-1' DAY"),
+        ("SELECT * FROM ticks [RANGE INTERVAL '1' MONTH]", "INVALID_WINDOW_SIZE", "INTERVAL '1' MONTH"),
+        ("SELECT z FROM ticks [NOW]", "UNRESOLVED_COLUMN.WITH_SUGGESTION", "z"),
+        ("SELECT k, COUNT(*) FROM ticks [NOW]", "MISSING_GROUP_BY", None),
+        ("SELECT v FROM ticks [NOW] GROUP BY k", "MISSING_AGGREGATION", None),
+        ("SELECT * FROM ticks [RANGE 0 ON v]", "INVALID_WINDOW_SIZE", None),
+        ("SELECT * FROM ticks [RANGE 2 ON -v]", "FALLING_VALUE", None),
+        ("SELECT * FROM ticks [PARTITION BY z ROWS 2]", "UNRESOLVED_COLUMN.WITH_SUGGESTION", "z"),
+        ("INSERT INTO x SELECT v FROM ticks [NOW]", "UNSUPPORTED_STATEMENT", "INSERT"),
+    ],
+)
+def test_mistakes(ticks, query, condition, marked):
+    found = refused(ticks, query)
+    assert found[0] == condition
+    if marked is not None:
+        assert found[1] == marked
+
+
+def test_the_number_of_instants_is_bounded(ticks, conf):
+    conf(MOST_SETTING, "3")
+    query = "SELECT v FROM ticks [NOW] ORDER BY v LIMIT 1"
+    assert refused(ticks, query)[0] == "TOO_MANY_INSTANTS"
+
+
+def test_parameters(ticks):
+    assert rows(ticks.sql("SELECT v FROM ticks [RANGE 9] WHERE v > :low", low=3)) == [(4,), (5,)]
+    assert rows(ticks.sql("SELECT v + ? AS v FROM ticks [RANGE 9] WHERE v > ?", 10, 4)) == [(15,)]
+
+
+def test_plain_sql_reads_the_recorded_rows(ticks):
+    assert rows(ticks.sql("SELECT COUNT(*) FROM ticks")) == [(6,)]
+
+
+def test_explain(ticks):
+    text = ticks.sql("EXPLAIN SELECT k, COUNT(*) FROM ticks [RANGE 2] GROUP BY k").collect()[0][0]
+    assert "ticks [RANGE 2]" in text

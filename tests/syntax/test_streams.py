@@ -1,0 +1,204 @@
+"""The clauses of streams: windows in brackets, ISTREAM and its like, CREATE STREAM."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from windrow.errors import ParseError, WindrowError
+from windrow.syntax.streams import (
+    parse_create_stream,
+    parse_stream_window,
+    parse_to_stream,
+    window_at,
+)
+from windrow.syntax.tokens import tokenize
+
+SECOND = 10**9
+
+
+def windows(sql: str):
+    tokens = tokenize(sql)
+    return tokens, [parse_stream_window(tokens, at) for at in range(len(tokens)) if window_at(tokens, at)]
+
+
+def window(bracket: str):
+    tokens, found = windows(f"SELECT * FROM s {bracket}")
+    (one,) = found
+    return tokens, one
+
+
+@pytest.mark.parametrize(
+    ("text", "nanoseconds"),
+    [
+        ("1", SECOND),
+        ("10 minutes", 600 * SECOND),
+        ("1 MINUTE", 60 * SECOND),
+        ("1.5 seconds", 1.5 * SECOND),
+        ("2 days", 2 * 86_400 * SECOND),
+        ("3 nanoseconds", 3),
+        ("7 Microseconds", 7000),
+    ],
+)
+def test_lengths_of_time(text, nanoseconds):
+    _, found = window(f"[RANGE {text}]")
+    assert found.range_ is not None
+    assert found.range_.nanoseconds == Decimal(nanoseconds)
+
+
+def test_every_form_of_window():
+    assert window("[NOW]")[1].is_now
+    assert window("[range unbounded]")[1].is_unbounded
+    found = window("[RANGE 10 SLIDE 5 MINUTES]")[1]
+    assert (found.range_.nanoseconds, found.slide.nanoseconds) == (10 * SECOND, 300 * SECOND)
+    found = window("[ROWS 5 SLIDE 2]")[1]
+    assert (found.rows, found.row_slide) == (5, 2)
+    tokens, found = window("[PARTITION BY a, lower(b) ROWS 2 RANGE 3 SLIDE 1]")
+    assert [tokens.text(*key) for key in found.partition_by] == ["a", "lower(b)"]
+    assert (found.rows, found.range_.nanoseconds, found.slide.nanoseconds) == (2, 3 * SECOND, SECOND)
+    tokens, found = window("[RANGE INTERVAL '5' DAY ON ts + INTERVAL '1' DAY]")
+    assert tokens.text(*found.distance) == "INTERVAL '5' DAY"
+    assert tokens.text(*found.on) == "ts + INTERVAL '1' DAY"
+    tokens, found = window("[RANGE INTERVAL 2 DAYS SLIDE INTERVAL '1' HOUR]")
+    assert [tokens.text(*part.tokens) for part in (found.range_, found.slide)] == [
+        "INTERVAL 2 DAYS",
+        "INTERVAL '1' HOUR",
+    ]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a[now] FROM t",
+        "SELECT a[range] FROM t WHERE b[rows] = 1",
+        "SELECT a[range.x] FROM t",
+        "SELECT x FROM t WHERE f(a)[now] > 1",
+        "SELECT x FROM t JOIN u ON t.a[now] = u.b",
+        "SELECT array(1)[0] FROM t",
+    ],
+)
+def test_places_in_arrays_are_no_windows(sql):
+    assert windows(sql)[1] == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM s[NOW]",
+        "SELECT * FROM t, s [ROWS 1] AS x WHERE 1 = 1",
+        "SELECT * FROM t JOIN s[RANGE 1] ON t.a = s.a",
+        "SELECT * FROM (s[NOW] JOIN t)",
+        "SELECT * FROM ISTREAM(SELECT 1) DIFFERENCE USING (a) [NOW]",
+        "SELECT (SELECT MAX(a) FROM s[ROWS 2]) FROM t",
+        "FROM s[NOW] SELECT *",
+    ],
+)
+def test_windows_stand_where_relations_do(sql):
+    assert len(windows(sql)[1]) == 1
+
+
+@pytest.mark.parametrize(
+    ("bracket", "condition", "marked"),
+    [
+        ("[RANGE]", None, None),
+        ("[RANGE -5]", "PARSE_SYNTAX_ERROR", "-"),
+        ("[RANGE 0]", "INVALID_WINDOW_SIZE", "0"),
+        ("[RANGE 0 MINUTES]", "INVALID_WINDOW_SIZE", "0"),
+        ("[RANGE 5 SLIDE 0]", "INVALID_WINDOW_SIZE", "0"),
+        ("[RANGE 5 SLIDE]", "PARSE_SYNTAX_ERROR", "]"),
+        ("[RANGE 5 fortnights]", "PARSE_SYNTAX_ERROR", "fortnights"),
+        ("[ROWS 0]", "INVALID_WINDOW_SIZE", "0"),
+        ("[ROWS 1.5]", "INVALID_WINDOW_SIZE", "1.5"),
+        ("[ROWS 3 SLIDE 0]", "INVALID_WINDOW_SIZE", "0"),
+        ("[ROWS x]", "PARSE_SYNTAX_ERROR", "x"),
+        ("[PARTITION BY a]", "PARSE_SYNTAX_ERROR", "]"),
+        ("[PARTITION BY ROWS 3]", "PARSE_SYNTAX_ERROR", "ROWS"),
+        ("[PARTITION BY a, ROWS 3]", "PARSE_SYNTAX_ERROR", "ROWS"),
+        ("[RANGE 3 ON]", "PARSE_SYNTAX_ERROR", "]"),
+        ("[RANGE ON a]", "PARSE_SYNTAX_ERROR", "ON"),
+        ("[RANGE INTERVAL]", "PARSE_SYNTAX_ERROR", None),
+    ],
+)
+def test_mistakes_have_a_place(bracket, condition, marked):
+    sql = f"SELECT * FROM s {bracket}"
+    if condition is None:
+        assert windows(sql)[1] == []  # a place in an array, for all we know
+        return
+    with pytest.raises(WindrowError) as caught:
+        windows(sql)
+    assert caught.value.condition == condition
+    if marked is not None:
+        assert caught.value.span is not None
+        assert sql[caught.value.span.start : caught.value.span.stop] == marked
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "query", "using"),
+    [
+        ("ISTREAM(SELECT 1)", "ISTREAM", "SELECT 1", []),
+        ("Rstream ( SELECT 1 )", "RSTREAM", "SELECT 1", []),
+        ("DSTREAM(SELECT 1) DIFFERENCES USING (a, `b c`)", "DSTREAM", "SELECT 1", ["a", "b c"]),
+        ("SELECT ISTREAM(a, b) FROM s[NOW]", "ISTREAM", "a, b", []),
+        ("SELECT ISTREAM(a) FROM s[NOW] WHERE a > 1 DIFFERENCE USING (a)", "ISTREAM", "a", ["a"]),
+    ],
+)
+def test_streams_of_relations(sql, kind, query, using):
+    tokens = tokenize(sql)
+    found = parse_to_stream(tokens, 0, len(tokens))
+    assert found is not None
+    assert (found.kind, tokens.text(*found.query)) == (kind, query)
+    assert [tokens[start].name for start, _ in found.using] == using
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT istream(a), b FROM s[NOW]", "SELECT 1", "ISTREAM(SELECT 1) UNION SELECT 2"]
+)
+def test_what_is_no_stream_of_a_whole_query(sql):
+    tokens = tokenize(sql)
+    assert parse_to_stream(tokens, 0, len(tokens)) is None
+
+
+def test_difference_using_names_columns():
+    tokens = tokenize("ISTREAM(SELECT 1) DIFFERENCE USING (a + 1)")
+    with pytest.raises(ParseError, match="names of columns"):
+        parse_to_stream(tokens, 0, len(tokens))
+
+
+def test_create_stream():
+    sql = "CREATE OR REPLACE STREAM s (a INT, ROWTIME ts BIGINT UNIT SECONDS, m MAP<INT, STRING>) FROM db.t"
+    tokens = tokenize(sql)
+    found = parse_create_stream(tokens, 0, len(tokens))
+    assert found is not None
+    assert (found.name, found.replace) == ("s", True)
+    assert tokens.text(*found.source) == "db.t"
+    assert [column.name for column in found.columns] == ["a", "ts", "m"]
+    assert [column.unit for column in found.columns] == [None, "SECOND", None]
+    assert [tokens.text(*column.kind) for column in found.columns] == ["INT", "BIGINT", "MAP<INT, STRING>"]
+
+
+@pytest.mark.parametrize(
+    ("rest", "marked"),
+    [
+        ("", "s"),
+        ("(a INT) FROM t", "("),
+        ("(ROWTIME a INT, ROWTIME b INT) FROM t", "ROWTIME"),
+        ("(a, ROWTIME b) FROM t", "a"),
+        ("(ROWTIME a INT, B INT, b INT) FROM t", "b"),
+        ("(ROWTIME a INT UNIT weeks) FROM t", "UNIT"),
+        ("(ROWTIME a INT) t", "t"),
+        ("(ROWTIME a INT) FROM", "FROM"),
+    ],
+)
+def test_mistakes_in_create_stream_have_a_place(rest, marked):
+    sql = f"CREATE STREAM s {rest}"
+    tokens = tokenize(sql)
+    with pytest.raises(ParseError) as caught:
+        parse_create_stream(tokens, 0, len(tokens))
+    assert caught.value.span is not None
+    assert sql[caught.value.span.start : caught.value.span.stop] == marked
+
+
+def test_a_column_called_stream_is_no_stream():
+    tokens = tokenize("CREATE TABLE stream (a INT)")
+    assert parse_create_stream(tokens, 0, len(tokens)) is None
