@@ -32,11 +32,25 @@ class Relation:
         The result as a Spark DataFrame; everything that Spark can do with one is open.
     """
 
-    def __init__(self, df: DataFrame, plan: str, gateway: Gateway, *, is_plan: bool = False) -> None:
+    def __init__(
+        self,
+        df: DataFrame,
+        plan: str,
+        gateway: Gateway,
+        *,
+        is_plan: bool = False,
+        ordered: DataFrame | None = None,
+    ) -> None:
         self.df = df
+        self._ordered = ordered
         self._is_plan = is_plan
         self._plan = plan
         self._gateway = gateway
+
+    @property
+    def ordered(self) -> DataFrame:
+        """The same rows, in order of time if they have one: what is shown and collected."""
+        return self.df if self._ordered is None else self._ordered
 
     def at(self, instant: Any) -> Relation:  # noqa: ARG002 - of relations that vary
         """The relation at an instant of rowtime.
@@ -83,22 +97,22 @@ class Relation:
             print(self._plan)  # noqa: T201 - a table would break its lines
             return
         with self._gateway.translated():
-            self.df.show(n, truncate)
+            self.ordered.show(n, truncate)
 
     def collect(self) -> list[Row]:
         """All rows, on the driver."""
         with self._gateway.translated():
-            return self.df.collect()
+            return self.ordered.collect()
 
     def to_arrow(self) -> pa.Table:
         """All rows as an Arrow table, on the driver."""
         with self._gateway.translated():
-            return self.df.toArrow()
+            return self.ordered.toArrow()
 
     def to_pandas(self) -> pd.DataFrame:
         """All rows as a pandas DataFrame, on the driver."""
         with self._gateway.translated():
-            return self.df.toPandas()
+            return self.ordered.toPandas()
 
     def explain(self, spark: bool = False) -> None:
         """Print how the query is run; with `spark`, Spark's own plan after it."""
@@ -114,7 +128,7 @@ class Relation:
         if self._is_plan:
             return f"<pre>{html.escape(self._plan)}</pre>"
         with self._gateway.translated():
-            rows = self.df.limit(_HTML_ROWS + 1).collect()
+            rows = self.ordered.limit(_HTML_ROWS + 1).collect()
         names = self.df.columns
         head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
         body = "".join(f"<tr>{''.join(_cell(value) for value in row)}</tr>" for row in rows[:_HTML_ROWS])
@@ -133,7 +147,7 @@ class VaryingRelation(Relation):
 
     def __init__(self, varying: Varying, plan: str, gateway: Gateway) -> None:
         self._varying = varying
-        self._plan, self._gateway, self._is_plan = plan, gateway, False
+        self._plan, self._gateway, self._is_plan, self._ordered = plan, gateway, False, None
 
     @cached_property
     def df(self) -> DataFrame:  # type: ignore[override]
@@ -148,8 +162,8 @@ class VaryingRelation(Relation):
 
     def changelog(self, envelope: str = "delta") -> Relation:
         """What enters and leaves, and when: see :meth:`Relation.changelog`."""
-        frame = self._varying.changelog(envelope)
-        return Relation(frame, f"{self._plan}\n\nits changelog", self._gateway)
+        frame, ordered = (self._varying.changelog(envelope, ordered=order) for order in (False, True))
+        return Relation(frame, f"{self._plan}\n\nits changelog", self._gateway, ordered=ordered)
 
     def __repr__(self) -> str:
         columns = zip(self._varying.names, self._varying.frame.schema, strict=False)
@@ -158,10 +172,10 @@ class VaryingRelation(Relation):
 
 
 class StreamRelation(Relation):
-    """A stream. Its rows have their rowtime as the first column, and are in order of it."""
+    """A stream. Its rows have their rowtime as the first column, and are shown in order of it."""
 
     def __init__(self, stream: Stream, plan: str, gateway: Gateway) -> None:
-        super().__init__(stream.df(), plan, gateway)
+        super().__init__(stream.df(), plan, gateway, ordered=stream.df(ordered=True))
 
 
 def _cell(value: Any) -> str:

@@ -145,7 +145,7 @@ def _write(
         if output.format is Format.PARQUET:
             from windrow.cli.parquet import write_parquet
 
-            frame = relation.df if output.limit is None else relation.df.limit(output.limit)
+            frame = relation.ordered if output.limit is None else relation.ordered.limit(output.limit)
             rows = write_parquet(frame, temporary, path, statement.padded, progress.count)
         else:
             with writing_to(path), temporary.open("w", encoding="utf-8", newline="") as file:
@@ -172,7 +172,7 @@ def _put(
     """Put the rows into a text file or onto stdout, and return their number."""
     if output.format is Format.TABLE:
         return _put_table(relation, statement, output.limit, file, progress)
-    frame = relation.df if output.limit is None else relation.df.limit(output.limit)
+    frame = relation.ordered if output.limit is None else relation.ordered.limit(output.limit)
     with translated(statement.padded):
         text = as_json(frame) if output.format is Format.JSON else as_text(frame, iso=True)
     rows = stream(text, statement.padded)
@@ -205,7 +205,7 @@ def _put_table(
     most = ROWS if limit is None else limit
     with translated(statement.padded):
         # One more than is shown tells whether there are more.
-        rows = as_text(relation.df.limit(most + 1), iso=False).collect()
+        rows = as_text(relation.ordered.limit(most + 1), iso=False).collect()
     progress.pause()
     to_stdout = file is sys.stdout
     print_table(

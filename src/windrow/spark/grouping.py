@@ -11,6 +11,7 @@ from pyspark.sql.types import DataType, StructType
 from windrow.algebra.aggregates import find_calls
 from windrow.algebra.nodes import AggregateCall
 from windrow.kernels.aggregates import Aggregate, supports
+from windrow.kernels.zset.grouped import is_compared
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.spark.arrow import arrow_type
 from windrow.spark.gateway import Gateway, is_ansi
@@ -106,6 +107,13 @@ class Groups:
         if select.having is None:
             return query
         return SqlText.of(query, " WHERE ", self._over(select.having, text))
+
+    def tells_apart(self, select: Select, tokens: TokenList, made: DataFrame) -> bool:
+        """Whether SELECT has all keys and aggregates as they are: equal rows in turn are then one row."""
+        shown = {self.replaced.get(item) for item in _without_aliases(tokens, select.items)}
+        kinds = [arrow_type(made.schema[call.name].dataType) for call in self.calls.values()]
+        every = {*self.key_names, *(call.name for call in self.calls.values())}
+        return every <= shown and all(kind and is_compared(kind) for kind in kinds)
 
     def _over(self, stretch: Range, text: Callable[[Range], SqlText]) -> SqlText:
         parts: list[SqlText | str] = []

@@ -69,6 +69,7 @@ class _Scope:
     frame: DataFrame
     parts: tuple[_Part, ...]
     varies: bool
+    is_net: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ class _Rows:
     frame: DataFrame
     names: tuple[str, ...]
     varies: bool
+    is_net: bool = False
 
 
 class Planner:
@@ -123,7 +125,8 @@ class Planner:
             instants = item.instants if instants is None else instants.unionAll(item.instants)
         assert instants is not None
         frame = rows.frame.toDF(*rows.names, ENTER, LEAVE)
-        return Varying.of(frame, self.clock, list(streams.values()), instants.distinct())
+        every = instants.distinct()
+        return Varying.of(frame, self.clock, list(streams.values()), every, is_net=rows.is_net)
 
     def _query(self, query: Query) -> _Rows:
         if query.items is not None:
@@ -168,7 +171,10 @@ class Planner:
         if not scope.varies:
             return _Rows(frame.toDF(*_columns(frame.columns)), tuple(frame.columns), varies=False)
         names = tuple(frame.columns[:-2])
-        return _Rows(frame.toDF(*_columns(names), ENTER, LEAVE), names, varies=True)
+        # with all its columns a row is told apart from others as before
+        whole = any(stop - start == 1 and self.tokens.is_symbol(start, "*") for start, stop in select.items)
+        is_net = scope.is_net and whole and group_by is None
+        return _Rows(frame.toDF(*_columns(names), ENTER, LEAVE), names, varies=True, is_net=is_net)
 
     def _sql(self, query: SqlText, frame: DataFrame, select: Select) -> DataFrame:
         """Run text over a scope, with the named queries that do not vary before it."""
@@ -223,7 +229,8 @@ class Planner:
                 raise Unplanned("other names for the columns than there are columns")
             columns = tuple(f"__{number}_{at}" for at in range(len(names)))
             times = (ENTER, LEAVE) if rows.varies else ()
-            one = _Scope(rows.frame.toDF(*columns, *times), (_Part(alias, names, columns),), rows.varies)
+            part = _Part(alias, names, columns)
+            one = _Scope(rows.frame.toDF(*columns, *times), (part,), rows.varies, rows.is_net)
             scope = one if scope is None else self._join(select, scope, one, item)
         assert scope is not None
         aliases = [part.alias.lower() for part in scope.parts]
@@ -238,7 +245,7 @@ class Planner:
             if isinstance(known, ChangelogOf):
                 return _still(self.tables[known.key])
             varying = self.inputs[known.key]
-            return _Rows(varying.frame, varying.names, varies=True)
+            return _Rows(varying.frame, varying.names, varies=True, is_net=varying.is_net)
         start, stop = item.source
         cte = self._cte(start) if stop - start == 1 and self.tokens[start].is_name else None
         if cte is not None and self._varies(cte.body):
@@ -385,15 +392,15 @@ class Planner:
         keys = [] if select.group_by is None else self._group_keys(select, scope)
         where = SqlText() if select.where is None else SqlText.of(" WHERE ", self._text(select.where))
         rows, found = self._pieces(select, scope, [text for _, text in keys], where)
-        better = self._by_kernel(select, scope, keys, where)
+        better, is_net = self._by_kernel(select, scope, keys, where) or (None, False)
         if better is not None:
-            found = _Rows(better.toDF(*found.frame.columns), found.names, varies=True)
+            found = _Rows(better.toDF(*found.frame.columns), found.names, varies=True, is_net=is_net)
         return found if select.group_by is not None else self._with_empty(select, scope, rows, found)
 
     def _by_kernel(
         self, select: Select, scope: _Scope, keys: list[tuple[Range, SqlText]], where: SqlText
-    ) -> DataFrame | None:
-        """The groups where the kernel has all their aggregates, with the columns of SELECT."""
+    ) -> tuple[DataFrame, bool] | None:
+        """The groups, with the columns of SELECT and whether they are net; None if beyond the kernel."""
         groups = groups_of(self.tokens, select, keys, self._text)
         if groups is None:
             return None
@@ -404,7 +411,7 @@ class Planner:
             return None
         query = SqlText.of(self._prefix(select.items[0][0]), groups.select(select, self.tokens, self._text))
         try:
-            return self.gateway.sql(query, {"__groups": made})
+            return self.gateway.sql(query, {"__groups": made}), groups.tells_apart(select, self.tokens, made)
         except WindrowError:  # reads its groups in a way that only Spark understands
             return None
 

@@ -57,7 +57,9 @@ def windowed(gateway: Gateway, stream: Stream, item: WindowedStream, sizes: Size
     made = made.select(*map(quoted, stream.columns), ENTER, LEAVE)
     instants = made.select(F.explode(F.array(ENTER, LEAVE)).alias("__at")).where(F.col("__at") != NEVER)
     lasting = made.where(F.col(ENTER) < F.col(LEAVE))
-    return Varying.of(lasting, stream.clock, [stream], instants.distinct())
+    # a row that enters where another leaves has another rowtime
+    is_net = stream.shows_rowtime and sizes.slide is None and (window.row_slide or 1) == 1
+    return Varying.of(lasting, stream.clock, [stream], instants.distinct(), is_net=is_net)
 
 
 def _computed(gateway: Gateway, stream: Stream, item: WindowedStream) -> tuple[DataFrame, list[str]]:
@@ -161,10 +163,13 @@ def _planned(
         return rows.withColumn(LEAVE, leave)
     if spec.rows is None:
         return rows.withColumn(LEAVE, F.expr(expires))
+    moved = spec.slide is not None or spec.row_slide > 1  # whether rows enter later than they come
+    entered = ENTER if moved else ROWTIME
+    rows = rows if spec.slide is not None else rows.drop(ENTER)
     if spec.row_slide > 1:
         rows = _window_by(
             gateway,
-            rows.drop(ENTER),
+            rows,
             order,
             "START AS s AT p",
             f"ONLY END AS e AT q WHEN q % {spec.row_slide} = 0",
@@ -176,8 +181,9 @@ def _planned(
         order,
         "START AS s AT p",
         f"END AS e AT q WHEN q - p = {spec.rows}",
-        f"e.{ENTER} AS {LEAVE}",
+        f"e.{entered} AS {LEAVE}",
     )
+    rows = rows if moved else rows.withColumn(ENTER, F.col(ROWTIME))
     return rows.withColumn(LEAVE, F.expr(f"least({expires}, coalesce({LEAVE}, {NEVER}L))"))
 
 

@@ -44,6 +44,8 @@ class Stream:
         The columns that order rows of one rowtime.
     bounds
         Instants up to which the log is known, apart from its rows.
+    shows_rowtime
+        Whether the rowtime is one of the columns.
     """
 
     frame: DataFrame
@@ -51,6 +53,7 @@ class Stream:
     clock: Clock
     ties: tuple[str, ...] = ()
     bounds: tuple[int, ...] = ()
+    shows_rowtime: bool = False
 
     def on(self, clock: Clock) -> Stream:
         """The same with rowtimes in ticks of a finer clock."""
@@ -71,11 +74,12 @@ class Stream:
         frame = self.frame.select(*map(quoted, self.columns), *hidden).toDF(*names, *hidden)
         return replace(self, frame=frame, columns=names)
 
-    def df(self) -> DataFrame:
-        """The rows with their rowtimes."""
+    def df(self, *, ordered: bool = False) -> DataFrame:
+        """The rows with their rowtimes; if they are to be `ordered`, by these."""
         name = "rowtime" if "rowtime" not in {column.lower() for column in self.columns} else "_rowtime"
         shown = F.expr(self.clock.to_column(ROWTIME)).alias(name)
-        return self.frame.orderBy(ROWTIME, *self.ties).select(shown, *map(quoted, self.columns))
+        frame = self.frame.orderBy(ROWTIME, *self.ties) if ordered else self.frame
+        return frame.select(shown, *map(quoted, self.columns))
 
     @cached_property
     def ends(self) -> tuple[int, int] | None:
@@ -180,7 +184,8 @@ def of_frame(
     names = tuple(f"__tie{number}" for number in range(len(ties)))
     order = [F.col(quoted(found[tie.lower()])).alias(name) for tie, name in zip(ties, names, strict=True)]
     bounds = () if bound is None else (bound,)
-    return Stream(frame.select("*", ticks.alias(ROWTIME), *order), tuple(frame.columns), clock, names, bounds)
+    whole = frame.select("*", ticks.alias(ROWTIME), *order)
+    return Stream(whole, tuple(frame.columns), clock, names, bounds, shows_rowtime=True)
 
 
 def of_text_log(
@@ -230,7 +235,7 @@ def of_text_log(
     with gateway.translated():
         frame = frame.selectExpr(*made, ROWTIME, SEQUENCE)
     shown = tuple(name for name in frame.columns if name not in (ROWTIME, SEQUENCE))
-    return Stream(frame, shown, clock, (SEQUENCE,), log.beats)
+    return Stream(frame, shown, clock, (SEQUENCE,), log.beats, shows_rowtime=rowtime is not None)
 
 
 def _guessed(values: list[str | None]) -> str:

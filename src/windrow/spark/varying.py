@@ -48,6 +48,8 @@ class Varying:
         `AT`: the instants, each once, at which a row enters or leaves a window that this is made of.
     streams
         The streams that it is made of.
+    is_net
+        Whether no row for certain leaves at an instant at which an equal one enters.
     """
 
     frame: DataFrame
@@ -55,16 +57,22 @@ class Varying:
     clock: Clock
     instants: DataFrame
     streams: tuple[Stream, ...]
+    is_net: bool = False
 
     @staticmethod
     def of(
-        frame: DataFrame, clock: Clock, streams: Sequence[Stream], instants: DataFrame | None = None
+        frame: DataFrame,
+        clock: Clock,
+        streams: Sequence[Stream],
+        instants: DataFrame | None = None,
+        *,
+        is_net: bool = False,
     ) -> Varying:
         """From rows with `ENTER` and `LEAVE` after all their columns."""
         names = tuple(frame.columns[:-2])
         inner = frame.toDF(*columns_of(names), ENTER, LEAVE)
         changes = instants if instants is not None else _changes(inner)
-        return Varying(inner, names, clock, changes, tuple(streams))
+        return Varying(inner, names, clock, changes, tuple(streams), is_net)
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -116,20 +124,31 @@ class Varying:
         return self.at(ends[1]) if ends is not None else self.visible().limit(0)
 
     def changes(self) -> DataFrame:
-        """The rows that enter and leave, with `AT` and the net count `__diff`, which is not 0."""
-        both = [
-            self.frame.select(*self.columns, F.col(instant).alias(AT), F.lit(diff).alias(_DIFF))
-            for instant, diff in ((ENTER, 1), (LEAVE, -1))
-        ]
-        all_ = both[0].unionAll(both[1]).where(F.col(AT) != NEVER)
-        return all_.groupBy(*self.columns, AT).agg(F.sum(_DIFF).alias(_DIFF)).where(F.col(_DIFF) != 0)
+        """The rows that enter and leave, with `AT` and the count `__diff`, which is not 0.
+
+        The counts are net: of equal rows and instants there is one row, or all have the same sign.
+        """
+        both = F.array(
+            F.struct(F.col(ENTER).alias("at"), F.lit(1).alias("diff")),
+            F.struct(F.col(LEAVE).alias("at"), F.lit(-1).alias("diff")),
+        )
+        told = self.frame.select(*self.columns, F.explode(both).alias("__change")).where(
+            F.col("__change.at") != NEVER
+        )
+        changes = told.select(
+            *self.columns, F.col("__change.at").alias(AT), F.col("__change.diff").cast("bigint").alias(_DIFF)
+        )
+        if self.is_net:
+            return changes
+        net = changes.groupBy(*self.columns, AT).agg(F.sum(_DIFF).alias(_DIFF))
+        return net.where(F.col(_DIFF) != 0)
 
     def shown_time(self) -> Column:
         """The instants of changes as they are shown."""
         return F.expr(self.clock.to_column(AT))
 
-    def changelog(self, envelope: str = "delta") -> DataFrame:
-        """What enters and leaves, in order of time, what leaves before what enters.
+    def changelog(self, envelope: str = "delta", *, ordered: bool = False) -> DataFrame:
+        """What enters and leaves; if it is to be `ordered`, by time, what leaves before what enters.
 
         Parameters
         ----------
@@ -150,7 +169,9 @@ class Varying:
                 condition="UNKNOWN_ENVELOPE",
                 hint=did_you_mean(envelope, ENVELOPES) or f"envelopes are {', '.join(ENVELOPES)}",
             )
-        changes = self.changes().orderBy(AT, _DIFF)
+        changes = self.changes()
+        if ordered:
+            changes = changes.orderBy(AT, _DIFF)
         rows = [F.col(column) for column in self.columns]
         if envelope == "diff":
             return changes.select(*rows, _DIFF, self.shown_time()).toDF(*self.names, "_diff", "_at")

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windrow.kernels.aggregates import Aggregate, aggregate
 from windrow.kernels.aggregates.windows import expanded
 from windrow.kernels.zset.elementary import Pieces, elementary
 
-__all__ = ["grouped"]
+__all__ = ["grouped", "is_compared"]
 
 Ints = npt.NDArray[np.int64]
 _REFERENCES = 1 << 22  # rows of pieces that are written out at once
@@ -36,7 +37,8 @@ def grouped(
     Yields
     ------
     row, enter, leave, values
-        Of each piece of time in which the group has rows: one of them, when it is, and the aggregates.
+        Of each stretch of time in which the group has rows and the same aggregates: one of the rows, when it
+        is, and the aggregates.
     """
     order = np.lexsort((leave, enter, group))
     group, enter, leave = group[order], enter[order], leave[order]
@@ -49,7 +51,7 @@ def grouped(
         kept = np.flatnonzero(lo < hi)
         lo, hi = lo[kept], hi[kept]
         values = [_array(aggregate(spec, rows, lo, hi)) for spec in specs]
-        yield order[lo], pieces.enter[kept], pieces.leave[kept], values
+        yield _merged(pieces.group[kept], order[lo], pieces.enter[kept], pieces.leave[kept], values)
         return
     for part in _parts(pieces):
         own = np.arange(part.start, part.stop)
@@ -62,7 +64,42 @@ def grouped(
         there = rows.take(pa.array(row))
         values = [_array(aggregate(spec, there, begins, hi)) for spec in specs]
         found = piece[begins]
-        yield order[row[begins]], pieces.enter[found], pieces.leave[found], values
+        times = pieces.enter[found], pieces.leave[found]
+        yield _merged(pieces.group[found], order[row[begins]], *times, values)
+
+
+def is_compared(kind: pa.DataType) -> bool:
+    """Whether values of a type are compared, so that neighbouring pieces of equal aggregates are one."""
+    return bool(pa.types.is_primitive(kind) or pa.types.is_decimal128(kind) or pa.types.is_string(kind))
+
+
+def _merged(
+    group: Ints, row: Ints, enter: Ints, leave: Ints, values: list[pa.Array]
+) -> tuple[Ints, Ints, Ints, list[pa.Array]]:
+    """The pieces of time, those in one that follow each other with the same aggregates."""
+    if not len(group):
+        return row, enter, leave, values
+    begins = np.ones(len(group), bool)
+    begins[1:] = (group[1:] != group[:-1]) | (enter[1:] != leave[:-1])
+    for column in values:
+        begins[1:] |= ~_as_before(column) if is_compared(column.type) else True
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], len(group)) - 1
+    if len(first) == len(group):
+        return row, enter, leave, values
+    kept = pa.array(first)
+    return row[first], enter[first], leave[last], [column.take(kept) for column in values]
+
+
+def _as_before(column: pa.Array) -> npt.NDArray[np.bool_]:
+    """Whether each value but the first equals the one before it; NULL and NaN equal themselves."""
+    one, other = column.slice(1), column.slice(0, len(column) - 1)
+    same = np.asarray(pc.fill_null(pc.equal(one, other), False))
+    if pa.types.is_floating(column.type):
+        same = same | np.asarray(pc.fill_null(pc.and_(pc.is_nan(one), pc.is_nan(other)), False))
+    if column.null_count:
+        same = same | (np.asarray(pc.is_null(one)) & np.asarray(pc.is_null(other)))
+    return same
 
 
 def _parts(pieces: Pieces) -> Iterator[slice]:
