@@ -7,7 +7,7 @@ import re
 from pyspark.sql import DataFrame
 
 from windrow.algebra.clock import Clock
-from windrow.algebra.continuous import Continuous, Query, Reader, StreamQuery
+from windrow.algebra.continuous import Query, Reader, StreamQuery
 from windrow.algebra.names import verbatim
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, Span
 from windrow.explain import explain_continuous
@@ -83,19 +83,16 @@ def run_continuous(
     relation = query.query if isinstance(query, StreamQuery) else query
     if relation.varies:
         reader.refuse_bare_streams(relation)
+    gateway.plan_only = explained
+    runner = Runner(gateway, catalog, reader, execution)
+    result = runner.run(query)
+    plan = explain_continuous(query, runner.by_instants)
     if explained:
-        text = explain_continuous(query)
-        frame = gateway.spark.createDataFrame([(text,)], "plan string")
-        return Relation(frame, text, gateway, is_plan=True)
-    result = Runner(gateway, catalog, reader, execution).run(query)
+        frame = gateway.spark.createDataFrame([(plan,)], "plan string")
+        return Relation(frame, plan, gateway, is_plan=True)
     if view is not None:
         _remember_view(gateway, catalog, tokens, view, result)
         return _nothing(gateway)
-    return _relation(gateway, query, result)
-
-
-def _relation(gateway: Gateway, query: Continuous, result: Varying | Stream | DataFrame) -> Relation:
-    plan = explain_continuous(query)
     if isinstance(result, Varying):
         return VaryingRelation(result, plan, gateway)
     if isinstance(result, Stream):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from windrow.algebra.continuous import Continuous, StreamQuery, WindowedStream
+from windrow.algebra.continuous import ChangelogOf, Continuous, StreamQuery, WindowedStream
 from windrow.algebra.names import ROW, order_key, partition_key
 from windrow.algebra.nodes import Boundary, Fragment, Statement
 from windrow.algebra.physical import Draft, Found
+from windrow.errors import Span
 from windrow.rules.kernel_plan import needs_join
 from windrow.spark.batch import BoundWindow
 from windrow.syntax.sqltext import Relation as Reference
@@ -161,18 +162,25 @@ def _section(title: str, lines: list[tuple[str, str]]) -> str:
     return "\n".join([title, *(f"  {name:<{width}}{text}" for name, text in lines)])
 
 
-def explain_continuous(query: Continuous) -> str:
-    """The plan of a continuous query as text: its inputs, then the SQL that is evaluated over them."""
-    return "\n\n".join(_continuous(query))
+def explain_continuous(query: Continuous, by_instants: Mapping[Span, str]) -> str:
+    """The plan of a continuous query as text: its inputs, then the SQL that is evaluated over them.
+
+    `by_instants` says of the queries that are evaluated instant by instant why they are.
+    """
+    return "\n\n".join(_continuous(query, by_instants))
 
 
-def _continuous(query: Continuous) -> Iterator[str]:
+def _continuous(query: Continuous, by_instants: Mapping[Span, str]) -> Iterator[str]:
     relation = query.query if isinstance(query, StreamQuery) else query
     names: dict[str, str] = {}
     for number, item in enumerate(relation.inputs, 1):
         names[item.key] = f"input {number}"
         if isinstance(item, WindowedStream) and isinstance(item.source, StreamQuery):
-            yield from _continuous(item.source)
+            yield from _continuous(item.source, by_instants)
+        elif isinstance(item, ChangelogOf):
+            yield from _continuous(item.query, by_instants)
         yield _section(names[item.key], [("relation", relation.sql[item.span.start : item.span.stop])])
     title = query.kind if isinstance(query, StreamQuery) else "relation"
-    yield _section(title, [("query", _shown(relation.text, names)), ("", "evaluated instant by instant")])
+    why = by_instants.get(relation.span)
+    how = "evaluated for whole logs" if why is None else f"evaluated instant by instant: {why}"
+    yield _section(title, [("query", _shown(relation.text, names)), ("", how)])

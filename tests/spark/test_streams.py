@@ -243,7 +243,7 @@ def test_difference_using(ticks):
     query = "ISTREAM(SELECT k, v FROM ticks [PARTITION BY k ROWS 1]) DIFFERENCE USING ({})"
     assert [tuple(row) for row in ticks.sql(query.format("k")).collect()] == [(0, 0, 0), (1, 1, 1)]
     assert len(ticks.sql(query.format("k, v")).collect()) == 6
-    assert refused(ticks, query.format("z")) == ("UNRESOLVED_COLUMN.WITH_SUGGESTION", "z")
+    assert refused(ticks, query.format("z")) == ("UNRESOLVED_COLUMN", "z")
 
 
 # -- what is wrong -----------------------------------------------------------------------------------

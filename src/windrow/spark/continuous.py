@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import DayTimeIntervalType
 
 from windrow.algebra.clock import Clock, common_clock
@@ -26,7 +27,7 @@ from windrow.spark.relational import Planner, Unplanned
 from windrow.spark.snapshots import by_snapshots
 from windrow.spark.stream_windows import Sizes, windowed
 from windrow.spark.streams import Catalog, Stream
-from windrow.spark.varying import Varying
+from windrow.spark.varying import ENTER, LEAVE, Varying, columns_of
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.streams import Duration, StreamWindow
 
@@ -47,12 +48,17 @@ class Runner:
         Of the statement.
     execution
         ``"batch"`` or ``"reference"``.
+
+    Attributes
+    ----------
+    by_instants
+        Of the queries that are evaluated instant by instant, why.
     """
 
     def __init__(self, gateway: Gateway, catalog: Catalog, reader: Reader, execution: str) -> None:
         self.gateway, self.catalog, self.reader, self.execution = gateway, catalog, reader, execution
         self.tokens, self.sql = reader.tokens, reader.tokens.sql
-        self.unplanned: dict[Span, str] = {}
+        self.by_instants: dict[Span, str] = {}
         self._lengths: dict[tuple[int, int], Decimal] = {}
 
     def run(self, query: Continuous) -> Result:
@@ -84,8 +90,22 @@ class Runner:
             try:
                 return Planner(self.gateway, self.reader, clock, inputs, tables).relation(query)
             except Unplanned as found:
-                self.unplanned[query.span] = str(found)
+                self.by_instants[query.span] = str(found)
+        else:
+            self.by_instants[query.span] = "the reference"
+        if self.gateway.plan_only:
+            return self._unrun(query, inputs, tables, clock)
         return by_snapshots(self.gateway, query.text, inputs, tables, clock, (query.sql, query.span))
+
+    def _unrun(
+        self, query: Query, inputs: dict[str, Varying], tables: dict[str, DataFrame], clock: Clock
+    ) -> Varying:
+        """A relation of the query's columns and no rows, where it is only asked how it would be run."""
+        nothing = {key: item.visible().limit(0) for key, item in inputs.items()}
+        frame = self.gateway.sql(query.text, {**nothing, **tables}).limit(0)
+        never = {ENTER: F.lit(0).cast("bigint"), LEAVE: F.lit(0).cast("bigint")}
+        names = frame.columns
+        return Varying.of(frame.toDF(*columns_of(names)).withColumns(never), clock, []).renamed(tuple(names))
 
     def table(self, query: Query) -> DataFrame:
         """The rows of a query of which nothing varies."""
@@ -101,7 +121,7 @@ class Runner:
             if name.lower() not in known:
                 raise AnalysisError(
                     f"the query has no column {name}",
-                    condition="UNRESOLVED_COLUMN.WITH_SUGGESTION",
+                    condition="UNRESOLVED_COLUMN",
                     sqlstate="42703",
                     sql=self.sql,
                     span=span,

@@ -452,6 +452,8 @@ class Planner:
         return _Rows(found.frame.unionAll(empty.frame.crossJoin(times)), found.names, varies=True)
 
     def _origin(self) -> int | None:
+        if self.gateway.plan_only:
+            return 0
         firsts = [ends[0] for item in self.inputs.values() if (ends := item.ends) is not None]
         return min(firsts, default=None)
 

@@ -198,5 +198,7 @@ def _window_by(
         tokens = tokenize(text)
         statement = bind(tokens, (0, len(tokens)))
         assert statement is not None
-        frame, _ = run_statement(Gateway(gateway.spark), statement, build_window)
+        inner = Gateway(gateway.spark)
+        inner.plan_only = gateway.plan_only
+        frame, _ = run_statement(inner, statement, build_window)
     return frame

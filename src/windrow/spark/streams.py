@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,8 @@ class Stream:
         Instants up to which the log is known, apart from its rows.
     shows_rowtime
         Whether the rowtime is one of the columns.
+    sources
+        The streams that it was made of by a query.
     """
 
     frame: DataFrame
@@ -54,6 +57,7 @@ class Stream:
     ties: tuple[str, ...] = ()
     bounds: tuple[int, ...] = ()
     shows_rowtime: bool = False
+    sources: tuple[Stream, ...] = ()
 
     def on(self, clock: Clock) -> Stream:
         """The same with rowtimes in ticks of a finer clock."""
@@ -61,7 +65,9 @@ class Stream:
             return self
         frame = self.frame.withColumn(ROWTIME, rescaled(ROWTIME, self.clock, clock))
         factor = self.clock.nanoseconds // clock.nanoseconds
-        return replace(self, frame=frame, clock=clock, bounds=tuple(bound * factor for bound in self.bounds))
+        bounds = tuple(bound * factor for bound in self.bounds)
+        sources = tuple(source.on(clock) for source in self.sources)
+        return replace(self, frame=frame, clock=clock, bounds=bounds, sources=sources)
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -85,7 +91,8 @@ class Stream:
     def ends(self) -> tuple[int, int] | None:
         """The log's first and last instants; None if it is empty."""
         found = self.frame.agg(F.min(ROWTIME).alias("first"), F.max(ROWTIME).alias("last")).collect()[0]
-        instants = [*self.bounds, *(value for value in found if value is not None)]
+        made_of = [ends for source in self.sources if (ends := source.ends) is not None]
+        instants = [*self.bounds, *(value for value in found if value is not None), *chain(*made_of)]
         return (min(instants), max(instants)) if instants else None
 
 

@@ -217,10 +217,7 @@ class Varying:
             changes = self.changes().withColumn(_DIFF, F.col(_DIFF) * sign)
             rows = _inserted(changes, self.columns, using).select(*self.columns, AT)
         frame = rows.toDF(*self.names, ROWTIME)
-        return Stream(frame, self.names, self.clock, (), self._bounds())
-
-    def _bounds(self) -> tuple[int, ...]:
-        return () if self.ends is None else self.ends
+        return Stream(frame, self.names, self.clock, sources=self.streams)
 
 
 def tick_of(gateway: Gateway, clock: Clock, instant: Any) -> int:
