@@ -57,7 +57,7 @@ def _sorted(answer: pa.Table) -> pa.Table:
     # Systems differ in their types of strings, dates, times and whole numbers.
     schema = pa.schema([("station", pa.string()), ("date", pa.timestamp("us")), ("value", pa.float64())])
     table = answer.select(schema.names).cast(schema)
-    return table.sort_by([("station", "ascending"), ("date", "ascending")])
+    return table.sort_by([(name, "ascending") for name in schema.names])
 
 
 def _same(wanted: pa.ChunkedArray, found: pa.ChunkedArray) -> npt.NDArray[np.bool_]:

@@ -16,6 +16,7 @@ from benchmarks.queries import (
     next_rows,
     week,
 )
+from benchmarks.stream_queries import GROUPED_RANGE, GROUPED_ROWS, JOINED, RANGE, last_rows
 
 __all__ = ["Ask", "Comparison", "Entry", "catalogue"]
 
@@ -80,6 +81,15 @@ _LOOPS = (1 / 400, 1 / 100, 1 / 40, 1 / 20, 1 / 10, 1 / 2)
 _LOOPS_OF_ONE = (1 / 800, 1 / 400, 1 / 200, 1 / 100, 1 / 50)
 """Nested loops over one station: from 12,000 rows."""
 
+_JOINS = (1 / 400, 1 / 100, 1 / 40, 1 / 20, 1 / 4, 1.0)
+"""Joins by a key and a comparison: plain SQL tries all pairs of a station."""
+
+_STREAMS = {
+    "stream-range": RANGE,
+    "stream-rows": last_rows(20),
+    "stream-avg-range": GROUPED_RANGE,
+    "stream-avg-rows": GROUPED_ROWS,
+}
 _NEXT_20 = next_rows(20)
 _PAPER = {
     "unbounded-sliding": UNBOUNDED,
@@ -116,6 +126,9 @@ def catalogue(cores: int, *, full: bool) -> list[Comparison]:
         _against("skew", [_NEXT_20], SKEWED, _NEXT_20, EVEN_BY_TIME, 1.3),
         _against("length", [next_rows(10_000)], LONG, _NEXT_20, LONG, 1.2),
         _against("many", [_NEXT_20], MANY, _NEXT_20, EVEN, None),
+        *(_peers(name, query, EVEN, {}) for name, query in _STREAMS.items()),
+        _peers("stream-join", JOINED, EVEN, {}, _JOINS),
+        _against("stream-length", [last_rows(10_000)], LONG, last_rows(20), LONG, 1.3),
         _growth(ONE, 4 if full else 1),
         _cores("cores", _NEXT_20, cores),
     ]

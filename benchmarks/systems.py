@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 
 import windrow
 from benchmarks.queries import Plan, Query
+from benchmarks.stream_queries import STREAM
 from windrow.spark.file_scan import READ_SETTING
 from windrow.spark.local import local_session
 
@@ -52,6 +53,7 @@ class _Windrow:
 
     def open(self, file: Path) -> None:
         self.session.register("readings", file)
+        self.session.sql(STREAM)
         self.session.spark.conf.set(READ_SETTING, str(self.reads_files).lower())
         self.session.spark.conf.unset(SEGMENT_TREE)
 

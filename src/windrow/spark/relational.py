@@ -26,7 +26,7 @@ from windrow.spark.keyed import can_be_keyed, run_keyed
 from windrow.spark.streams import Stream
 from windrow.spark.varying import Varying
 from windrow.syntax.blocks import visible_ctes
-from windrow.syntax.expressions import Expression, Operation, parse_expression
+from windrow.syntax.expressions import Expression, Name, Operation, parse_expression
 from windrow.syntax.nodes import Cte, Range
 from windrow.syntax.queries import (
     FromItem,
@@ -69,7 +69,7 @@ class _Scope:
     frame: DataFrame
     parts: tuple[_Part, ...]
     varies: bool
-    is_net: bool = False
+    net_by: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class _Rows:
     frame: DataFrame
     names: tuple[str, ...]
     varies: bool
-    is_net: bool = False
+    net_by: frozenset[str] | None = None
 
 
 class Planner:
@@ -126,7 +126,7 @@ class Planner:
         assert instants is not None
         frame = rows.frame.toDF(*rows.names, ENTER, LEAVE)
         every = instants.distinct()
-        return Varying.of(frame, self.clock, list(streams.values()), every, is_net=rows.is_net)
+        return Varying.of(frame, self.clock, list(streams.values()), every, net_by=rows.net_by)
 
     def _query(self, query: Query) -> _Rows:
         if query.items is not None:
@@ -171,10 +171,37 @@ class Planner:
         if not scope.varies:
             return _Rows(frame.toDF(*_columns(frame.columns)), tuple(frame.columns), varies=False)
         names = tuple(frame.columns[:-2])
-        # with all its columns a row is told apart from others as before
-        whole = any(stop - start == 1 and self.tokens.is_symbol(start, "*") for start, stop in select.items)
-        is_net = scope.is_net and whole and group_by is None
-        return _Rows(frame.toDF(*_columns(names), ENTER, LEAVE), names, varies=True, is_net=is_net)
+        net_by = self._kept(select, scope) if group_by is None else None
+        return _Rows(frame.toDF(*_columns(names), ENTER, LEAVE), names, varies=True, net_by=net_by)
+
+    def _kept(self, select: Select, scope: _Scope) -> frozenset[str] | None:
+        """The columns that a relation is net by, where SELECT has them as they are: they are net by these."""
+        if scope.net_by is None:
+            return None
+        kept: dict[str, str] = {}
+        place = 0
+        for item in select.items:
+            if self.tokens.is_symbol(item[0], "*"):
+                if item[1] - item[0] > 1:
+                    return None
+                every = [column for part in scope.parts for column in part.columns]
+                kept |= {column: f"c{place + at}" for at, column in enumerate(every)}
+                place += len(every)
+                continue
+            expression = parse_expression(self.tokens, *without_alias(self.tokens, item))
+            if isinstance(expression, Name):
+                *alias, name = (part.lower() for part in expression.parts)
+                found = [
+                    column
+                    for part in scope.parts
+                    for named, column in zip(part.names, part.columns, strict=True)
+                    if named.lower() == name and (not alias or alias == [part.alias.lower()])
+                ]
+                kept |= {column: f"c{place}" for column in found[:1] if len(found) == 1}
+            elif any(self.tokens.is_symbol(at, "*") for at in range(*item)):
+                return None  # s.* is so many columns
+            place += 1
+        return frozenset(kept[column] for column in scope.net_by) if scope.net_by <= kept.keys() else None
 
     def _sql(self, query: SqlText, frame: DataFrame, select: Select) -> DataFrame:
         """Run text over a scope, with the named queries that do not vary before it."""
@@ -230,7 +257,9 @@ class Planner:
             columns = tuple(f"__{number}_{at}" for at in range(len(names)))
             times = (ENTER, LEAVE) if rows.varies else ()
             part = _Part(alias, names, columns)
-            one = _Scope(rows.frame.toDF(*columns, *times), (part,), rows.varies, rows.is_net)
+            inside = dict(zip(_columns(names), columns, strict=True))
+            net_by = None if rows.net_by is None else frozenset(inside[name] for name in rows.net_by)
+            one = _Scope(rows.frame.toDF(*columns, *times), (part,), rows.varies, net_by)
             scope = one if scope is None else self._join(select, scope, one, item)
         assert scope is not None
         aliases = [part.alias.lower() for part in scope.parts]
@@ -245,7 +274,7 @@ class Planner:
             if isinstance(known, ChangelogOf):
                 return _still(self.tables[known.key])
             varying = self.inputs[known.key]
-            return _Rows(varying.frame, varying.names, varies=True, is_net=varying.is_net)
+            return _Rows(varying.frame, varying.names, varies=True, net_by=varying.net_by)
         start, stop = item.source
         cte = self._cte(start) if stop - start == 1 and self.tokens[start].is_name else None
         if cte is not None and self._varies(cte.body):
@@ -394,7 +423,8 @@ class Planner:
         rows, found = self._pieces(select, scope, [text for _, text in keys], where)
         better, is_net = self._by_kernel(select, scope, keys, where) or (None, False)
         if better is not None:
-            found = _Rows(better.toDF(*found.frame.columns), found.names, varies=True, is_net=is_net)
+            net_by = frozenset(_columns(found.names)) if is_net else None
+            found = _Rows(better.toDF(*found.frame.columns), found.names, varies=True, net_by=net_by)
         return found if select.group_by is not None else self._with_empty(select, scope, rows, found)
 
     def _by_kernel(

@@ -23,7 +23,7 @@ from windrow.spark.batch import build_window, run_statement
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
 from windrow.spark.streams import ROWTIME, Stream
-from windrow.spark.varying import ENTER, LEAVE, Varying
+from windrow.spark.varying import ENTER, LEAVE, Varying, columns_of
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 from windrow.syntax.tokens import tokenize
 
@@ -57,9 +57,11 @@ def windowed(gateway: Gateway, stream: Stream, item: WindowedStream, sizes: Size
     made = made.select(*map(quoted, stream.columns), ENTER, LEAVE)
     instants = made.select(F.explode(F.array(ENTER, LEAVE)).alias("__at")).where(F.col("__at") != NEVER)
     lasting = made.where(F.col(ENTER) < F.col(LEAVE))
-    # a row that enters where another leaves has another rowtime
-    is_net = stream.shows_rowtime and sizes.slide is None and (window.row_slide or 1) == 1
-    return Varying.of(lasting, stream.clock, [stream], instants.distinct(), is_net=is_net)
+    # a row that enters at the instant at which another leaves has a later rowtime
+    moved = sizes.slide is not None or (window.row_slide or 1) > 1
+    shown = None if moved or stream.rowtime is None else stream.columns.index(stream.rowtime)
+    net_by = None if shown is None else frozenset({columns_of(stream.columns)[shown]})
+    return Varying.of(lasting, stream.clock, [stream], instants.distinct(), net_by=net_by)
 
 
 def _computed(gateway: Gateway, stream: Stream, item: WindowedStream) -> tuple[DataFrame, list[str]]:

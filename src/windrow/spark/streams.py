@@ -45,8 +45,8 @@ class Stream:
         The columns that order rows of one rowtime.
     bounds
         Instants up to which the log is known, apart from its rows.
-    shows_rowtime
-        Whether the rowtime is one of the columns.
+    rowtime
+        The column that shows the rowtime, if one does.
     sources
         The streams that it was made of by a query.
     """
@@ -56,7 +56,7 @@ class Stream:
     clock: Clock
     ties: tuple[str, ...] = ()
     bounds: tuple[int, ...] = ()
-    shows_rowtime: bool = False
+    rowtime: str | None = None
     sources: tuple[Stream, ...] = ()
 
     def on(self, clock: Clock) -> Stream:
@@ -78,7 +78,8 @@ class Stream:
         """The same with other names for the columns."""
         hidden = [name for name in self.frame.columns if name == ROWTIME or name in self.ties]
         frame = self.frame.select(*map(quoted, self.columns), *hidden).toDF(*names, *hidden)
-        return replace(self, frame=frame, columns=names)
+        new = dict(zip(self.columns, names, strict=True))
+        return replace(self, frame=frame, columns=names, rowtime=self.rowtime and new[self.rowtime])
 
     def df(self, *, ordered: bool = False) -> DataFrame:
         """The rows with their rowtimes; if they are to be `ordered`, by these."""
@@ -192,7 +193,7 @@ def of_frame(
     order = [F.col(quoted(found[tie.lower()])).alias(name) for tie, name in zip(ties, names, strict=True)]
     bounds = () if bound is None else (bound,)
     whole = frame.select("*", ticks.alias(ROWTIME), *order)
-    return Stream(whole, tuple(frame.columns), clock, names, bounds, shows_rowtime=True)
+    return Stream(whole, tuple(frame.columns), clock, names, bounds, found[rowtime.lower()])
 
 
 def of_text_log(
@@ -242,7 +243,7 @@ def of_text_log(
     with gateway.translated():
         frame = frame.selectExpr(*made, ROWTIME, SEQUENCE)
     shown = tuple(name for name in frame.columns if name not in (ROWTIME, SEQUENCE))
-    return Stream(frame, shown, clock, (SEQUENCE,), log.beats, shows_rowtime=rowtime is not None)
+    return Stream(frame, shown, clock, (SEQUENCE,), log.beats, rowtime)
 
 
 def _guessed(values: list[str | None]) -> str:

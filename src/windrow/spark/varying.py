@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from windrow.algebra.clock import NEVER, Clock
 from windrow.errors import NotSupportedError, UsageError, WindrowError, did_you_mean
+from windrow.spark.arrow import is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.streams import ROWTIME, Stream, rescaled
 from windrow.syntax.sqltext import SqlText
@@ -48,8 +49,9 @@ class Varying:
         `AT`: the instants, each once, at which a row enters or leaves a window that this is made of.
     streams
         The streams that it is made of.
-    is_net
-        Whether no row for certain leaves at an instant at which an equal one enters.
+    net_by
+        Columns, of those of `frame`, such that no row leaves at an instant at which one with the same values
+        in them enters; None if there are none for certain.
     """
 
     frame: DataFrame
@@ -57,7 +59,7 @@ class Varying:
     clock: Clock
     instants: DataFrame
     streams: tuple[Stream, ...]
-    is_net: bool = False
+    net_by: frozenset[str] | None = None
 
     @staticmethod
     def of(
@@ -66,13 +68,13 @@ class Varying:
         streams: Sequence[Stream],
         instants: DataFrame | None = None,
         *,
-        is_net: bool = False,
+        net_by: frozenset[str] | None = None,
     ) -> Varying:
         """From rows with `ENTER` and `LEAVE` after all their columns."""
         names = tuple(frame.columns[:-2])
         inner = frame.toDF(*columns_of(names), ENTER, LEAVE)
         changes = instants if instants is not None else _changes(inner)
-        return Varying(inner, names, clock, changes, tuple(streams), is_net)
+        return Varying(inner, names, clock, changes, tuple(streams), net_by)
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -138,7 +140,7 @@ class Varying:
         changes = told.select(
             *self.columns, F.col("__change.at").alias(AT), F.col("__change.diff").cast("bigint").alias(_DIFF)
         )
-        if self.is_net:
+        if self.net_by is not None:
             return changes
         net = changes.groupBy(*self.columns, AT).agg(F.sum(_DIFF).alias(_DIFF))
         return net.where(F.col(_DIFF) != 0)
@@ -216,8 +218,12 @@ class Varying:
             sign = 1 if kind == "ISTREAM" else -1
             changes = self.changes().withColumn(_DIFF, F.col(_DIFF) * sign)
             rows = _inserted(changes, self.columns, using).select(*self.columns, AT)
-        frame = rows.toDF(*self.names, ROWTIME)
-        return Stream(frame, self.names, self.clock, sources=self.streams)
+        # rows of one instant come in the order of their values
+        kinds = {field.name: field.dataType for field in rows.schema}
+        ordered = [name for name in self.columns if is_orderable(kinds[name])]
+        ties = {f"__tie{number}": F.col(name) for number, name in enumerate(ordered)}
+        frame = rows.withColumns(ties).toDF(*self.names, ROWTIME, *ties)
+        return Stream(frame, self.names, self.clock, tuple(ties), sources=self.streams)
 
 
 def tick_of(gateway: Gateway, clock: Clock, instant: Any) -> int:
