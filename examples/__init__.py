@@ -1,0 +1,1 @@
+"""Complete examples of what Windrow is for."""

@@ -1,0 +1,1 @@
+"""Linear Road: tolls on expressways, in CQL."""
