@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
@@ -55,8 +56,9 @@ def run_continuous(
         return _nothing(gateway)
     dropped = _dropped(tokens, start, stop, catalog)
     if dropped is not None:
+        if dropped.lower() in catalog.streams:
+            gateway.spark.catalog.dropTempView(dropped)
         catalog.forget(dropped)
-        gateway.spark.catalog.dropTempView(dropped)
         return _nothing(gateway)
     view = _view(tokens, start, stop)
     body = view.body if view is not None else (start, stop)
@@ -79,7 +81,17 @@ def run_continuous(
         return None
     query = reader.read(*body)
     if isinstance(query, Query) and not query.inputs:
+        if view is not None and view.replace:
+            catalog.forget(view.name)  # from now on the name is of Spark's view
         return None
+    if view is not None and not view.temporary:
+        raise NotSupportedError(
+            "a stored view of a continuous query is not supported",
+            condition="UNSUPPORTED_STATEMENT",
+            sql=tokens.sql,
+            span=tokens[start].span,
+            hint="create a TEMPORARY VIEW in each session",
+        )
     relation = query.query if isinstance(query, StreamQuery) else query
     if relation.varies:
         reader.refuse_bare_streams(relation)
@@ -110,9 +122,9 @@ def remember_stream(
     AnalysisError
         ``STREAM_ALREADY_EXISTS``.
     """
-    if not replace and name.lower() in catalog.names:
+    if not replace and (name.lower() in catalog.names or gateway.spark.catalog.tableExists(quoted(name))):
         raise AnalysisError(
-            f"stream {name} already exists",
+            f"{name} already exists",
             condition="STREAM_ALREADY_EXISTS",
             sqlstate="42723",
             hint="choose another name, or CREATE OR REPLACE STREAM",
@@ -191,14 +203,17 @@ def _whole(tokens: TokenList) -> Range:
 # -- views -----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
 class _View:
-    """CREATE VIEW: its name, the names of its columns, what it holds."""
+    """CREATE VIEW: its name, the names of its columns, what it holds, and where its name stands."""
 
-    def __init__(
-        self, name: str, columns: list[str], body: Range, *, replace: bool, keep: bool, at: int
-    ) -> None:
-        self.name, self.columns, self.body = name, columns, body
-        self.replace, self.keep, self.at = replace, keep, at
+    name: str
+    columns: list[str]
+    body: Range
+    replace: bool
+    keep: bool
+    at: int
+    temporary: bool
 
 
 def _view(tokens: TokenList, start: int, stop: int) -> _View | None:
@@ -207,7 +222,8 @@ def _view(tokens: TokenList, start: int, stop: int) -> _View | None:
         return None
     replace = tokens.word(at + 1) == "OR" and tokens.word(at + 2) == "REPLACE"
     at += 3 if replace else 1
-    at += tokens.word(at) in ("TEMP", "TEMPORARY")
+    temporary = tokens.word(at) in ("TEMP", "TEMPORARY")
+    at += temporary
     if tokens.word(at) != "VIEW":
         return None
     keep = tokens.word(at + 1) == "IF"
@@ -221,13 +237,13 @@ def _view(tokens: TokenList, start: int, stop: int) -> _View | None:
         at = tokens.partner[at] + 1
     if tokens.word(at) != "AS":
         return None
-    return _View(name, columns, (at + 1, stop), replace=replace, keep=keep, at=named)
+    return _View(name, columns, (at + 1, stop), replace=replace, keep=keep, at=named, temporary=temporary)
 
 
 def _remember_view(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, view: _View, result: Varying | Stream | DataFrame
 ) -> None:
-    exists = view.name.lower() in catalog.names
+    exists = view.name.lower() in catalog.names or gateway.spark.catalog.tableExists(quoted(view.name))
     if exists and view.keep:
         return
     if exists and not view.replace:
@@ -261,7 +277,7 @@ def _remember_view(
 
 
 def _dropped(tokens: TokenList, start: int, stop: int, catalog: Catalog) -> str | None:
-    """The name in DROP STREAM or DROP VIEW, if it is one of ours."""
+    """The name in DROP STREAM or DROP VIEW if it is one of ours, and empty if nothing is to be dropped."""
     if tokens.word(start) != "DROP" or tokens.word(start + 1) not in ("STREAM", "VIEW"):
         return None
     at = start + 2
@@ -270,8 +286,11 @@ def _dropped(tokens: TokenList, start: int, stop: int, catalog: Catalog) -> str 
     if at != stop - 1 or not tokens[at].is_name:
         return None
     name = tokens[at].name
-    if name.lower() in catalog.names or (tokens.word(start + 1) == "STREAM" and lenient):
+    known = catalog.streams if tokens.word(start + 1) == "STREAM" else catalog.names
+    if name.lower() in known:
         return name
+    if tokens.word(start + 1) == "STREAM" and lenient:
+        return ""
     if tokens.word(start + 1) == "STREAM":
         raise AnalysisError(
             f"there is no stream {name}",

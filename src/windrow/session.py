@@ -234,7 +234,7 @@ class Session:
                 raise UsageError(
                     f"stream {name} has no rowtime",
                     condition="UNKNOWN_ROWTIME",
-                    hint="name the column that holds it: rowtime='ts'",
+                    hint="name the column that holds it: rowtime='ts', on the command line --rowtime ts",
                 )
             ties = tuple(column for column in (ptime, producer) if column is not None)
             frame = self._frame(name, source)

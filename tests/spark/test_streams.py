@@ -137,6 +137,7 @@ def test_rowtimes_too_large_for_the_clock(spark, session):
 
 
 def test_mistakes_in_making_a_stream(spark, session):
+    spark.catalog.dropTempView("s")  # of other tests
     spark.sql("SELECT 1 AS a, 'x' AS b").createOrReplaceTempView("o")
     assert refused(session, "CREATE STREAM s (ROWTIME b STRING) FROM o")[0] == "INVALID_ROWTIME"
     assert refused(session, "CREATE STREAM s (ROWTIME c INT) FROM o")[0].startswith("UNRESOLVED_COLUMN")
@@ -297,3 +298,150 @@ def test_plain_sql_reads_the_recorded_rows(ticks):
 def test_explain(ticks):
     text = ticks.sql("EXPLAIN SELECT k, COUNT(*) FROM ticks [RANGE 2] GROUP BY k").collect()[0][0]
     assert "ticks [RANGE 2]" in text
+
+
+# -- one answer --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def answers(spark):
+    """What a batch and a reference session answer to a query over two streams and a table: their changes."""
+    spark.sql(
+        "SELECT * FROM VALUES (0L, 1, 1, 'A'), (1L, 2, 1, 'a'), (1L, NULL, 2, 'A'), (3L, 1, 3, 'b'), "
+        "(6L, 2, NULL, 'A'), (6L, 1, 1, NULL) AS t(ts, k, v, item)"
+    ).createOrReplaceTempView("s_rows")
+    spark.sql(
+        "SELECT * FROM VALUES (2L, 1, 2), (3L, 2, 2), (5L, 1, 1) AS t(ts, k, v)"
+    ).createOrReplaceTempView("t_rows")
+    spark.sql(
+        "SELECT * FROM VALUES (1, 'one'), (2, 'two'), (2, 'zwei') AS t(k, name)"
+    ).createOrReplaceTempView("names")
+    sessions = [Session(spark, execution=execution) for execution in ("batch", "reference")]
+    for session in sessions:
+        session.sql(
+            "CREATE OR REPLACE STREAM s (ROWTIME ts BIGINT UNIT SECONDS, k INT, v INT, item STRING) "
+            "FROM s_rows"
+        )
+        session.sql("CREATE OR REPLACE STREAM t (ROWTIME ts BIGINT UNIT SECONDS, k INT, v INT) FROM t_rows")
+        session.sql("CREATE OR REPLACE TEMPORARY VIEW best AS SELECT MAX(v) AS best FROM s [RANGE 4]")
+
+    def ask(query):
+        found = []
+        for session in sessions:
+            relation = session.sql(query)
+            if hasattr(relation, "_varying"):
+                relation = relation.changelog("diff")
+            found.append(sorted(map(str, relation.collect())))
+        return found
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT to_json(struct(*)) AS j FROM s [RANGE 2]",
+        "SELECT COUNT(DISTINCT *) AS c FROM s [RANGE 2]",
+        "SELECT COUNT(*) AS c, MAX(hash(s.*)) AS h FROM s [RANGE 2]",
+        "SELECT ISTREAM(k) FROM s [RANGE 5] WHERE k > 0 LIMIT 1",
+        "SELECT RSTREAM(k) FROM s [RANGE 5] WHERE k > 0 EXCEPT SELECT 2",
+        "SELECT item = 'A' AS x, item = 'a' AS y, COUNT(*) AS c FROM s [RANGE 3] GROUP BY 1, 2",
+        "SELECT k IS DISTINCT FROM v, COUNT(*) AS c FROM s [RANGE 2] GROUP BY 1",
+        "SELECT item REGEXP item, COUNT(*) AS c FROM s [RANGE 2] GROUP BY 1",
+        "SELECT k kk, COUNT(*) AS c FROM s [RANGE 2] GROUP BY 1",
+        "SELECT k kk, COUNT(*) AS c FROM s [RANGE 2] GROUP BY kk",
+        "SELECT a.k FROM s [RANGE 2] a JOIN t [RANGE 3] b ON a.k = b.k, s [NOW] c",
+        "SELECT a.k FROM s [RANGE 2] a JOIN t [RANGE 3] b ON a.k = b.k, best",
+        "SELECT best.k FROM s [RANGE 4] AS best",
+        "SELECT * FROM best WHERE 3 IS DISTINCT FROM best",
+        "SELECT `count`(*) AS c FROM s [RANGE 2]",
+        "WITH b AS (SELECT k FROM s [RANGE 5]) SELECT COUNT(*) AS c FROM t [RANGE 2]",
+        "WITH a AS (SELECT k FROM s [RANGE 2]), b AS (SELECT k FROM t [RANGE 5]) "
+        "SELECT a.k FROM RSTREAM(SELECT k FROM a) [NOW] AS a",
+        "SELECT array(k) AS a, named_struct('v', v) AS b FROM s [RANGE 2] ORDER BY k LIMIT 1",
+        "SELECT x.k, x.n FROM (SELECT k, COUNT(*) AS n FROM s [ROWS 4] GROUP BY k) x, names n "
+        "WHERE x.k = n.k",
+        "(SELECT k FROM s [RANGE 2] UNION SELECT k FROM t [ROWS 1]) INTERSECT SELECT k FROM names",
+        "SELECT k FROM s [RANGE 2] UNION ALL SELECT k FROM t [ROWS 1] EXCEPT ALL SELECT k FROM names",
+        "SELECT item, AVG(v) FILTER (WHERE k = 1) AS a, COUNT(DISTINCT k) AS d "
+        "FROM s [RANGE 9] GROUP BY item",
+        "SELECT * FROM (DSTREAM(SELECT k, v FROM s [ROWS 2])) [RANGE 3] AS d JOIN names USING (k)",
+    ],
+)
+def test_batch_is_the_reference(answers, query):
+    batch, reference = answers(query)
+    assert batch == reference
+    assert batch
+
+
+def test_named_queries_that_are_not_used_change_nothing(answers):
+    query = "SELECT COUNT(*) AS c FROM t [RANGE 2]"
+    assert answers(f"WITH b AS (SELECT k FROM s [RANGE 5]) {query}") == answers(query)
+
+
+def test_an_instant_within_a_tick(spark, session):
+    spark.sql(
+        "SELECT DATE '2024-03-09' AS d, 1 AS k UNION SELECT DATE '2024-03-10', 2"
+    ).createOrReplaceTempView("o")
+    session.sql("CREATE OR REPLACE STREAM ds (ROWTIME d, k INT) FROM o")
+    relation = session.sql("SELECT k FROM ds [RANGE 36 HOURS]")
+    for instant in ("2024-03-10 06:30:00", datetime.datetime(2024, 3, 10, 6), datetime.date(2024, 3, 10)):
+        assert rows(relation.at(instant)) == [(1,), (2,)]
+    assert rows(relation.at("2024-03-10 12:00:00")) == [(2,)]
+
+
+def test_the_hour_that_clocks_show_twice(spark, session, conf):
+    conf("spark.sql.session.timeZone", "America/New_York")
+    spark.sql(
+        "SELECT timestamp_seconds(id) AS ts FROM VALUES (1699162200L), (1699165800L) AS t(id)"
+    ).createOrReplaceTempView("o")
+    session.sql("CREATE OR REPLACE STREAM xs (ROWTIME ts TIMESTAMP) FROM o")
+    changes = session.sql("SELECT unix_seconds(ts) AS s, ts FROM xs [ROWS 1]").changelog("op").df
+    assert [
+        tuple(row) for row in changes.selectExpr("_op", "s", "unix_seconds(ts)").orderBy("s", "_op").collect()
+    ] == [
+        ("+I", 1699162200, 1699162200),
+        ("-D", 1699162200, 1699162200),
+        ("+I", 1699165800, 1699165800),
+    ]
+
+
+def test_values_that_fall_across_a_null(spark, session):
+    spark.sql("SELECT * FROM VALUES (1L, 3), (2L, NULL), (3L, 1) AS t(ts, v)").createOrReplaceTempView("o")
+    session.sql("CREATE OR REPLACE STREAM f (ROWTIME ts BIGINT, v INT) FROM o")
+    assert refused(session, "SELECT * FROM f [RANGE 2 ON v]")[0] == "FALLING_VALUE"
+
+
+def test_names_of_others_are_kept(spark, session):
+    spark.sql("SELECT 1 AS x").createOrReplaceTempView("plain")
+    session.sql("DROP STREAM IF EXISTS plain")
+    assert spark.table("plain").columns == ["x"]
+    assert refused(session, "CREATE STREAM plain (ROWTIME x INT) FROM plain")[0] == "STREAM_ALREADY_EXISTS"
+    session.sql("CREATE OR REPLACE STREAM p (ROWTIME x INT) FROM plain")
+    for query, condition in (
+        ("CREATE TEMPORARY VIEW plain AS SELECT * FROM p [NOW]", "TEMP_TABLE_OR_VIEW_ALREADY_EXISTS"),
+        ("CREATE VIEW stored AS SELECT * FROM p [NOW]", "UNSUPPORTED_STATEMENT"),
+        ("ISTREAM(SELECT a.x, b.x FROM p [NOW] a, p [NOW] b)", "DUPLICATE_COLUMN"),
+        ("ISTREAM(SELECT * FROM plain)", "NOT_VARYING"),
+        ("ISTREAM(SELECT * FROM p)", "STREAM_WHERE_RELATION_IS_NEEDED"),
+        ("SELECT * FROM ISTREAM(SELECT * FROM p [NOW])", "STREAM_WHERE_RELATION_IS_NEEDED"),
+        ("SELECT x FROM p [NOW] ORDER BY nosuch", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+    ):
+        assert refused(session, query)[0] == condition
+    session.sql("CREATE OR REPLACE TEMPORARY VIEW v AS SELECT * FROM p [NOW]")
+    session.sql("CREATE OR REPLACE TEMPORARY VIEW v AS SELECT 7 AS y")
+    assert rows(session.sql("SELECT * FROM v")) == [(7,)]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT col FROM VALUES (array(1, 2), 0) AS t(a, range) "
+        "LATERAL VIEW explode(array(a[range + 1])) x AS col",
+        "SELECT extract(day FROM a[range - 1]) FROM VALUES (array(DATE '2024-01-02'), 1) AS t(a, range)",
+        "SELECT 1 IS DISTINCT FROM a[range - 1] FROM VALUES (array(2), 1) AS t(a, range)",
+        "SELECT trim(BOTH 'x' FROM a[rows - 1]) FROM VALUES (array('x2'), 1) AS t(a, rows)",
+    ],
+)
+def test_plain_spark_is_left_alone(session, query):
+    assert len(session.sql(query).collect()) == 1

@@ -18,7 +18,7 @@ from windrow.syntax.streams import (
     StreamWindow,
     ToStream,
     alias_after,
-    is_in_from,
+    begins_relation,
     parse_stream_window,
     parse_to_stream,
     window_at,
@@ -134,7 +134,7 @@ class Reader:
     def stream(self, to_stream: ToStream) -> StreamQuery:
         """A stream made of a relation."""
         tokens, (start, stop) = self.tokens, to_stream.query
-        prefix = self.with_list(start)
+        prefix = self.with_list(start, to_stream.tokens)
         if to_stream.rest is not None:
             text = SqlText.of("SELECT ", self.text(start, stop), " ", self.text(*to_stream.rest))
             query = replace(
@@ -149,6 +149,9 @@ class Reader:
                 span = tokens.span(start, stop)
                 raise _stream_given(tokens, span, f"{to_stream.kind} takes a relation")
             query = self._query(prefix, self.text(start, stop), start, stop)
+        self.refuse_bare_streams(query)
+        if not query.varies:
+            raise _not_varying(tokens, query.span)
         using = tuple((tokens[at].name, tokens[at].span) for at, _ in to_stream.using)
         return StreamQuery(to_stream.kind, query, using, tokens.span(*to_stream.tokens))
 
@@ -175,10 +178,22 @@ class Reader:
         parts.append(self._piece(at, stop))
         return SqlText.of(*parts)
 
-    def with_list(self, position: int, keep: Callable[[Cte], bool] = lambda _: True) -> SqlText:
-        """WITH and the queries to `keep` that can be seen at a position, those that are streams left out."""
+    def with_list(self, position: int, body: Range, keep: Callable[[Cte], bool] = lambda _: True) -> SqlText:
+        """WITH and the queries to `keep` seen at a position and used in the body, but for streams."""
         seen = {cte.name.lower(): cte for cte in visible_ctes(self.tokens, position)}
-        return self._with_text([cte for cte in seen.values() if not self._is_stream(cte) and keep(cte)])
+        used = self._used(list(seen.values()), body)
+        return self._with_text([cte for cte in used if not self._is_stream(cte) and keep(cte)])
+
+    def _used(self, ctes: list[Cte], body: Range) -> list[Cte]:
+        """Those of the named queries that a stretch of the query uses, or one of those that it uses."""
+        ranges, used = [body], set()
+        while ranges:
+            start, stop = ranges.pop()
+            names = {token.name.lower() for token in self.tokens.tokens[start:stop] if token.is_name}
+            new = [cte for cte in ctes if cte.name.lower() in names and cte.item not in used]
+            used |= {cte.item for cte in new}
+            ranges += [cte.body for cte in new]
+        return [cte for cte in ctes if cte.item in used]
 
     def _with_text(self, ctes: list[Cte]) -> SqlText:
         if not ctes:
@@ -188,14 +203,17 @@ class Reader:
         return SqlText.of(word, SqlText.join(", ", items), " ")
 
     def _with(self, index: int) -> tuple[SqlText, int] | None:
-        """A WITH list with streams in it, without them, and the token after it."""
+        """A WITH list without what is a stream or not used, and the token after it."""
         tokens = self.tokens
         if tokens.word(index) != "WITH" or tokens.is_symbol(index - 1, "."):
             return None
         ctes = with_items(tokens, index)
-        if not any(map(self._is_stream, ctes)):
+        if not ctes:
             return None
-        return self._with_text([cte for cte in ctes if not self._is_stream(cte)]), ctes[-1].item[1]
+        after, parent = ctes[-1].item[1], tokens.parent[index]
+        stop = tokens.partner[parent] if parent >= 0 else len(tokens)
+        kept = [cte for cte in self._used(ctes, (after, stop)) if not self._is_stream(cte)]
+        return None if len(kept) == len(ctes) else (self._with_text(kept), after)
 
     def _is_stream(self, cte: Cte) -> bool:
         return parse_to_stream(self.tokens, *cte.body) is not None
@@ -223,11 +241,14 @@ class Reader:
         bracket = self._bracket_after(index, stop)
         if bracket is not None:
             return self._windowed(index, bracket, stop)
-        if not tokens[index].is_name or not is_in_from(tokens, index) or _calls_or_has_fields(tokens, index):
+        if not tokens[index].is_name or not begins_relation(tokens, index):
+            return None
+        if tokens.word(index) in ("ISTREAM", "DSTREAM", "RSTREAM") and tokens.is_symbol(index + 1, "("):
+            span = tokens.span(index, tokens.partner[index + 1] + 1)
+            raise _stream_given(tokens, span, "a relation stands in FROM")
+        if _calls_or_has_fields(tokens, index):
             return None
         name = tokens[index].name.lower()
-        if tokens.word(index) in ("ISTREAM", "DSTREAM", "RSTREAM"):
-            return None
         if name in self.relations and self._cte(name, index) is None:
             item = NamedRelation(self._key(index), tokens[index].name, tokens[index].span)
             return self._placed((index, index + 1), item, tokens[index].name, stop)
@@ -308,16 +329,10 @@ class Reader:
         span = tokens.span(index, after)
         if isinstance(inside, StreamQuery):
             raise _stream_given(tokens, span, "CHANGELOG OF takes a relation")
-        prefix = self.with_list(index)
+        prefix = self.with_list(index, inside.tokens)
         query = self._query(prefix, inside.text, *inside.tokens)
         if not query.varies:
-            raise AnalysisError(
-                "this relation does not vary in time: no window of a stream is in it",
-                condition="NOT_VARYING",
-                sql=tokens.sql,
-                span=span,
-                hint="read it as a table",
-            )
+            raise _not_varying(tokens, span)
         return self._placed((index, after), ChangelogOf(self._key(index), query, span), None, stop)
 
     def _placed(self, at: Range, item: Input, name: str | None, stop: int) -> tuple[SqlText, int]:
@@ -360,8 +375,7 @@ class Reader:
                 and not tokens.is_symbol(index - 1, ".")
                 and not tokens.is_symbol(index + 1, "[")
                 and not _calls_or_has_fields(tokens, index)
-                and (tokens.word(index - 1) in ("FROM", "JOIN") or tokens.is_symbol(index - 1, ","))
-                and is_in_from(tokens, index)
+                and begins_relation(tokens, index)
                 and self._cte(tokens[index].name, index) is None
             ):
                 raise _stream_given(tokens, tokens[index].span, "a relation stands in FROM")
@@ -376,6 +390,16 @@ class Reader:
 
 def _calls_or_has_fields(tokens: TokenList, index: int) -> bool:
     return tokens.is_symbol(index + 1, "(") or tokens.is_symbol(index + 1, ".")
+
+
+def _not_varying(tokens: TokenList, span: Span) -> AnalysisError:
+    return AnalysisError(
+        "this relation does not vary in time: no window of a stream is in it",
+        condition="NOT_VARYING",
+        sql=tokens.sql,
+        span=span,
+        hint="read it as a table",
+    )
 
 
 def _relation_given(tokens: TokenList, span: Span, what: str) -> AnalysisError:

@@ -86,6 +86,9 @@ class Runner:
                 inputs[item.key] = self.catalog.relations[item.name.lower()].on(clock)
             else:
                 tables[item.key] = self.changelog(item)
+        unrun = self._unrun(
+            query, inputs, tables, clock
+        )  # what is wrong with the text is told of it as written
         if self.execution != "reference":
             try:
                 return Planner(self.gateway, self.reader, clock, inputs, tables).relation(query)
@@ -94,7 +97,7 @@ class Runner:
         else:
             self.by_instants[query.span] = "the reference"
         if self.gateway.plan_only:
-            return self._unrun(query, inputs, tables, clock)
+            return unrun
         return by_snapshots(self.gateway, query.text, inputs, tables, clock, (query.sql, query.span))
 
     def _unrun(
@@ -139,7 +142,13 @@ class Runner:
             if isinstance(source, StreamQuery)
             else self.catalog.streams[source.lower()]
         )
-        granularity = stream.clock.nanoseconds // clock.nanoseconds
+        # a stream made by a query has that query's clock
+        own = (
+            common_clock(*self._clocks_and_lengths(source))
+            if isinstance(source, StreamQuery)
+            else stream.clock
+        )
+        granularity = own.nanoseconds // clock.nanoseconds
         window = item.window
         sizes = Sizes(self._ticks(window.range_, clock), self._ticks(window.slide, clock), granularity)
         return windowed(self.gateway, stream.on(clock), item, sizes, self.execution)

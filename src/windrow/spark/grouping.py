@@ -164,12 +164,12 @@ def _argument(call: AggregateCall) -> str:
 
 def _places(tokens: TokenList, key: Range, stretch: Range) -> list[Range]:
     """Where the expression of a key stands in a stretch: a path anywhere, others as the whole of it."""
-    words = [tokens[at].text.lower() for at in range(*key)]
+    words = [_folded(tokens, at) for at in range(*key)]
     is_path = all(tokens[at].is_name or tokens.is_symbol(at, ".") for at in range(*key))
     found = []
     for start in range(stretch[0], stretch[1] - len(words) + 1):
         stop = start + len(words)
-        if [tokens[at].text.lower() for at in range(start, stop)] != words:
+        if [_folded(tokens, at) for at in range(start, stop)] != words:
             continue
         beside = (
             tokens.is_symbol(start - 1, ".") or tokens.is_symbol(stop, ".") or tokens.is_symbol(stop, "(")
@@ -177,6 +177,11 @@ def _places(tokens: TokenList, key: Range, stretch: Range) -> list[Range]:
         if (start, stop) == stretch or (is_path and not beside):
             found.append((start, stop))
     return found
+
+
+def _folded(tokens: TokenList, at: int) -> str:
+    """A token's text, names and words in small letters."""
+    return tokens[at].text.lower() if tokens[at].is_name else tokens[at].text
 
 
 def _without_aliases(tokens: TokenList, items: Sequence[Range]) -> list[Range]:

@@ -147,7 +147,12 @@ class Planner:
         grouped = select.group_by is not None or select.having is not None or self._aggregates(select)
         if not scope.varies:
             return self._last(select, scope, where=select.where)
-        rows = self._grouped(select, scope) if grouped else self._last(select, scope, where=select.where)
+        try:
+            rows = self._grouped(select, scope) if grouped else self._last(select, scope, where=select.where)
+        except WindrowError as error:
+            if grouped or error.condition != "MISSING_GROUP_BY":
+                raise
+            rows = self._grouped(select, scope)  # an aggregate that only Spark knows
         return self._counted("distinct", [rows]) if select.distinct else rows
 
     def _last(
@@ -238,11 +243,24 @@ class Planner:
         text = self.reader.text(*tokens)
         if text.relations() or self._varies(tokens):
             raise Unplanned("a subquery in an expression")
+        if any(self._is_inner_star(at) for at in range(*tokens)):
+            raise Unplanned("a star inside of an expression")
         if any(
             self.tokens.word(at) == "OVER" and self.tokens.is_symbol(at - 1, ")") for at in range(*tokens)
         ):
             raise Unplanned("OVER")
         return text
+
+    def _is_inner_star(self, at: int) -> bool:
+        """Whether a star stands for columns inside of a call; COUNT(*) counts rows."""
+        tokens = self.tokens
+        if not tokens.is_symbol(at, "*"):
+            return False
+        begins = tokens.is_symbol(at - 1, "(") or tokens.is_symbol(at - 1, ",")
+        counts = (
+            tokens.word(at - 2) == "COUNT" and tokens.is_symbol(at - 1, "(") and tokens.is_symbol(at + 1, ")")
+        )
+        return (begins or tokens.word(at - 1) == "DISTINCT") and tokens.parent[at] >= 0 and not counts
 
     # -- FROM ----------------------------------------------------------------------------------------
 
@@ -416,8 +434,6 @@ class Planner:
 
     def _grouped(self, select: Select, scope: _Scope) -> _Rows:
         """Groups and their aggregates: each stretch of time in which a group stays as it is is a group."""
-        still = _Scope(scope.frame.drop(ENTER, LEAVE), scope.parts, varies=False)
-        self._last(select, still, where=select.where)  # what is wrong with it is told without the times
         keys = [] if select.group_by is None else self._group_keys(select, scope)
         where = SqlText() if select.where is None else SqlText.of(" WHERE ", self._text(select.where))
         rows, found = self._pieces(select, scope, [text for _, text in keys], where)
@@ -432,7 +448,7 @@ class Planner:
     ) -> tuple[DataFrame, bool] | None:
         """The groups, with the columns of SELECT and whether they are net; None if beyond the kernel."""
         groups = groups_of(self.tokens, select, keys, self._text)
-        if groups is None:
+        if groups is None or not groups.calls:
             return None
         listed = SqlText.of("SELECT ", groups.columns(), f", {_W}.{ENTER}, {_W}.{LEAVE} FROM ")
         rows = self._sql(SqlText.of(listed, self._scoped(scope), where), scope.frame, select)
@@ -502,18 +518,30 @@ class Planner:
                 number = int(tokens[first].text)
                 if not 1 <= number <= len(select.items):
                     raise Unplanned("a number in GROUP BY that is of no item")
-                key = without_alias(tokens, select.items[number - 1])
-            else:
-                try:
-                    self._kind(self._text(key), scope, select)
-                except WindrowError:
-                    name = tokens[first].name.lower() if last - first == 1 else None
-                    named = [item for item in select.items if name and alias_of(tokens, item) == name]
-                    if not named:
-                        raise
-                    key = without_alias(tokens, named[0])
+                key = self._expression(select, scope, select.items[number - 1])
+            elif not self._is_expression(select, scope, key):
+                name = tokens[first].name.lower() if last - first == 1 and tokens[first].is_name else None
+                named = [item for item in select.items if name and alias_of(tokens, item) == name]
+                if not named:
+                    raise Unplanned("a key of GROUP BY that is no expression")
+                key = self._expression(select, scope, named[0])
             keys.append((key, self._text(key)))
         return keys
+
+    def _expression(self, select: Select, scope: _Scope, item: Range) -> Range:
+        """An item of SELECT without its alias."""
+        for key in (item, without_alias(self.tokens, item)):
+            if self._is_expression(select, scope, key):
+                return key
+        raise Unplanned("an item of SELECT in GROUP BY")
+
+    def _is_expression(self, select: Select, scope: _Scope, key: Range) -> bool:
+        try:
+            # with an alias it would be no expression in brackets
+            self._kind(SqlText.of("(", self._text(key), ")"), scope, select)
+        except WindrowError:
+            return False
+        return True
 
     # -- set operators -------------------------------------------------------------------------------
 
@@ -558,8 +586,7 @@ class Planner:
     def _varies(self, tokens: Range) -> bool:
         """Whether anything in a stretch of the query varies."""
         start, stop = tokens
-        inside = any(start <= at and end <= stop for at, end in self.reader.inputs)
-        return inside or any(
+        return bool(self.reader.text(start, stop).relations()) or any(
             self.tokens[at].is_name and (cte := self._cte(at)) is not None and self._varies(cte.body)
             for at in range(start, stop)
         )
@@ -572,7 +599,8 @@ class Planner:
 
     def _prefix(self, position: int) -> SqlText:
         """The named queries that do not vary."""
-        return self.reader.with_list(position, lambda cte: not self._varies(cte.body))
+        everything = (0, len(self.tokens))
+        return self.reader.with_list(position, everything, lambda cte: not self._varies(cte.body))
 
 
 def _columns(names: Sequence[str]) -> list[str]:

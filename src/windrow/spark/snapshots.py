@@ -6,14 +6,15 @@ what it has no operator for. Its work is that of one query for each instant at w
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from windrow.algebra.clock import NEVER, Clock
 from windrow.errors import NotSupportedError, Span
@@ -22,7 +23,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.varying import AT, ENTER, LEAVE, Varying, columns_of
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["MOST_SETTING", "by_snapshots"]
+__all__ = ["MOST_SETTING", "by_snapshots", "frame_of"]
 
 MOST_SETTING = "spark.windrow.snapshots"
 _MOST = 10_000
@@ -71,14 +72,27 @@ def by_snapshots(
             span=place[1],
             hint=f"{MOST_SETTING} allows {most:,}; docs/sql/streams.md says what is evaluated at once",
         )
-    answers: list[tuple[int, list[dict[str, Any]]]] = []
+    answers: list[pa.Table] = []
     for start in range(0, len(instants), _AT_ONCE):
-        answers += _answers(gateway, text, held, tables, instants[start : start + _AT_ONCE], columns)
-    rows = list(_intervals(answers, columns))
-    struct = StructType([*schema.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
-    frame = gateway.spark.createDataFrame(rows, struct)
+        answers.append(_answers(gateway, text, held, tables, instants[start : start + _AT_ONCE], columns))
+    inner = StructType(
+        [StructField(name, field.dataType) for name, field in zip(columns, schema, strict=True)]
+    )
+    frame = frame_of(gateway, _lasting(answers, instants, columns), inner)
     changes = gateway.spark.createDataFrame([(at,) for at in _changes(held.values())], f"{AT} bigint")
-    return Varying.of(frame, clock, streams, changes)
+    return Varying.of(frame, clock, streams, changes).renamed(names)
+
+
+def frame_of(gateway: Gateway, rows: pa.Table | None, schema: StructType) -> DataFrame:
+    """Rows with these columns, `ENTER` and `LEAVE` as a DataFrame."""
+    whole = StructType([*schema.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
+    return _frame(gateway, rows, whole)
+
+
+def _frame(gateway: Gateway, rows: pa.Table | None, schema: StructType) -> DataFrame:
+    if rows is None or not rows.num_rows:
+        return gateway.spark.createDataFrame([], schema)
+    return gateway.spark.createDataFrame(rows, schema)
 
 
 class _Held:
@@ -97,7 +111,7 @@ class _Held:
         enter, leave = self.table.column(ENTER), self.table.column(LEAVE)
         alive = self.table.filter(pc.and_(pc.less_equal(enter, tick), pc.greater(leave, tick)))
         rows = alive.drop_columns([ENTER, LEAVE]).rename_columns(columns_of(self.names))
-        return self.gateway.spark.createDataFrame(rows, self.inner).toDF(*self.names)
+        return _frame(self.gateway, rows, self.inner).toDF(*self.names)
 
 
 def _changes(held: Any) -> list[int]:
@@ -117,55 +131,60 @@ def _answers(
     tables: Mapping[str, DataFrame],
     instants: Sequence[int],
     columns: Sequence[str],
-) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+) -> pa.Table:
     """The query's rows at each of a few instants, by one job."""
     whole: DataFrame | None = None
     for tick in instants:
         inputs = {key: item.at(tick) for key, item in held.items()}
-        answer = (
-            gateway.sql(text, {**inputs, **tables}).toDF(*columns).withColumn(AT, F.lit(tick).cast("bigint"))
-        )
+        answer = gateway.sql(text, {**inputs, **tables}).toDF(*columns)
+        answer = answer.withColumn(AT, F.lit(tick).cast("bigint"))
         whole = answer if whole is None else whole.unionAll(answer)
     assert whole is not None
-    found: dict[int, list[dict[str, Any]]] = defaultdict(list)
     with gateway.translated(text):
-        for row in whole.collect():
-            values = row.asDict(recursive=False)
-            found[values.pop(AT)].append(values)
+        return whole.toArrow()
+
+
+def _lasting(answers: Sequence[pa.Table], instants: Sequence[int], columns: Sequence[str]) -> pa.Table | None:
+    """The rows of all instants, those that last with the instants between which they do."""
+    if not answers:
+        return None
+    rows = pa.concat_tables(answers)
+    ticks = rows.column(AT).to_pylist()
+    keys = list(zip(*(_keys(rows.column(column)) for column in columns), strict=True)) or [()] * rows.num_rows
+    by_tick: dict[int, list[int]] = defaultdict(list)
+    for row, tick in enumerate(ticks):
+        by_tick[tick].append(row)
+    since: dict[Any, list[tuple[int, int]]] = defaultdict(list)
+    lasting: list[tuple[int, int, int]] = []
     for tick in instants:
-        yield tick, found[tick]
-
-
-def _intervals(
-    answers: Sequence[tuple[int, list[dict[str, Any]]]], columns: Sequence[str]
-) -> Iterator[tuple[Any, ...]]:
-    """Rows with the instants between which they are in the answers."""
-    since: dict[Any, list[int]] = defaultdict(list)
-    values: dict[Any, tuple[Any, ...]] = {}
-    for tick, rows in answers:
-        counts: Counter[Any] = Counter()
-        for row in rows:
-            key = tuple(comparable(_plain(row[column])) for column in columns)
-            values.setdefault(key, tuple(row[column] for column in columns))
-            counts[key] += 1
+        there: dict[Any, list[int]] = defaultdict(list)
+        for row in by_tick[tick]:
+            there[keys[row]].append(row)
         for key in [*since]:
-            while len(since[key]) > counts[key]:
-                yield (*values[key], since[key].pop(0), tick)
+            while len(since[key]) > len(there[key]):
+                lasting.append((*since[key].pop(0), tick))
             if not since[key]:
                 del since[key]
-        for key, count in counts.items():
-            since[key] += [tick] * (count - len(since[key]))
-    for key, begun in since.items():
-        for start in begun:
-            yield (*values[key], start, NEVER)
+        for key, found in there.items():
+            since[key] += [(row, tick) for row in found[: len(found) - len(since[key])]]
+    lasting += [(row, begun, NEVER) for begun_rows in since.values() for row, begun in begun_rows]
+    chosen, enter, leave = (pa.array([part[place] for part in lasting], pa.int64()) for place in range(3))
+    return rows.drop_columns([AT]).take(chosen).append_column(ENTER, enter).append_column(LEAVE, leave)
+
+
+def _keys(column: pa.ChunkedArray) -> list[Any]:
+    """What values are told apart by."""
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())  # an hour that clocks show twice is two
+    return [comparable(_plain(value)) for value in column.to_pylist()]
 
 
 def _plain(value: Any) -> Any:
-    """Values of which rows are told apart: structs as dictionaries, maps and others as they are."""
-    if hasattr(value, "asDict"):
-        return {name: _plain(part) for name, part in value.asDict().items()}
-    if isinstance(value, list | tuple):
+    """Maps, which Arrow gives as lists of pairs, in one order; other values as they are."""
+    if isinstance(value, list) and value and all(isinstance(part, tuple) for part in value):
+        return sorted(([_plain(part) for part in pair] for pair in value), key=repr)
+    if isinstance(value, list):
         return [_plain(part) for part in value]
     if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in sorted(value.items(), key=lambda item: repr(item[0]))}
+        return {name: _plain(part) for name, part in value.items()}
     return value

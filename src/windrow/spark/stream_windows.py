@@ -12,7 +12,6 @@ from itertools import pairwise
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructType
 
 from windrow.algebra.bind import bind
 from windrow.algebra.clock import NEVER
@@ -22,6 +21,7 @@ from windrow.kernels.reference.stream_windows import WindowOfStream, validity
 from windrow.spark.batch import build_window, run_statement
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
+from windrow.spark.snapshots import frame_of
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.spark.varying import ENTER, LEAVE, Varying, columns_of
 from windrow.syntax.sqltext import Relation, SqlText, quoted
@@ -116,8 +116,7 @@ def _interpreted(
     table = table.append_column(ENTER, pa.array(enter, pa.int64())).append_column(
         LEAVE, pa.array(leave, pa.int64())
     )
-    schema = StructType([*rows.schema.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
-    return gateway.spark.createDataFrame(table, schema).where(f"{ENTER} IS NOT NULL")
+    return frame_of(gateway, table, rows.schema).where(f"{ENTER} IS NOT NULL")
 
 
 def _hashable(value: object) -> object:
@@ -148,9 +147,11 @@ def _planned(
     by_partition = f"PARTITION BY {', '.join(keys)}" if keys else ""
     order = f"{by_partition} ORDER BY {', '.join([ROWTIME, *stream.ties])}"
     if spec.by_value:
-        rows = _window_by(
+        # a row without a value pushes none out and stays
+        missing = rows.where(F.isnull(_VALUE)).withColumn(LEAVE, F.lit(NEVER))
+        made = _window_by(
             gateway,
-            rows,
+            rows.where(~F.isnull(_VALUE)),
             order,
             "START AS s PREV AS p",
             f"END AS e WHEN e.{_VALUE} >= s.{_LIMIT}",
@@ -162,7 +163,7 @@ def _planned(
             "use an expression that never falls along the stream",
         )
         leave = F.when(F.col("__before") > F.col(_VALUE), falls).otherwise(F.coalesce(LEAVE, F.lit(NEVER)))
-        return rows.withColumn(LEAVE, leave)
+        return made.withColumn(LEAVE, leave).drop("__before").unionByName(missing)
     if spec.rows is None:
         return rows.withColumn(LEAVE, F.expr(expires))
     moved = spec.slide is not None or spec.row_slide > 1  # whether rows enter later than they come

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from windrow.algebra.clock import Clock
 from windrow.errors import AnalysisError, InputError, UsageError, did_you_mean
-from windrow.spark.errors import raising
+from windrow.spark.errors import raising, translate
 from windrow.spark.gateway import Gateway
 from windrow.spark.text_log import TextLog
 from windrow.syntax.sqltext import quoted
@@ -26,7 +28,6 @@ __all__ = ["ROWTIME", "Catalog", "Stream", "is_text_log", "of_frame", "of_text_l
 
 ROWTIME = "__rowtime"
 SEQUENCE = "__sequence"
-_GUESSES = ("BIGINT", "DOUBLE", "TIMESTAMP")
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ class Stream:
             return self
         frame = self.frame.withColumn(ROWTIME, rescaled(ROWTIME, self.clock, clock))
         factor = self.clock.nanoseconds // clock.nanoseconds
-        bounds = tuple(bound * factor for bound in self.bounds)
+        same = self.clock.kind == clock.kind or clock.kind != "timestamp"
+        bounds = tuple(bound * factor for bound in self.bounds) if same else ()
         sources = tuple(source.on(clock) for source in self.sources)
         return replace(self, frame=frame, clock=clock, bounds=bounds, sources=sources)
 
@@ -91,7 +93,10 @@ class Stream:
     @cached_property
     def ends(self) -> tuple[int, int] | None:
         """The log's first and last instants; None if it is empty."""
-        found = self.frame.agg(F.min(ROWTIME).alias("first"), F.max(ROWTIME).alias("last")).collect()[0]
+        try:
+            found = self.frame.agg(F.min(ROWTIME).alias("first"), F.max(ROWTIME).alias("last")).collect()[0]
+        except PySparkException as error:
+            raise translate(error) from None
         made_of = [ends for source in self.sources if (ends := source.ends) is not None]
         instants = [*self.bounds, *(value for value in found if value is not None), *chain(*made_of)]
         return (min(instants), max(instants)) if instants else None
@@ -99,8 +104,10 @@ class Stream:
 
 def rescaled(column: str, old: Clock, new: Clock) -> Column:
     """Ticks of a clock in those of a finer one."""
-    if old.kind == "date" and new.kind == "timestamp":
-        return F.expr(new.of_column(old.to_column(column), "date", "DAY"))
+    if old.kind in ("date", "timestamp_ntz") and new.kind == "timestamp":
+        # as the session's clock shows them
+        shown = f"CAST({old.to_column(column)} AS TIMESTAMP)"
+        return F.expr(new.of_column(shown, "timestamp", "MICROSECOND"))
     factor = old.nanoseconds // new.nanoseconds
     if factor == 1:
         return F.col(column)
@@ -249,14 +256,12 @@ def of_text_log(
 def _guessed(values: list[str | None]) -> str:
     """The narrowest type that all values have."""
     present = [value for value in values if value is not None]
-    for kind, test in (("BIGINT", int), ("DOUBLE", float)):
-        try:
-            for value in present:
-                test(value)
-            return kind if present else "STRING"
-        except ValueError:
-            continue
-    return "STRING"
+    if not present:
+        return "STRING"
+    if all(re.fullmatch(r"[+-]?\d{1,18}", value) for value in present):
+        return "BIGINT"
+    number = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+    return "DOUBLE" if all(re.fullmatch(number, value) for value in present) else "STRING"
 
 
 def _cast(name: str, kind: str) -> str:

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from windrow.algebra.clock import NEVER, Clock
-from windrow.errors import NotSupportedError, UsageError, WindrowError, did_you_mean
+from windrow.errors import AnalysisError, NotSupportedError, UsageError, WindrowError, did_you_mean
 from windrow.spark.arrow import is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.streams import ROWTIME, Stream, rescaled
@@ -204,6 +204,15 @@ class Varying:
         using
             The columns, of those inside, by which rows differ; without, all.
         """
+        named = [name.lower() for name in self.names]
+        twice = next((name for name in self.names if named.count(name.lower()) > 1), None)
+        if twice is not None:
+            raise AnalysisError(
+                f"column {twice} of a stream is given twice",
+                condition="DUPLICATE_COLUMN",
+                sqlstate="42711",
+                hint="give each its own name with AS",
+            )
         if kind == "RSTREAM":
             if using:
                 raise NotSupportedError(
@@ -234,22 +243,27 @@ def tick_of(gateway: Gateway, clock: Clock, instant: Any) -> int:
     UsageError
         ``INVALID_INSTANT``.
     """
-    kinds = {
-        "bigint": int,
-        "date": datetime.date,
-        "timestamp": datetime.datetime,
-        "timestamp_ntz": datetime.datetime,
-    }
-    if isinstance(instant, str) or (isinstance(instant, kinds[clock.kind]) and not isinstance(instant, bool)):
+    is_time = clock.kind in ("timestamp", "timestamp_ntz")
+    if isinstance(instant, str):
+        known = "'" not in instant
+    elif clock.kind == "bigint":
+        known = isinstance(instant, int) and not isinstance(instant, bool)
+    else:
+        known = isinstance(instant, datetime.date) and (is_time or not isinstance(instant, datetime.datetime))
+    if known:
+        fine = Clock(clock.kind, "MICROSECOND") if is_time else clock
+        text = f"CAST('{instant}' AS {clock.kind})"
+        tick = None
         try:
-            text = f"CAST('{instant}' AS {clock.kind})" if "'" not in str(instant) else "NULL"
-            found = gateway.sql(SqlText.of(f"SELECT {clock.of_column(text, clock.kind, clock.unit)}"))
+            found = gateway.sql(SqlText.of(f"SELECT {fine.of_column(text, fine.kind, fine.unit)}"))
             with gateway.translated():
                 tick = found.collect()[0][0]
-        except WindrowError:
-            tick = None
+        except WindrowError as error:
+            if not error.condition.startswith("CAST_"):
+                raise
         if tick is not None:
-            return int(tick)
+            # an instant within a tick is of that tick
+            return int(tick) * fine.nanoseconds // clock.nanoseconds
     unit = f" of {clock.unit.lower()}s" if clock.kind == "bigint" else ""
     raise UsageError(
         f"{instant!r} is no instant: rowtimes are of type {clock.kind.upper()}{unit}",

@@ -114,7 +114,12 @@ def parse_select(tokens: TokenList, items: Range, source: int, stop: int) -> Sel
     first, last = items
     distinct = tokens.word(first) == "DISTINCT"
     first += distinct or (tokens.word(first) == "ALL" and first + 1 < last)
-    marks = _marks(tokens, [at for at in tokens.level(source, stop) if not tokens.is_symbol(at - 1, ".")])
+    level = [at for at in tokens.level(source, stop) if not tokens.is_symbol(at - 1, ".")]
+    for at in level:
+        is_tail = _begins_tail(tokens, at) or (tokens.word(at) == "ORDER" and tokens.word(at + 1) == "BY")
+        if is_tail or (tokens.word(at) in _SET and _is_set_operator(tokens, at)):
+            raise UnknownShapeError(tokens.word(at))
+    marks = _marks(tokens, level)
     ordered = sorted(marks.items(), key=lambda item: item[1])
     ends = [at for _, at in ordered[1:]] + [stop]
     widths = {"GROUP": 2}

@@ -22,7 +22,7 @@ __all__ = [
     "StreamWindow",
     "ToStream",
     "alias_after",
-    "is_in_from",
+    "begins_relation",
     "parse_create_stream",
     "parse_stream_window",
     "parse_to_stream",
@@ -46,6 +46,12 @@ _CLAUSES = {
     "ON", "USING", "WINDOW", "QUALIFY", "UNION", "EXCEPT", "INTERSECT", "MINUS", "LATERAL", "PIVOT",
     "UNPIVOT",
     "JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "ASOF", "TABLESAMPLE",
+}  # fmt: skip
+
+
+_ENDS_FROM = {
+    "SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "WINDOW",
+    "QUALIFY", "UNION", "EXCEPT", "INTERSECT", "MINUS", "SET", "VALUES",
 }  # fmt: skip
 
 
@@ -136,27 +142,63 @@ def window_at(tokens: TokenList, index: int) -> bool:
         or (first in ("RANGE", "ROWS") and not closes and not tokens.is_symbol(second, "."))
         or (first == "PARTITION" and tokens.word(second) == "BY")
     )
-    return looks and is_in_from(tokens, index)
+    return looks and begins_relation(tokens, _source_before(tokens, index))
 
 
-def is_in_from(tokens: TokenList, index: int) -> bool:
-    """Whether a token stands in FROM where a relation can stand."""
-    parent, at = tokens.parent[index], index - 1
-    while at >= 0 and at != parent:
+def _source_before(tokens: TokenList, bracket: int) -> int:
+    """The first token of what a bracket stands after: a name, a call, or a query in brackets."""
+    at = bracket - 1
+    if tokens.is_symbol(at, ")"):
+        at = tokens.partner[at]
+        if tokens.word(at - 1) == "USING" and tokens.word(at - 2) in ("DIFFERENCE", "DIFFERENCES"):
+            at -= 3
+            at = tokens.partner.get(at, at)
+        return at - 1 if tokens.word(at - 1) in _TO_STREAM else at
+    while tokens.is_symbol(at - 1, ".") and at >= 2:
+        at -= 2
+    return at
+
+
+def begins_relation(tokens: TokenList, index: int) -> bool:
+    """Whether a relation of FROM begins at a token."""
+    before = index - 1
+    word = tokens.word(before)
+    if word == "JOIN":
+        return True
+    if word == "FROM":
+        return _is_clause(tokens, before)
+    if tokens.is_symbol(before, "("):
+        return before == tokens.parent[index] and begins_relation(tokens, before)
+    return tokens.is_symbol(before, ",") and _separates_relations(tokens, before)
+
+
+def _separates_relations(tokens: TokenList, comma: int) -> bool:
+    """Whether a comma stands in FROM, not in a list of expressions."""
+    at = comma - 1
+    while at >= 0 and at != tokens.parent[comma]:
         if at in tokens.partner and tokens.partner[at] < at:
             at = tokens.partner[at] - 1
             continue
         word = "" if tokens.is_symbol(at - 1, ".") else tokens.word(at)
-        if word in ("FROM", "JOIN"):
+        if word == "VIEW" and tokens.word(at - 1) == "LATERAL":
+            return False
+        if word == "FROM" and _is_clause(tokens, at):
             return True
-        if word == "USING" and tokens.word(at - 1) in ("DIFFERENCE", "DIFFERENCES"):
-            at -= 2
-            continue
-        if word in _CLAUSES - {"LATERAL", "NATURAL"}:
+        if word in _ENDS_FROM:
             return False
         at -= 1
     # FROM (a, b JOIN c): brackets around relations
-    return at >= 0 and not tokens.is_symbol(at, "[") and is_in_from(tokens, at) and at + 1 <= index
+    return at >= 0 and tokens.is_symbol(at, "(") and begins_relation(tokens, at)
+
+
+def _is_clause(tokens: TokenList, at: int) -> bool:
+    """Whether FROM begins a clause: not that of IS DISTINCT FROM, nor of EXTRACT(day FROM x)."""
+    if tokens.word(at - 1) == "DISTINCT" and tokens.word(at - 2) in ("IS", "NOT"):
+        return False
+    parent = tokens.parent[at]
+    first = parent + 1
+    query = tokens.word(first) in ("SELECT", "WITH", "FROM") or tokens.is_symbol(first, "(")
+    return parent < 0 or query
 
 
 def alias_after(tokens: TokenList, index: int, stop: int) -> int | None:
