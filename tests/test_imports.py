@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "windrow"
 LAYERS = {"errors": 0, "syntax": 1, "kernels": 1, "algebra": 2, "rules": 3, "spark": 4, "cli": 6}
 FACE = 5
 
-MAY_IMPORT_PYSPARK = {"spark", "session", "relation", "statements", "api", "cli"}
+MAY_IMPORT_PYSPARK = {"spark", "session", "relation", "statements", "continuous", "api", "cli"}
 MAY_NOT_IMPORT_SQLGLOT = {"kernels"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
