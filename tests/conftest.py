@@ -67,6 +67,14 @@ def conf(spark) -> Iterator[Callable[[str, str], None]]:
         spark.conf.unset(name) if value is None else spark.conf.set(name, value)
 
 
+@pytest.fixture
+def interpreted(conf: Callable[[str, str], None]) -> None:
+    """Has Spark read plans instead of compiling them: sooner done for many plans over a few rows each."""
+    conf("spark.sql.codegen.wholeStage", "false")
+    conf("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    conf("spark.sql.adaptive.enabled", "false")
+
+
 @pytest.fixture(scope="session")
 def path_without_java(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A value of PATH with every program of the machine's except Java."""

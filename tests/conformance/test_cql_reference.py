@@ -17,7 +17,10 @@ SHARED = Path(os.environ.get("WINDROW_SHARED", Path(__file__).parents[3] / "shar
 REFERENCE = SHARED / "reference" / "cql-operators.txt"
 SEMANTICS = SHARED / "design" / "semantics.md"
 
-pytestmark = pytest.mark.skipif(not REFERENCE.exists(), reason="the text of the CQL reference is not here")
+pytestmark = [
+    pytest.mark.skipif(not REFERENCE.exists(), reason="the text of the CQL reference is not here"),
+    pytest.mark.usefixtures("interpreted"),
+]
 
 CASES = read_cases(REFERENCE) if REFERENCE.exists() else []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -122,7 +123,7 @@ def changes(session: Session, query: str) -> Counter:
 
 @settings(
     deadline=None,
-    max_examples=25,
+    max_examples=15,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -132,11 +133,8 @@ def changes(session: Session, query: str) -> Counter:
     [(0, None, None), (6, None, None), (10, None, 0)],
     "SELECT k, v FROM (ISTREAM(SELECT k, v FROM t [RANGE 2 SLIDE 5])) [ROWS 1]",
 )
-def test_whole_logs_give_what_each_instant_gives(spark, conf, s, t, query):
-    # compiling Java code takes longer than a few rows do
-    conf("spark.sql.codegen.wholeStage", "false")
-    conf("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    conf("spark.sql.adaptive.enabled", "false")
+@pytest.mark.usefixtures("interpreted")
+def test_whole_logs_give_what_each_instant_gives(spark, s, t, query):
     names = pa.table({"k": pa.array([0, 1, 1], pa.int64()), "v": pa.array([5, 6, 6], pa.int64())})
     found = []
     for execution in ("batch", "reference"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow.compute as pc
+import pytest
 
 from examples.linear_road.generate import reports
 from examples.linear_road.model import tolls
@@ -13,6 +14,7 @@ from windrow import Session
 SCRIPT = Path(__file__).parents[2] / "examples" / "linear_road" / "tolls.sql"
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_tolls_are_those_of_the_model(spark):
     table = reports(expressways=1, minutes=8, cars=60)
     expected = tolls(table.to_pylist())

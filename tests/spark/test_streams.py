@@ -10,6 +10,8 @@ from windrow import Session
 from windrow.errors import WindrowError
 from windrow.spark.snapshots import MOST_SETTING
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 LOG = """Timestamp   Tuple
   1000:   10,"a, b"
 
@@ -19,9 +21,9 @@ h 2500
 """
 
 
-@pytest.fixture(params=["batch", "reference"])
-def session(spark, request):
-    return Session(spark, execution=request.param)
+@pytest.fixture
+def session(spark):
+    return Session(spark)
 
 
 @pytest.fixture
