@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from windrow.algebra.clock import Clock
-from windrow.algebra.continuous import Query, Reader, StreamQuery
+from windrow.algebra.continuous import Query, Reader
 from windrow.algebra.names import verbatim
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, Span
 from windrow.explain import explain_continuous
@@ -33,6 +33,9 @@ _SIGNS = re.compile(
 )
 
 
+_QUERIES = ("SELECT", "WITH", "FROM", "ISTREAM", "DSTREAM", "RSTREAM", "VALUES", "TABLE")
+
+
 def is_continuous(text: str, catalog: Catalog) -> bool:
     """Whether a text may be about streams: by its words and the names in it."""
     if _SIGNS.search(text):
@@ -44,64 +47,45 @@ def is_continuous(text: str, catalog: Catalog) -> bool:
 def run_continuous(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, statement: Range, execution: str
 ) -> Relation | None:
-    """Run a statement about streams; None if it is not about any."""
+    """Run a statement about streams; None if it is not about any.
+
+    With EXPLAIN before it, or if the gateway is to plan only, nothing is made and the relation is its plan.
+    """
     start, stop = statement
-    explained = tokens.word(start) == "EXPLAIN"
-    start += explained
+    if tokens.word(start) == "EXPLAIN":
+        start += 1 + (tokens.word(start + 1) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST"))
+        gateway.plan_only = True
     create = parse_create_stream(tokens, start, stop)
     if create is not None:
-        remember_stream(
-            gateway, catalog, create.name, _created(gateway, tokens, create), replace=create.replace
-        )
+        stream = _created(gateway, tokens, create)
+        if gateway.plan_only:
+            return _planned(gateway, f"stream {create.name}({', '.join(stream.columns)})")
+        remember_stream(gateway, catalog, create.name, stream, replace=create.replace)
         return _nothing(gateway)
     dropped = _dropped(tokens, start, stop, catalog)
     if dropped is not None:
-        if dropped.lower() in catalog.streams:
-            gateway.spark.catalog.dropTempView(dropped)
-        catalog.forget(dropped)
-        return _nothing(gateway)
-    view = _view(tokens, start, stop)
-    body = view.body if view is not None else (start, stop)
+        return _drop(gateway, catalog, dropped)
     reader = Reader(tokens, frozenset(catalog.streams), frozenset(catalog.relations))
-    if (
-        view is None
-        and tokens.word(start)
-        not in ("SELECT", "WITH", "FROM", "ISTREAM", "DSTREAM", "RSTREAM", "VALUES", "TABLE")
-        and not tokens.is_symbol(start, "(")
-    ):
-        reader.text(start, stop)
-        if any(True for _ in reader.inputs):
-            raise NotSupportedError(
-                f"{tokens[start].text} over a continuous query is not supported",
-                condition="UNSUPPORTED_STATEMENT",
-                sql=tokens.sql,
-                span=tokens[start].span,
-                hint="create a temporary view of the query, or write relation.df with Spark",
-            )
+    view = _view(tokens, start, stop)
+    if view is None and not _is_query(tokens, start):
+        _refuse_command(reader, start, stop)
         return None
-    query = reader.read(*body)
+    query = reader.read(*(view.body if view is not None else (start, stop)))
     if isinstance(query, Query) and not query.inputs:
-        if view is not None and view.replace:
+        if view is not None and view.replace and not gateway.plan_only:
             catalog.forget(view.name)  # from now on the name is of Spark's view
         return None
     if view is not None and not view.temporary:
-        raise NotSupportedError(
-            "a stored view of a continuous query is not supported",
-            condition="UNSUPPORTED_STATEMENT",
-            sql=tokens.sql,
-            span=tokens[start].span,
-            hint="create a TEMPORARY VIEW in each session",
+        raise _unsupported(
+            tokens, start, "a stored view of a continuous query", "create a TEMPORARY VIEW in each session"
         )
-    relation = query.query if isinstance(query, StreamQuery) else query
-    if relation.varies:
-        reader.refuse_bare_streams(relation)
-    gateway.plan_only = explained
+    if isinstance(query, Query) and query.varies:
+        reader.refuse_bare_streams(query)
     runner = Runner(gateway, catalog, reader, execution)
     result = runner.run(query)
     plan = explain_continuous(query, runner.by_instants)
-    if explained:
-        frame = gateway.spark.createDataFrame([(plan,)], "plan string")
-        return Relation(frame, plan, gateway, is_plan=True)
+    if gateway.plan_only:
+        return _planned(gateway, plan)
     if view is not None:
         _remember_view(gateway, catalog, tokens, view, result)
         return _nothing(gateway)
@@ -110,6 +94,44 @@ def run_continuous(
     if isinstance(result, Stream):
         return StreamRelation(result, plan, gateway)
     return Relation(result, plan, gateway)
+
+
+def _is_query(tokens: TokenList, start: int) -> bool:
+    return tokens.word(start) in _QUERIES or tokens.is_symbol(start, "(")
+
+
+def _refuse_command(reader: Reader, start: int, stop: int) -> None:
+    """Refuse INSERT and the like of what varies."""
+    tokens = reader.tokens
+    reader.text(start, stop)
+    if reader.inputs:
+        hint = "create a temporary view of the query, or write relation.df with Spark"
+        raise _unsupported(tokens, start, f"{tokens[start].text} over a continuous query", hint)
+
+
+def _unsupported(tokens: TokenList, at: int, what: str, hint: str) -> NotSupportedError:
+    return NotSupportedError(
+        f"{what} is not supported",
+        condition="UNSUPPORTED_STATEMENT",
+        sql=tokens.sql,
+        span=tokens[at].span,
+        hint=hint,
+    )
+
+
+def _drop(gateway: Gateway, catalog: Catalog, name: str) -> Relation:
+    """Forget a stream or a view that varies; of an empty name, nothing."""
+    if gateway.plan_only:
+        return _planned(gateway, f"drop {name or 'nothing'}")
+    if name.lower() in catalog.streams:
+        gateway.spark.catalog.dropTempView(name)
+    catalog.forget(name)
+    return _nothing(gateway)
+
+
+def _planned(gateway: Gateway, plan: str) -> Relation:
+    frame = gateway.spark.createDataFrame([(plan,)], "plan string")
+    return Relation(frame, plan, gateway, is_plan=True)
 
 
 def remember_stream(

@@ -21,7 +21,7 @@ from windrow.spark.local import local_session
 from windrow.spark.sources import of_table, read_table
 from windrow.spark.streams import Catalog, is_text_log, of_frame, of_text_log, unit_named
 from windrow.spark.text_log import read_text_log
-from windrow.statements import run
+from windrow.statements import check, run
 from windrow.syntax.blocks import split_statements
 from windrow.syntax.tokens import tokenize
 
@@ -104,6 +104,22 @@ class Session:
                 hint="use ? for all or :name for all",
             )
         return run(self._gateway(args, params), text, list(args), self.execution, self._catalog)
+
+    def check(self, text: str, /, *args: Any, **params: Any) -> None:
+        """Say whether a query is understood: its syntax, names and types, without running it.
+
+        Parameters
+        ----------
+        text, *args, **params
+            As :meth:`sql` takes them.
+
+        Raises
+        ------
+        WindrowError
+            As :meth:`sql` would before it starts to compute.
+        """
+        _refuse_no_text(text)
+        check(self._gateway(args, params), text, self._catalog)
 
     def script(self, text: str) -> list[Relation]:
         """Run the statements of a script, separated by semicolons, in order."""

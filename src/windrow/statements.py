@@ -59,14 +59,19 @@ def run(
     return Relation(frame, explain(algebra, bound), gateway)
 
 
-def check(gateway: Gateway, text: str) -> None:
-    """Parse and bind a statement without running anything.
+def check(gateway: Gateway, text: str, catalog: Catalog) -> None:
+    """Parse and bind a statement without running anything; `catalog` has the session's streams.
 
     Raises
     ------
     WindrowError
         As :func:`run` would before it starts to compute.
     """
+    if is_continuous(text, catalog):
+        gateway.plan_only = True
+        tokens = tokenize(text)
+        if run_continuous(gateway, catalog, tokens, _only_statement(tokens), "batch") is not None:
+            return
     if not _OURS.search(text):
         # a query is analysed and not run; of a command Spark is asked for the plan
         is_query = re.match(r"[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b", text, re.IGNORECASE) is not None

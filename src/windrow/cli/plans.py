@@ -14,8 +14,6 @@ from windrow.cli.progress import Progress
 from windrow.cli.run import at_its_place
 from windrow.cli.script import Statement
 from windrow.errors import AnalysisError
-from windrow.spark.gateway import Gateway
-from windrow.statements import check
 from windrow.syntax.blocks import find_blocks
 from windrow.syntax.tokens import tokenize
 
@@ -58,7 +56,7 @@ def check_script(
     for session, statement in _each(statements, asked, factory, opened):
         if find_blocks(tokenize(statement.padded)):
             with at_its_place(statement, asked):
-                check(Gateway(session.spark, values(session.spark, asked.params)), statement.padded)
+                session.check(statement.padded, **values(session.spark, asked.params))
         else:
             # Spark says what is wrong with its own statements where it plans them.
             _plan(session, statement, asked, spark=False)

@@ -1,0 +1,74 @@
+"""Streams on the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+QUERY = "SELECT c1 FROM s [RANGE 1] WHERE c1 > 10"
+
+
+@pytest.fixture
+def attached(tmp_path):
+    path = tmp_path / "s.cql"
+    path.write_text("Timestamp Tuple\n1000 10,a\n1500 20,b\nh 1700\n")
+    return ["--stream", f"s={path}"]
+
+
+def test_a_relation_at_the_last_instant_and_at_any_other(invoke, attached):
+    for options, rows in (
+        ([], ["20"]),
+        (["--at", "1499"], []),
+        (["--at", "2499"], ["20"]),
+        (["--at", "2500"], []),
+    ):
+        done = invoke("run", "-c", QUERY, *attached, "--format", "csv", *options)
+        assert (done.exit_code, done.stdout.split()) == (0, ["c1", *rows])
+
+
+def test_changelogs(invoke, attached):
+    done = invoke("run", "-c", QUERY, *attached, "--format", "csv", "--envelope", "cql")
+    assert done.stdout.split() == ["timestamp,kind,tuple", "1500,+,20", "2500,-,20"]
+    done = invoke("run", "-c", QUERY, *attached, "--format", "csv", "--changelog")
+    assert done.stdout.split()[1] == "20,insert,1500,1500"
+
+
+def test_a_stream_of_a_table(invoke, readings):
+    options = ["--stream", f"r={readings}", "--rowtime", "day", "--format", "csv"]
+    query = "SELECT station, COUNT(*) AS n FROM r [RANGE 2 DAYS] GROUP BY station"
+    done = invoke("run", "-c", query, *options, "--at", "2024-01-02")
+    assert (done.exit_code, sorted(done.stdout.split())) == (0, ["A,2", "B,1", "station,n"])
+
+
+def test_a_script_makes_its_streams(invoke, attached, tmp_path):
+    file = tmp_path / "s.cql"
+    script = f"""CREATE STREAM r (ROWTIME ts BIGINT UNIT SECONDS, k INT, name STRING) FROM '{file}';
+CREATE TEMPORARY VIEW v AS SELECT k FROM r [RANGE 500];
+SELECT COUNT(*) AS n FROM v"""
+    assert invoke("run", "-c", script, "--format", "csv").stdout.split() == ["n", "1"]
+    assert invoke("check", "-c", script).stdout == "OK: 3 statements\n"
+    explained = invoke("explain", "-c", script).stdout
+    assert "stream r(ts, k, name)" in explained
+    assert "evaluated for whole logs" in explained
+    wrong = invoke("check", "-c", script.replace("COUNT(*)", "SUM(nosuch)"))
+    assert wrong.exit_code == 1
+    assert "line 3" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "condition"),
+    [
+        (["--at", "1", "--changelog"], "TWO_VIEWS"),
+        (["--envelope", "deltas"], "UNKNOWN_ENVELOPE"),
+        (["--at", "noon"], "INVALID_INSTANT"),
+        (["--rowtime", "t=ts"], "UNKNOWN_TABLE"),
+        (["--rowtime-unit", "s=fortnights"], "UNKNOWN_UNIT"),
+    ],
+)
+def test_mistakes(invoke, attached, options, condition):
+    done = invoke("run", "-c", QUERY, *attached, *options)
+    assert done.exit_code in (1, 2)
+    assert condition in done.stderr
+
+
+def test_a_table_does_not_vary(invoke):
+    assert "NOT_VARYING" in invoke("run", "-c", "SELECT 1", "--changelog").stderr
