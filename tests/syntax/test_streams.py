@@ -11,6 +11,7 @@ from windrow.syntax.streams import (
     parse_create_stream,
     parse_stream_window,
     parse_to_stream,
+    refuse_alias_before,
     window_at,
 )
 from windrow.syntax.tokens import tokenize
@@ -101,7 +102,10 @@ def test_windows_stand_where_relations_do(sql):
 @pytest.mark.parametrize(
     ("bracket", "condition", "marked"),
     [
-        ("[RANGE]", None, None),
+        ("[RANGE]", "PARSE_SYNTAX_ERROR", "]"),
+        ("[UNBOUNDED]", "PARSE_SYNTAX_ERROR", "UNBOUNDED"),
+        ("[NOW 5]", "PARSE_SYNTAX_ERROR", "5"),
+        ("[]", "PARSE_SYNTAX_ERROR", "]"),
         ("[RANGE -5]", "PARSE_SYNTAX_ERROR", "-"),
         ("[RANGE 0]", "INVALID_WINDOW_SIZE", "0"),
         ("[RANGE 0 MINUTES]", "INVALID_WINDOW_SIZE", "0"),
@@ -122,15 +126,20 @@ def test_windows_stand_where_relations_do(sql):
 )
 def test_mistakes_have_a_place(bracket, condition, marked):
     sql = f"SELECT * FROM s {bracket}"
-    if condition is None:
-        assert windows(sql)[1] == []  # a place in an array, for all we know
-        return
     with pytest.raises(WindrowError) as caught:
         windows(sql)
     assert caught.value.condition == condition
     if marked is not None:
         assert caught.value.span is not None
         assert sql[caught.value.span.start : caught.value.span.stop] == marked
+
+
+@pytest.mark.parametrize("sql", ["SELECT * FROM s x [NOW]", "SELECT * FROM t, s AS x [ROWS 3]"])
+def test_an_alias_stands_after_the_window(sql):
+    tokens = tokenize(sql)
+    (bracket,) = (index for index in range(len(tokens)) if tokens.is_symbol(index, "["))
+    with pytest.raises(ParseError, match="alias x stands before the window"):
+        refuse_alias_before(tokens, bracket)
 
 
 @pytest.mark.parametrize(

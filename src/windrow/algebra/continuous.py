@@ -21,6 +21,7 @@ from windrow.syntax.streams import (
     begins_relation,
     parse_stream_window,
     parse_to_stream,
+    refuse_alias_before,
     window_at,
 )
 from windrow.syntax.tokens import TokenList
@@ -230,6 +231,7 @@ class Reader:
     def _input(self, index: int, stop: int) -> tuple[SqlText, int] | None:
         """What varies and begins at a token: the text in its place, and the token after it."""
         tokens = self.tokens
+        refuse_alias_before(tokens, index)
         if tokens.is_symbol(index - 1, "."):
             return None
         if (

@@ -26,6 +26,7 @@ __all__ = [
     "parse_create_stream",
     "parse_stream_window",
     "parse_to_stream",
+    "refuse_alias_before",
     "window_at",
 ]
 
@@ -135,14 +136,35 @@ def window_at(tokens: TokenList, index: int) -> bool:
     """Whether the bracket at `index` is a window of a stream, not a place in an array."""
     if not tokens.is_symbol(index, "["):
         return False
-    first, second = tokens.word(index + 1), index + 2
-    closes = tokens.is_symbol(second, "]")
-    looks = (
-        (first == "NOW" and closes)
-        or (first in ("RANGE", "ROWS") and not closes and not tokens.is_symbol(second, "."))
-        or (first == "PARTITION" and tokens.word(second) == "BY")
-    )
-    return looks and begins_relation(tokens, _source_before(tokens, index))
+    return begins_relation(tokens, _source_before(tokens, index))
+
+
+def refuse_alias_before(tokens: TokenList, index: int) -> None:
+    """Refuse a window that stands after an alias.
+
+    Raises
+    ------
+    ParseError
+        ``PARSE_SYNTAX_ERROR``.
+    """
+    if not tokens.is_symbol(index, "[") or tokens.word(index + 1) not in (
+        "NOW",
+        "RANGE",
+        "ROWS",
+        "PARTITION",
+    ):
+        return
+    alias, before = index - 1, index - 2
+    before -= tokens.word(before) == "AS"
+    if alias > 0 and tokens[alias].is_name and tokens[before].is_name and begins_relation(tokens, before):
+        window, name, source = tokens.text(index, tokens.partner[index] + 1), tokens[alias], tokens[before]
+        raise ParseError(
+            f"alias {name.name} stands before the window",
+            condition="PARSE_SYNTAX_ERROR",
+            sql=tokens.sql,
+            span=name.span,
+            hint=f"write {source.text} {window} AS {name.text}",
+        )
 
 
 def _source_before(tokens: TokenList, bracket: int) -> int:
