@@ -19,6 +19,7 @@ from windrow.spark.sources import read_table
 from windrow.spark.streams import Catalog, Stream, is_text_log, of_frame, of_text_log
 from windrow.spark.text_log import read_text_log
 from windrow.spark.varying import Varying
+from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.streams import CreateStream, parse_create_stream
@@ -76,7 +77,7 @@ def run_continuous(
             catalog.forget(view.name)  # from now on the name is of Spark's view
         return None
     if view is not None and not view.temporary:
-        raise _unsupported(
+        raise unsupported_statement(
             tokens, start, "a stored view of a continuous query", "create a TEMPORARY VIEW in each session"
         )
     if isinstance(query, Query) and query.varies:
@@ -106,17 +107,7 @@ def _refuse_command(reader: Reader, start: int, stop: int) -> None:
     reader.text(start, stop)
     if reader.inputs:
         hint = "create a temporary view of the query, or write relation.df with Spark"
-        raise _unsupported(tokens, start, f"{tokens[start].text} over a continuous query", hint)
-
-
-def _unsupported(tokens: TokenList, at: int, what: str, hint: str) -> NotSupportedError:
-    return NotSupportedError(
-        f"{what} is not supported",
-        condition="UNSUPPORTED_STATEMENT",
-        sql=tokens.sql,
-        span=tokens[at].span,
-        hint=hint,
-    )
+        raise unsupported_statement(tokens, start, f"{tokens[start].text} over a continuous query", hint)
 
 
 def _drop(gateway: Gateway, catalog: Catalog, name: str) -> Relation:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.algebra.bind import bind
 from windrow.continuous import is_continuous, run_continuous
-from windrow.errors import NotSupportedError, ParseError
+from windrow.errors import ParseError
 from windrow.explain import explain
 from windrow.relation import Relation
 from windrow.spark.batch import bind_statement, build_window, explained, run_statement
@@ -19,6 +19,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.reference_mode import build_reference
 from windrow.spark.streams import Catalog
 from windrow.syntax.blocks import split_statements
+from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.tokens import TokenList, tokenize
@@ -175,13 +176,7 @@ def _view_query(tokens: TokenList, statement: Range) -> Range | None:
 
 
 def _refuse(tokens: TokenList, at: int, what: str, hint: str) -> None:
-    raise NotSupportedError(
-        f"{what} is not supported",
-        condition="UNSUPPORTED_STATEMENT",
-        sql=tokens.sql,
-        span=tokens[at].span,
-        hint=hint,
-    )
+    raise unsupported_statement(tokens, at, what, hint)
 
 
 def _create_view(gateway: Gateway, tokens: TokenList, head: Range, frame: DataFrame) -> DataFrame:

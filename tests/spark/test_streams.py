@@ -357,6 +357,7 @@ def answers(spark):
         "SELECT best.k FROM s [RANGE 4] AS best",
         "SELECT * FROM best WHERE 3 IS DISTINCT FROM best",
         "SELECT `count`(*) AS c FROM s [RANGE 2]",
+        "SELECT a.k FROM s [RANGE 9] a, t [RANGE 9] b WHERE b.v <> 2 AND a.k = 1 DIV (2 - b.v)",
         "WITH b AS (SELECT k FROM s [RANGE 5]) SELECT COUNT(*) AS c FROM t [RANGE 2]",
         "WITH a AS (SELECT k FROM s [RANGE 2]), b AS (SELECT k FROM t [RANGE 5]) "
         "SELECT a.k FROM RSTREAM(SELECT k FROM a) [NOW] AS a",

@@ -9,11 +9,10 @@ by Spark over a scope in which the relations of FROM have their names. What has 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, IntegralType, MapType, StructField, StructType, VariantType
+from pyspark.sql.types import ArrayType, IntegralType, MapType, StructField, StructType, VariantType
 
 from windrow.algebra.aggregates import AGGREGATES
 from windrow.algebra.clock import NEVER, Clock
@@ -23,9 +22,9 @@ from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.spark.gateway import Gateway
 from windrow.spark.grouping import alias_of, groups_of, without_alias
 from windrow.spark.keyed import can_be_keyed, run_keyed
+from windrow.spark.scope import ROWS, Part, Rows, Scope, Texts, Unplanned
 from windrow.spark.streams import Stream
 from windrow.spark.varying import Varying
-from windrow.syntax.blocks import visible_ctes
 from windrow.syntax.expressions import Expression, Name, Operation, parse_expression
 from windrow.syntax.nodes import Cte, Range
 from windrow.syntax.queries import (
@@ -42,47 +41,10 @@ from windrow.syntax.tokens import Kind
 
 __all__ = ["Planner", "Unplanned"]
 
-_W = "__w"
 _SPARK_JOINS = {"left": "LEFT JOIN", "semi": "LEFT SEMI JOIN", "anti": "LEFT ANTI JOIN"}
 
 
-class Unplanned(Exception):  # noqa: N818 - it is no error: another way is taken
-    """What is in a query that has no operator for whole logs."""
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A relation in FROM: its alias, its columns' names, and the columns of the scope that hold them."""
-
-    alias: str
-    names: tuple[str, ...]
-    columns: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Scope:
-    """The rows of FROM so far, whose columns have names of ours, and the relations that they are of.
-
-    A scope that does not vary has no `ENTER` and `LEAVE`.
-    """
-
-    frame: DataFrame
-    parts: tuple[_Part, ...]
-    varies: bool
-    net_by: frozenset[str] | None = None
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Rows with the names that queries know, and `ENTER` and `LEAVE` after them if they vary."""
-
-    frame: DataFrame
-    names: tuple[str, ...]
-    varies: bool
-    net_by: frozenset[str] | None = None
-
-
-class Planner:
+class Planner(Texts):
     """Plans the relations of one statement.
 
     Parameters
@@ -101,9 +63,9 @@ class Planner:
         inputs: Mapping[str, Varying],
         tables: Mapping[str, DataFrame],
     ) -> None:
-        self.gateway, self.reader, self.tokens, self.clock = gateway, reader, reader.tokens, clock
-        self.inputs, self.tables = inputs, tables
-        self._ctes: dict[Range, _Rows] = {}
+        super().__init__(gateway, reader)
+        self.clock, self.inputs, self.tables = clock, inputs, tables
+        self._ctes: dict[Range, Rows] = {}
 
     def relation(self, query: Query) -> Varying:
         """The relation of a query that varies.
@@ -128,7 +90,7 @@ class Planner:
         every = instants.distinct()
         return Varying.of(frame, self.clock, list(streams.values()), every, net_by=rows.net_by)
 
-    def _query(self, query: Query) -> _Rows:
+    def _query(self, query: Query) -> Rows:
         if query.items is not None:
             shape = parse_select(self.tokens, query.items, *query.rest)
             return self._select(shape)
@@ -139,10 +101,10 @@ class Planner:
 
     # -- blocks --------------------------------------------------------------------------------------
 
-    def _shape(self, shape: Shape) -> _Rows:
+    def _shape(self, shape: Shape) -> Rows:
         return self._set_operation(shape) if isinstance(shape, SetOperation) else self._select(shape)
 
-    def _select(self, select: Select) -> _Rows:
+    def _select(self, select: Select) -> Rows:
         scope = self._from(select)
         grouped = select.group_by is not None or select.having is not None or self._aggregates(select)
         if not scope.varies:
@@ -156,10 +118,10 @@ class Planner:
         return self._counted("distinct", [rows]) if select.distinct else rows
 
     def _last(
-        self, select: Select, scope: _Scope, *, where: Range | None, group_by: SqlText | None = None
-    ) -> _Rows:
+        self, select: Select, scope: Scope, *, where: Range | None, group_by: SqlText | None = None
+    ) -> Rows:
         """SELECT over the scope; what it gives of time is the scope's."""
-        times = f", {_W}.{ENTER}, {_W}.{LEAVE}" if scope.varies else ""
+        times = f", {ROWS}.{ENTER}, {ROWS}.{LEAVE}" if scope.varies else ""
         distinct = "DISTINCT " if select.distinct and not scope.varies else ""
         query = SqlText.of(
             f"SELECT {distinct}", self._items(select, scope), times, " FROM ", self._scoped(scope),
@@ -174,12 +136,12 @@ class Planner:
             query = SqlText.of(query, " HAVING ", self._text(select.having))
         frame = self._sql(query, scope.frame, select)
         if not scope.varies:
-            return _Rows(frame.toDF(*_columns(frame.columns)), tuple(frame.columns), varies=False)
+            return Rows(frame.toDF(*_columns(frame.columns)), tuple(frame.columns), varies=False)
         names = tuple(frame.columns[:-2])
         net_by = self._kept(select, scope) if group_by is None else None
-        return _Rows(frame.toDF(*_columns(names), ENTER, LEAVE), names, varies=True, net_by=net_by)
+        return Rows(frame.toDF(*_columns(names), ENTER, LEAVE), names, varies=True, net_by=net_by)
 
-    def _kept(self, select: Select, scope: _Scope) -> frozenset[str] | None:
+    def _kept(self, select: Select, scope: Scope) -> frozenset[str] | None:
         """The columns that a relation is net by, where SELECT has them as they are: they are net by these."""
         if scope.net_by is None:
             return None
@@ -208,64 +170,10 @@ class Planner:
             place += 1
         return frozenset(kept[column] for column in scope.net_by) if scope.net_by <= kept.keys() else None
 
-    def _sql(self, query: SqlText, frame: DataFrame, select: Select) -> DataFrame:
-        """Run text over a scope, with the named queries that do not vary before it."""
-        prefix = self._prefix(select.items[0][0])
-        return self.gateway.sql(SqlText.of(prefix, query), {_W: frame})
-
-    def _scoped(self, scope: _Scope) -> SqlText:
-        """FROM: the rows, and from them the relations by their names."""
-        parts = []
-        for part in scope.parts:
-            columns = ", ".join(
-                f"{_W}.{column} AS {quoted(name)}"
-                for column, name in zip(part.columns, part.names, strict=True)
-            )
-            parts.append(f" JOIN LATERAL (SELECT {columns}) AS {quoted(part.alias)}")
-        return SqlText.of(Relation(_W), f" AS {_W}", *parts)
-
-    def _items(self, select: Select, scope: _Scope) -> SqlText:
-        """The SELECT list, in which a star stands for the relations of FROM alone."""
-        stars = ", ".join(f"{quoted(part.alias)}.*" for part in scope.parts)
-        items = []
-        for start, stop in select.items:
-            if self.tokens.is_symbol(start, "*"):
-                if stop - start > 1 and len(scope.parts) > 1:
-                    raise Unplanned("* EXCEPT over several relations")
-                rest = self._text((start + 1, stop)) if stop - start > 1 else SqlText()
-                items.append(SqlText.of(stars, " ", rest))
-            else:
-                items.append(self._text((start, stop)))
-        return SqlText.join(", ", items)
-
-    def _text(self, tokens: Range) -> SqlText:
-        """An expression as the user wrote it."""
-        text = self.reader.text(*tokens)
-        if text.relations() or self._varies(tokens):
-            raise Unplanned("a subquery in an expression")
-        if any(self._is_inner_star(at) for at in range(*tokens)):
-            raise Unplanned("a star inside of an expression")
-        if any(
-            self.tokens.word(at) == "OVER" and self.tokens.is_symbol(at - 1, ")") for at in range(*tokens)
-        ):
-            raise Unplanned("OVER")
-        return text
-
-    def _is_inner_star(self, at: int) -> bool:
-        """Whether a star stands for columns inside of a call; COUNT(*) counts rows."""
-        tokens = self.tokens
-        if not tokens.is_symbol(at, "*"):
-            return False
-        begins = tokens.is_symbol(at - 1, "(") or tokens.is_symbol(at - 1, ",")
-        counts = (
-            tokens.word(at - 2) == "COUNT" and tokens.is_symbol(at - 1, "(") and tokens.is_symbol(at + 1, ")")
-        )
-        return (begins or tokens.word(at - 1) == "DISTINCT") and tokens.parent[at] >= 0 and not counts
-
     # -- FROM ----------------------------------------------------------------------------------------
 
-    def _from(self, select: Select) -> _Scope:
-        scope: _Scope | None = None
+    def _from(self, select: Select) -> Scope:
+        scope: Scope | None = None
         for number, item in enumerate(select.source):
             rows = self._source(item, select.items[0][0])
             alias = item.alias or f"__t{number}"
@@ -274,10 +182,10 @@ class Planner:
                 raise Unplanned("other names for the columns than there are columns")
             columns = tuple(f"__{number}_{at}" for at in range(len(names)))
             times = (ENTER, LEAVE) if rows.varies else ()
-            part = _Part(alias, names, columns)
+            part = Part(alias, names, columns)
             inside = dict(zip(_columns(names), columns, strict=True))
             net_by = None if rows.net_by is None else frozenset(inside[name] for name in rows.net_by)
-            one = _Scope(rows.frame.toDF(*columns, *times), (part,), rows.varies, net_by)
+            one = Scope(rows.frame.toDF(*columns, *times), (part,), rows.varies, net_by)
             scope = one if scope is None else self._join(select, scope, one, item)
         assert scope is not None
         aliases = [part.alias.lower() for part in scope.parts]
@@ -285,14 +193,14 @@ class Planner:
             raise Unplanned("relations of one name")
         return scope
 
-    def _source(self, item: FromItem, position: int) -> _Rows:
+    def _source(self, item: FromItem, position: int) -> Rows:
         """The relation that stands in FROM."""
         known = self.reader.inputs.get(item.source)
         if known is not None:
             if isinstance(known, ChangelogOf):
                 return _still(self.tables[known.key])
             varying = self.inputs[known.key]
-            return _Rows(varying.frame, varying.names, varies=True, net_by=varying.net_by)
+            return Rows(varying.frame, varying.names, varies=True, net_by=varying.net_by)
         start, stop = item.source
         cte = self._cte(start) if stop - start == 1 and self.tokens[start].is_name else None
         if cte is not None and self._varies(cte.body):
@@ -304,7 +212,7 @@ class Planner:
         text = SqlText.of(self._prefix(position), "SELECT * FROM ", self.reader.text(start, stop))
         return _still(self.gateway.sql(text))
 
-    def _named(self, cte: Cte) -> _Rows:
+    def _named(self, cte: Cte) -> Rows:
         if cte.recursive:
             raise Unplanned("WITH RECURSIVE")
         if cte.body not in self._ctes:
@@ -317,10 +225,10 @@ class Planner:
             )
             if len(names) != len(rows.names):
                 raise Unplanned("other names for the columns than there are columns")
-            return _Rows(rows.frame, names, rows.varies)
+            return Rows(rows.frame, names, rows.varies)
         return rows
 
-    def _join(self, select: Select, left: _Scope, right: _Scope, item: FromItem) -> _Scope:
+    def _join(self, select: Select, left: Scope, right: Scope, item: FromItem) -> Scope:
         """The scope with one relation more."""
         both = (*left.parts, *right.parts)
         if item.join == "inner" and left.varies and right.varies:
@@ -332,13 +240,13 @@ class Planner:
             both = left.parts if item.join in ("semi", "anti") else both
         else:
             raise Unplanned(f"{item.join.upper()} JOIN of relations that vary")
-        scope = _Scope(frame, both, left.varies or right.varies)
+        scope = Scope(frame, both, left.varies or right.varies)
         if item.on is None or item.join != "inner":
             return scope
-        query = SqlText.of(f"SELECT {_W}.* FROM ", self._scoped(scope), " WHERE ", self._text(item.on))
-        return _Scope(self._sql(query, frame, select), both, scope.varies)
+        query = SqlText.of(f"SELECT {ROWS}.* FROM ", self._scoped(scope), " WHERE ", self._text(item.on))
+        return Scope(self._sql(query, frame, select), both, scope.varies)
 
-    def _beside_table(self, select: Select, left: _Scope, right: _Scope, item: FromItem) -> DataFrame:
+    def _beside_table(self, select: Select, left: Scope, right: Scope, item: FromItem) -> DataFrame:
         """Outer, semi and anti joins with what does not vary: Spark's own, row by row of the left."""
         (part,) = right.parts
         columns = ", ".join(
@@ -354,20 +262,24 @@ class Planner:
         )
         on = SqlText.of(" ON ", self._text(item.on)) if item.on is not None else SqlText()
         query = SqlText.of(
-            f"SELECT {_W}.*{given} FROM ", self._scoped(left), f" {_SPARK_JOINS[item.join]} ",
+            f"SELECT {ROWS}.*{given} FROM ", self._scoped(left), f" {_SPARK_JOINS[item.join]} ",
             f"(SELECT {columns} FROM ", Relation("__right"), f") AS {quoted(part.alias)}", on,
         )  # fmt: skip
         text = SqlText.of(self._prefix(select.items[0][0]), query)
-        return self.gateway.sql(text, {_W: left.frame, "__right": right.frame})
+        return self.gateway.sql(text, {ROWS: left.frame, "__right": right.frame})
 
-    def _pairs(self, select: Select, left: _Scope, right: _Scope, item: FromItem) -> DataFrame:
+    def _pairs(self, select: Select, left: Scope, right: Scope, item: FromItem) -> DataFrame:
         """The pairs of rows that are there at one time, of those that an equality of both must hold for."""
         conditions = [condition for condition in (item.on, select.where) if condition is not None]
+        parts = [
+            part for condition in conditions for part in _conjuncts(parse_expression(self.tokens, *condition))
+        ]
         found = [
             keys
-            for condition in conditions
-            for part in _conjuncts(parse_expression(self.tokens, *condition))
-            if (keys := self._equal(select, left, right, part)) is not None
+            for part in parts
+            # what is computed may fail for rows that another condition leaves out
+            if (len(parts) == 1 or _compares_columns(part))
+            and (keys := self._equal(select, left, right, part)) is not None
         ]
         names = [f"__k{number}" for number in range(len(found))]
         sides = []
@@ -375,7 +287,7 @@ class Planner:
             listed = [
                 SqlText.of(", ", pair[side], f" AS {name}") for name, pair in zip(names, found, strict=True)
             ]
-            query = SqlText.of(f"SELECT {_W}.*", *listed, " FROM ", self._scoped(scope))
+            query = SqlText.of(f"SELECT {ROWS}.*", *listed, " FROM ", self._scoped(scope))
             sides.append(self._sql(query, scope.frame, select) if listed else scope.frame)
         if not all(map(can_be_keyed, sides)):
             raise Unplanned("columns that a join cannot carry")
@@ -385,7 +297,7 @@ class Planner:
         return run_keyed(self.gateway, "join", sides, names, StructType(fields))
 
     def _equal(
-        self, select: Select, left: _Scope, right: _Scope, part: Expression
+        self, select: Select, left: Scope, right: Scope, part: Expression
     ) -> tuple[SqlText, SqlText] | None:
         """The sides of an equality of something of the left relations with something of the right one."""
         if not isinstance(part, Operation) or part.operator != "=":
@@ -409,10 +321,6 @@ class Planner:
                 return SqlText.of("(", texts[0], ")"), SqlText.of("(", texts[1], ")")
         return None
 
-    def _kind(self, text: SqlText, scope: _Scope, select: Select) -> DataType:
-        query = SqlText.of("SELECT ", text, " AS value FROM ", self._scoped(scope))
-        return self._sql(query, scope.frame, select).schema[0].dataType
-
     # -- groups --------------------------------------------------------------------------------------
 
     def _aggregates(self, select: Select) -> bool:
@@ -432,7 +340,7 @@ class Planner:
 
         return any(calls(*item) for item in select.items)
 
-    def _grouped(self, select: Select, scope: _Scope) -> _Rows:
+    def _grouped(self, select: Select, scope: Scope) -> Rows:
         """Groups and their aggregates: each stretch of time in which a group stays as it is is a group."""
         keys = [] if select.group_by is None else self._group_keys(select, scope)
         where = SqlText() if select.where is None else SqlText.of(" WHERE ", self._text(select.where))
@@ -440,17 +348,17 @@ class Planner:
         better, is_net = self._by_kernel(select, scope, keys, where) or (None, False)
         if better is not None:
             net_by = frozenset(_columns(found.names)) if is_net else None
-            found = _Rows(better.toDF(*found.frame.columns), found.names, varies=True, net_by=net_by)
+            found = Rows(better.toDF(*found.frame.columns), found.names, varies=True, net_by=net_by)
         return found if select.group_by is not None else self._with_empty(select, scope, rows, found)
 
     def _by_kernel(
-        self, select: Select, scope: _Scope, keys: list[tuple[Range, SqlText]], where: SqlText
+        self, select: Select, scope: Scope, keys: list[tuple[Range, SqlText]], where: SqlText
     ) -> tuple[DataFrame, bool] | None:
         """The groups, with the columns of SELECT and whether they are net; None if beyond the kernel."""
         groups = groups_of(self.tokens, select, keys, self._text)
         if groups is None or not groups.calls:
             return None
-        listed = SqlText.of("SELECT ", groups.columns(), f", {_W}.{ENTER}, {_W}.{LEAVE} FROM ")
+        listed = SqlText.of("SELECT ", groups.columns(), f", {ROWS}.{ENTER}, {ROWS}.{LEAVE} FROM ")
         rows = self._sql(SqlText.of(listed, self._scoped(scope), where), scope.frame, select)
         made = groups.run(self.gateway, rows, lambda text: self._kind(text, scope, select))
         if made is None:
@@ -462,29 +370,29 @@ class Planner:
             return None
 
     def _pieces(
-        self, select: Select, scope: _Scope, keys: list[SqlText], where: SqlText
-    ) -> tuple[DataFrame, _Rows]:
+        self, select: Select, scope: Scope, keys: list[SqlText], where: SqlText
+    ) -> tuple[DataFrame, Rows]:
         """The rows of the groups, and the groups by Spark: every row once for each piece of its time."""
         names = [f"__g{number}" for number in range(len(keys))]
         listed = [SqlText.of(", ", text, f" AS {name}") for name, text in zip(names, keys, strict=True)]
-        query = SqlText.of(f"SELECT {_W}.*", *listed, " FROM ", self._scoped(scope), where)
+        query = SqlText.of(f"SELECT {ROWS}.*", *listed, " FROM ", self._scoped(scope), where)
         rows = self._sql(query, scope.frame, select)
         if not can_be_keyed(rows):
             raise Unplanned("columns that a group cannot carry")
         given = StructType([field for field in rows.schema if field.name not in (ENTER, LEAVE)])
         pieces = run_keyed(self.gateway, "expand", [rows], names, given)
-        inner = _Scope(pieces.drop(*names), scope.parts, varies=True)
-        times = f"{_W}.{ENTER}, {_W}.{LEAVE}"
+        inner = Scope(pieces.drop(*names), scope.parts, varies=True)
+        times = f"{ROWS}.{ENTER}, {ROWS}.{LEAVE}"
         written = self._text(select.group_by) if select.group_by is not None else None
         group_by = SqlText.of(times) if written is None else SqlText.of(written, f", {times}")
         return rows, self._last(select, inner, where=None, group_by=group_by)
 
-    def _with_empty(self, select: Select, scope: _Scope, rows: DataFrame, found: _Rows) -> _Rows:
+    def _with_empty(self, select: Select, scope: Scope, rows: DataFrame, found: Rows) -> Rows:
         """Without GROUP BY there is a row also while nothing is there, from the log's first instant on."""
         origin = self._origin()
         if origin is None:
             return found
-        nothing = _Scope(
+        nothing = Scope(
             rows.limit(0).select(*(c for part in scope.parts for c in part.columns)),
             scope.parts,
             varies=False,
@@ -495,7 +403,7 @@ class Planner:
         none = self.gateway.spark.createDataFrame(all_of_time, f"{ENTER} bigint, {LEAVE} bigint")
         # where there are no rows at all, no task says so
         times = times.unionAll(none.join(rows.select(F.lit(1).alias("__one")).limit(1), how="left_anti"))
-        return _Rows(found.frame.unionAll(empty.frame.crossJoin(times)), found.names, varies=True)
+        return Rows(found.frame.unionAll(empty.frame.crossJoin(times)), found.names, varies=True)
 
     def _origin(self) -> int | None:
         if self.gateway.plan_only:
@@ -503,7 +411,7 @@ class Planner:
         firsts = [ends[0] for item in self.inputs.values() if (ends := item.ends) is not None]
         return min(firsts, default=None)
 
-    def _group_keys(self, select: Select, scope: _Scope) -> list[tuple[Range, SqlText]]:
+    def _group_keys(self, select: Select, scope: Scope) -> list[tuple[Range, SqlText]]:
         """The expressions of GROUP BY, and where they stand, be it in SELECT for numbers and aliases."""
         tokens = self.tokens
         assert select.group_by is not None
@@ -528,14 +436,14 @@ class Planner:
             keys.append((key, self._text(key)))
         return keys
 
-    def _expression(self, select: Select, scope: _Scope, item: Range) -> Range:
+    def _expression(self, select: Select, scope: Scope, item: Range) -> Range:
         """An item of SELECT without its alias."""
         for key in (item, without_alias(self.tokens, item)):
             if self._is_expression(select, scope, key):
                 return key
         raise Unplanned("an item of SELECT in GROUP BY")
 
-    def _is_expression(self, select: Select, scope: _Scope, key: Range) -> bool:
+    def _is_expression(self, select: Select, scope: Scope, key: Range) -> bool:
         try:
             # with an alias it would be no expression in brackets
             self._kind(SqlText.of("(", self._text(key), ")"), scope, select)
@@ -545,7 +453,7 @@ class Planner:
 
     # -- set operators -------------------------------------------------------------------------------
 
-    def _set_operation(self, operation: SetOperation) -> _Rows:
+    def _set_operation(self, operation: SetOperation) -> Rows:
         left, right = self._shape(operation.left), self._shape(operation.right)
         if not left.varies and not right.varies:
             raise Unplanned("a set operator over tables")
@@ -555,13 +463,13 @@ class Planner:
         both = SqlText.of("SELECT * FROM ", Relation("l"), " UNION ALL SELECT * FROM ", Relation("r"))
         union = self.gateway.sql(both, {"l": sides[0].frame, "r": sides[1].frame})
         if operation.operator == "union" and operation.all:
-            return _Rows(union, left.names, varies=True)
+            return Rows(union, left.names, varies=True)
         # both sides in the types that Spark gives their union
-        cast = [_Rows(_as(side.frame, union.schema), left.names, varies=True) for side in sides]
+        cast = [Rows(_as(side.frame, union.schema), left.names, varies=True) for side in sides]
         operator = operation.operator + (" all" if operation.all else "")
         return self._counted(operator, cast)
 
-    def _counted(self, operator: str, sides: Sequence[_Rows]) -> _Rows:
+    def _counted(self, operator: str, sides: Sequence[Rows]) -> Rows:
         frames = [side.frame for side in sides]
         if not all(map(can_be_keyed, frames)):
             raise Unplanned("columns that are not compared")
@@ -569,11 +477,11 @@ class Planner:
         result = StructType(
             [StructField(field.name, field.dataType) for field in frames[0].schema.fields[:-2]]
         )
-        return _Rows(run_keyed(self.gateway, operator, frames, columns, result), sides[0].names, varies=True)
+        return Rows(run_keyed(self.gateway, operator, frames, columns, result), sides[0].names, varies=True)
 
     # -- what varies ---------------------------------------------------------------------------------
 
-    def _varying(self, rows: _Rows) -> _Rows:
+    def _varying(self, rows: Rows) -> Rows:
         """Rows of a table are there from the log's first instant on."""
         if rows.varies:
             return rows
@@ -581,34 +489,15 @@ class Planner:
         frame = rows.frame.withColumns(
             {ENTER: F.lit(origin or 0).cast("bigint"), LEAVE: F.lit(NEVER).cast("bigint")}
         )
-        return _Rows(frame if origin is not None else frame.limit(0), rows.names, varies=True)
-
-    def _varies(self, tokens: Range) -> bool:
-        """Whether anything in a stretch of the query varies."""
-        start, stop = tokens
-        return bool(self.reader.text(start, stop).relations()) or any(
-            self.tokens[at].is_name and (cte := self._cte(at)) is not None and self._varies(cte.body)
-            for at in range(start, stop)
-        )
-
-    def _cte(self, at: int) -> Cte | None:
-        """The named query that a token names."""
-        name = self.tokens[at].name.lower()
-        seen = [cte for cte in visible_ctes(self.tokens, at) if cte.name.lower() == name]
-        return seen[-1] if seen and not seen[-1].item[0] <= at < seen[-1].item[1] else None
-
-    def _prefix(self, position: int) -> SqlText:
-        """The named queries that do not vary."""
-        everything = (0, len(self.tokens))
-        return self.reader.with_list(position, everything, lambda cte: not self._varies(cte.body))
+        return Rows(frame if origin is not None else frame.limit(0), rows.names, varies=True)
 
 
 def _columns(names: Sequence[str]) -> list[str]:
     return [f"c{number}" for number in range(len(names))]
 
 
-def _still(frame: DataFrame) -> _Rows:
-    return _Rows(frame.toDF(*_columns(frame.columns)), tuple(frame.columns), varies=False)
+def _still(frame: DataFrame) -> Rows:
+    return Rows(frame.toDF(*_columns(frame.columns)), tuple(frame.columns), varies=False)
 
 
 def _as(frame: DataFrame, schema: StructType) -> DataFrame:
@@ -618,6 +507,10 @@ def _as(frame: DataFrame, schema: StructType) -> DataFrame:
         for name, field in zip(frame.columns, schema, strict=True)
     ]
     return frame.select(*cast)
+
+
+def _compares_columns(expression: Expression) -> bool:
+    return isinstance(expression, Operation) and all(isinstance(part, Name) for part in expression.operands)
 
 
 def _conjuncts(expression: Expression) -> list[Expression]:

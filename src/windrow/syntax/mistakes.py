@@ -13,7 +13,7 @@ from windrow.syntax.blocks import find_blocks
 from windrow.syntax.nodes import Block
 from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["is_name_of_from", "meant_clause", "variable_before_clause"]
+__all__ = ["is_name_of_from", "meant_clause", "unsupported_statement", "variable_before_clause"]
 
 
 def meant_clause(sql: str) -> WindrowError | None:
@@ -98,3 +98,14 @@ def _blocks(tokens: TokenList) -> list[Block]:
     with suppress(WindrowError):
         return find_blocks(tokens)
     return []
+
+
+def unsupported_statement(tokens: TokenList, at: int, what: str, hint: str) -> NotSupportedError:
+    """The error of a kind of statement that is not supported, with the caret at a token."""
+    return NotSupportedError(
+        f"{what} is not supported",
+        condition="UNSUPPORTED_STATEMENT",
+        sql=tokens.sql,
+        span=tokens[at].span,
+        hint=hint,
+    )
