@@ -1,0 +1,1 @@
+"""Named streams: a durable log in a folder, its many producers, and its clock."""
