@@ -333,7 +333,11 @@ def test_valid_bounds_that_are_added_change_no_decision(entries, ordering, data)
     items = [
         (kind, entries.names[code], at, ptime)
         for kind, code, at, ptime in zip(
-            entries.kind.tolist(), entries.code.tolist(), entries.at.tolist(), entries.ptime.tolist(), strict=True
+            entries.kind.tolist(),
+            entries.code.tolist(),
+            entries.at.tolist(),
+            entries.ptime.tolist(),
+            strict=True,
         )
     ]
     items.insert(place, (BOUND, name, known.promised, int(entries.ptime[place])))

@@ -1,8 +1,8 @@
 """The clock of :mod:`windrow.streams.clock` for batches of millions of entries.
 
-While no producer enters or leaves, open producers do not depend on each other: each entry is judged by a running
-maximum over the entries of its own producer. Such stretches are found and judged as arrays; the entries between
-them, at which a producer enters or leaves, are judged one at a time.
+While no producer enters or leaves, open producers do not depend on each other: each entry is judged by a
+running maximum over the entries of its own producer. Such stretches are found and judged as arrays; the
+entries between them, at which a producer enters or leaves, are judged one at a time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from windrow.streams.clock import Decided, Ordering, Standing, Running, State
+from windrow.streams.clock import Decided, Ordering, Running, Standing, State
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, Ints, Kind
 
 __all__ = ["advance"]
@@ -134,7 +134,7 @@ class _Swift(Running):
 
 
 class _Least:
-    """The least value of the open producers: a heap in which values that no longer hold are found on the way."""
+    """The least value of the open producers: a heap, which values leave when they are found not to hold."""
 
     def __init__(self, producers: Mapping[str, Standing], value: Callable[[Standing], int]) -> None:
         self.producers, self.value = producers, value
@@ -166,8 +166,8 @@ class _Least:
 class _Groups:
     """Entries of open producers, sorted by producer and there in their order.
 
-    `position` is where an entry is in the stretch, `start` where each producer's begin, `length` how many they
-    are.
+    `position` is where an entry is in the stretch, `start` where each producer's begin, `length` how many
+    they are.
     """
 
     position: Ints
@@ -253,7 +253,7 @@ _Trajectory = tuple[Ints, Ints]
 def _of_open(
     running: _Swift, entries: Entries, groups: _Groups, promised: Ints, estimated: Ints
 ) -> tuple[_Judged, _Trajectory, _Trajectory]:
-    """The decisions about entries of open producers, and their bounds and promises at first and after each."""
+    """The decisions about entries of open producers; their bounds and promises at first and after each."""
     kind, at = entries.kind[groups.position], entries.at[groups.position]
     is_row = kind == Kind.ROW
     implied, ordering = np.full(len(at), NO_BOUND), running.ordering

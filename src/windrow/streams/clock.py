@@ -1,18 +1,18 @@
 """The clock of a stream: which rows are in, and up to where the stream is known.
 
-:func:`decide` is the definition, an entry at a time; :func:`windrow.streams.advance.advance` gives the same for
-millions at once. Both are functions of a state and the entries after it, so that it does not matter where a log
-is cut into batches: an entry is judged by those logged before it.
+:func:`decide` is the definition, an entry at a time; :func:`windrow.streams.advance.advance` gives the same
+for millions at once. Both are functions of a state and the entries after it, so that it does not matter
+where a log is cut into batches: an entry is judged by those logged before it.
 
-A *producer* is open from its first entry that is not refused until it is idle or closes. It has a bound: what it
-has *promised* (explicit bounds; its last row, if it is ordered), or what is *estimated* of it (watermarks; the
-greatest rowtime seen less a lag), whichever is greater. The stream's *clock* is the least bound of the open
-producers and never goes back; there is none before the first row. Its *firm* clock is the same of promises alone.
-Producers enter at or above the clock. A row below a promise is rejected, one that is only below an estimate
-is late.
+A *producer* is open from its first entry that is not refused until it is idle or closes. It has a bound:
+what it has *promised* (explicit bounds; its last row, if it is ordered), or what is *estimated* of it
+(watermarks; the greatest rowtime seen less a lag), whichever is greater. The stream's *clock* is the least
+bound of the open producers and never goes back; there is none before the first row. Its *firm* clock is the
+same of promises alone. Producers enter at or above the clock. A row below a promise is rejected, one that
+is only below an estimate is late.
 
-When the last open producer leaves, nobody can send what the rows that wait have waited for: the clock moves to the
-greatest rowtime, of any producer that has left, that the producer's own bound had reached.
+When the last open producer leaves, nobody can send what the rows that wait have waited for: the clock moves
+to the greatest rowtime, of any producer that has left, that the producer's own bound had reached.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy.typing as npt
 from windrow.errors import InputError, UsageError
 from windrow.streams.entries import NO_BOUND, Decision, Entries, Ints, Kind
 
-__all__ = ["Decided", "Ordering", "Standing", "Running", "State", "decide"]
+__all__ = ["Decided", "Ordering", "Running", "Standing", "State", "decide"]
 
 _VERSION = 1
 

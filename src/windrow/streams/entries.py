@@ -1,7 +1,7 @@
 """The entries of a log: what arrives at a stream, in order.
 
-An entry is a row, or something that a producer says about its rows to come. Rowtimes and bounds are int64 ticks
-of the stream's clock, processing times are microseconds since the epoch.
+An entry is a row, or something that a producer says about its rows to come. Rowtimes and bounds are int64
+ticks of the stream's clock, processing times are microseconds since the epoch.
 """
 
 from __future__ import annotations
