@@ -175,11 +175,11 @@ def _path(folder: Path, generation: int) -> Path:
 
 
 def _quoted(producer: str) -> str:
-    name = quote(producer, safe="")
-    if not name or len(name) > _LONGEST_NAME or name.startswith("."):
+    name = quote(producer, safe="").replace(".", "%2E")
+    if not name or len(name) > _LONGEST_NAME:
         raise UsageError(
             f"{producer!r} is no name of a producer",
             condition="INVALID_NAME",
-            hint=f"use 1 to {_LONGEST_NAME} letters and digits, not beginning with a full stop",
+            hint=f"use 1 to {_LONGEST_NAME} letters and digits",
         )
     return name

@@ -5,8 +5,8 @@ claimed by a hard link after the file before it was seen, so that the numbers ha
 content never changes. Readers flush the folder before they hand out what they found: what was read once is
 there after a power failure too.
 
-A file ends with Parquet's own footer, which tells which stream it is of, and the CRC-32 of all bytes before
-it. Any reader of Parquet can read it.
+Parquet's own footer says which stream a file is of, and has a checksum of the whole file. Any reader of Parquet
+can read it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from windrow.streams.files import claim, flush, writing, written
 __all__ = ["Log"]
 
 _NAME = re.compile(r"(?!0{20})(\d{20})\.parquet")
-_FOOTER = 8  # bytes: the length of the footer, and Parquet's mark
-_IDENTITY, _VERSION, _CHECKSUM = b"windrow.stream", b"windrow.format", b"windrow.crc32"
+_PARQUET = b"PAR1"
+_IDENTITY, _VERSION, _SEAL = b"windrow.stream", b"windrow.format", b"windrow.seal"
+_MARK, _BLANK = b"windrow.crc32=", b"0" * 10
 
 
 @dataclass(frozen=True)
@@ -166,42 +167,43 @@ class Log:
         with pq.ParquetWriter(sink, self.definition.stored) as writer:
             writer.write_table(entries, row_group_size=max(entries.num_rows, 1))
             writer.add_key_value_metadata(
-                {
-                    _IDENTITY: self.definition.identity,
-                    _VERSION: str(FORMAT),
-                    _CHECKSUM: str(zlib.crc32(sink.getbuffer())),
-                }
+                {_IDENTITY: self.definition.identity, _VERSION: str(FORMAT), _SEAL: _MARK + _BLANK}
             )
-        return sink.getvalue()
+        return _sealed(sink.getvalue())
 
     def _decoded(self, content: bytes, path: Path) -> pa.Table:
-        try:
-            file = pq.ParquetFile(pa.BufferReader(content))
-            told = file.metadata.metadata or {}
-        except (pa.ArrowInvalid, OSError):
-            raise _torn(path) from None
-        if _IDENTITY not in told:
+        if not (content.startswith(_PARQUET) and content.endswith(_PARQUET)):
+            raise _torn(path)
+        if _MARK not in content:
             raise _foreign(path, "Windrow did not write it")
+        if _sealed(content) != content:
+            raise _torn(path)
+        file = pq.ParquetFile(pa.BufferReader(content))
+        told = file.metadata.metadata
         if told[_IDENTITY].decode() != self.definition.identity:
             raise _foreign(path, "it is of another stream")
-        if told.get(_VERSION) != str(FORMAT).encode():
+        if told[_VERSION] != str(FORMAT).encode():
             raise InputError(
-                f"{path} has another format than {FORMAT}, which this version of Windrow reads",
+                f"{path} has format {told[_VERSION].decode()}, this version of Windrow reads {FORMAT}",
                 condition="STREAM_VERSION",
                 hint="use the version of Windrow that wrote it",
             )
-        body = len(content) - _FOOTER - int.from_bytes(content[-_FOOTER:-4], "little")
-        if told.get(_CHECKSUM) != str(zlib.crc32(memoryview(content)[:body])).encode():
-            raise _torn(path)
-        try:
-            table = file.read()
-        except (pa.ArrowInvalid, OSError):
-            raise _torn(path) from None
+        table = file.read()
         if not table.schema.equals(self.definition.stored):
             raise _foreign(path, "its columns are not those of the stream")
         if not table.num_rows or any(len(table.column(name).unique()) > 1 for name in (PRODUCER, GENERATION)):
             raise _foreign(path, "its entries are not those of one producer")
         return table
+
+
+def _sealed(content: bytes) -> bytes:
+    """A file with the checksum of all its bytes, among which its own digits count as zeros.
+
+    The mark's last place is in the footer: Parquet writes what users store before it.
+    """
+    place = content.rfind(_MARK) + len(_MARK)
+    before, after = content[:place], content[place + len(_BLANK) :]
+    return before + b"%010d" % zlib.crc32(before + _BLANK + after) + after
 
 
 def _torn(path: Path) -> InputError:

@@ -190,7 +190,7 @@ class Producer:
         ----------
         instant
             An int of the rowtime's unit, a date, a datetime, or a text of one in the form of ISO 8601. A
-            datetime without a zone is in UTC.
+            datetime has a zone where the rowtimes have one.
         strict
             Whether the instant itself is meant too.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -19,7 +20,7 @@ def to_table(rows: Rows, columns: pa.Schema) -> pa.Table:
     """The rows as a table of these columns; a column that is not given is NULL.
 
     Names are matched whatever their case. Values keep what they say: numbers are converted where nothing is
-    lost, timestamps without a zone are in UTC.
+    lost, and a timestamp has a zone where its column has one.
 
     Raises
     ------
@@ -71,30 +72,59 @@ def _of_table(rows: pa.Table, columns: pa.Schema) -> pa.Table:
 
 
 def _of_mappings(rows: Sequence[Mapping[str, Any]], columns: pa.Schema) -> pa.Table:
-    names = {name: None for row in rows for name in row}
-    given = _matched(list(names), columns)
+    forms: dict[tuple[str, ...], dict[str, str]] = {}  # rows that name the same columns in the same way
+    given = []
+    for row in rows:
+        names = tuple(row)
+        if names not in forms:
+            forms[names] = _matched(names, columns)
+        given.append(forms[names])
     arrays = []
     for field in columns:
-        name = given.get(field.name)
-        values = [row.get(name) for row in rows] if name is not None else [None] * len(rows)
-        try:
-            arrays.append(pa.array(values, field.type))
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise _culprit(values, field) or _invalid(field, str(error)) from None
+        values = [
+            row[names[field.name]] if field.name in names else None
+            for row, names in zip(rows, given, strict=True)
+        ]
+        arrays.append(_converted(values, field))
     return pa.table(arrays, schema=columns)
 
 
-def _culprit(values: list[Any], field: pa.Field) -> InputError | None:
-    """What is wrong with the first value that is not of the type."""
-    for row, value in enumerate(values):
-        try:
-            pa.array([value], field.type)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            return _invalid(field, f"row {row} has {value!r}")
-    return None
+def _converted(values: list[Any], field: pa.Field) -> pa.Array:
+    """Values as an array, if nothing is lost: Arrow makes 1 of 1.5, and a date of a datetime."""
+    try:
+        array = pa.array(values, field.type)
+    except _FAILURES:
+        array = None
+    if array is not None and all(map(_says_as_much, array.to_pylist(), values)):
+        return array
+    raise next(error for row, value in enumerate(values) if (error := _wrong(row, value, field)))
 
 
-def _matched(names: list[str], columns: pa.Schema) -> dict[str, str]:
+def _wrong(row: int, value: object, field: pa.Field) -> InputError | None:
+    """What is wrong with a value; None if it is of the type."""
+    try:
+        if _says_as_much(pa.array([value], field.type)[0].as_py(), value):
+            return None
+    except _FAILURES:
+        pass
+    return _invalid(field, f"row {row} has {value!r}")
+
+
+_FAILURES = (pa.ArrowException, TypeError, ValueError, OverflowError)
+
+
+def _says_as_much(kept: Any, value: Any) -> bool:
+    """Whether a value that was converted is the one given; floats may have been rounded."""
+    if isinstance(kept, dict) and isinstance(value, Mapping):
+        return set(value) <= set(kept) and all(_says_as_much(kept[name], value.get(name)) for name in kept)
+    if isinstance(kept, list):
+        return all(map(_says_as_much, kept, value))
+    if isinstance(kept, float):
+        return not math.isinf(kept) or kept == value
+    return bool(kept is value or kept == value)
+
+
+def _matched(names: Sequence[str], columns: pa.Schema) -> dict[str, str]:
     """The name given for each column."""
     known = {name.lower(): name for name in columns.names}
     found: dict[str, str] = {}
@@ -124,7 +154,7 @@ def _is_alike(given: pa.DataType, wanted: pa.DataType) -> bool:
     if given == wanted or pa.types.is_null(given):
         return True
     if pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted):
-        return given.tz is None or wanted.tz is not None
+        return (given.tz is None) == (wanted.tz is None)
     return any(kind(given) and kind(wanted) for kind in (_is_number, _is_text, _is_bytes, pa.types.is_nested))
 
 

@@ -100,7 +100,7 @@ class Rowtime:
     def tick(self, value: object) -> int:
         """The ticks of an instant: an int, a date, a datetime, or a text of one in the form of ISO 8601.
 
-        A datetime without a zone is in UTC, where the rowtimes are.
+        A datetime has a zone where the column has one, so that none has to be guessed.
 
         Raises
         ------
@@ -124,9 +124,9 @@ class Rowtime:
             raise self._invalid(value, "a date")
         if not isinstance(value, datetime.datetime):
             raise self._invalid(value, "a datetime")
+        if (value.tzinfo is None) != (self.kind.tz is None):
+            raise self._invalid(value, f"a datetime {'without' if self.kind.tz is None else 'with'} a zone")
         if value.tzinfo is not None:
-            if self.kind.tz is None:
-                raise self._invalid(value, "a datetime without a zone, as the rowtimes are")
             value = value.astimezone(datetime.UTC).replace(tzinfo=None)
         return (value - _EPOCH) // _MICROSECOND
 
