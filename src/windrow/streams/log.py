@@ -5,8 +5,8 @@ claimed by a hard link after the file before it was seen, so that the numbers ha
 content never changes. Readers flush the folder before they hand out what they found: what was read once is
 there after a power failure too.
 
-Parquet's own footer says which stream a file is of, and has a checksum of the whole file. Any reader of Parquet
-can read it.
+Parquet's own footer says which stream a file is of, and has a checksum of the whole file. Any reader of
+Parquet can read it.
 """
 
 from __future__ import annotations
