@@ -33,6 +33,8 @@ from windrow.syntax.streams import Duration, StreamWindow
 
 __all__ = ["Result", "Runner"]
 
+_NAMES = ("UNRESOLVED_COLUMN", "AMBIGUOUS_REFERENCE")
+
 Result = Varying | Stream | DataFrame
 """What a continuous query gives; a DataFrame where nothing in it varies."""
 
@@ -91,9 +93,14 @@ class Runner:
         )  # what is wrong with the text is told of it as written
         if self.execution != "reference":
             try:
-                return Planner(self.gateway, self.reader, clock, inputs, tables).relation(query)
+                planned = Planner(self.gateway, self.reader, clock, inputs, tables).relation(query)
+                return planned.renamed(unrun.names)
             except Unplanned as found:
                 self.by_instants[query.span] = str(found)
+            except WindrowError as error:
+                if not error.condition.startswith(_NAMES):
+                    raise
+                self.by_instants[query.span] = "a name that the query as a whole knows alone"
         else:
             self.by_instants[query.span] = "the reference"
         if self.gateway.plan_only:

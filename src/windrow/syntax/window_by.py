@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from windrow.errors import AnalysisError, ParseError, Span, did_you_mean
 from windrow.syntax.nodes import BoundaryClause, OrderItem, Range, Role, Side, Variable, WindowClause
+from windrow.syntax.ordering import order_item
 from windrow.syntax.tokens import Kind, TokenList
 
 __all__ = ["parse_window_by"]
@@ -110,7 +111,7 @@ class _Parser:
                 hint="add ORDER BY with the column that orders each sequence, before LABEL and START",
             )
         self.at += 2
-        return tuple(self.order_item(item) for item in self.expressions("ORDER BY"))
+        return tuple(order_item(self.tokens, item) for item in self.expressions("ORDER BY"))
 
     def find_misspelt_start(self, order_by: tuple[OrderItem, ...]) -> None:
         """Where START is missing, ORDER BY has swallowed what was meant: point there."""
@@ -127,21 +128,6 @@ class _Parser:
                 before, name = self.tokens.word(index - 1), self.tokens[index].text
                 forgotten = f"write {before} AS {name}" if before in ("START", "LABEL") else None
                 self.fail_expecting(["START"], forgotten or did_you_mean(name, ["START", "LABEL"]))
-
-    def order_item(self, item: Range) -> OrderItem:
-        start, stop = item
-        nulls_first: bool | None = None
-        if (
-            stop - start > 2
-            and self.tokens.word(stop - 2) == "NULLS"
-            and self.tokens.word(stop - 1) in ("FIRST", "LAST")
-        ):
-            nulls_first = self.tokens.word(stop - 1) == "FIRST"
-            stop -= 2
-        descending = stop - start > 1 and self.tokens.word(stop - 1) == "DESC"
-        if stop - start > 1 and self.tokens.word(stop - 1) in ("ASC", "DESC"):
-            stop -= 1
-        return OrderItem((start, stop), descending, not descending if nulls_first is None else nulls_first)
 
     def boundary(self, side: Side) -> BoundaryClause:
         first = self.at
