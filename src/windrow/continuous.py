@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
+from windrow.algebra.changing import refuse_changing
 from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import Query, Reader
 from windrow.algebra.names import verbatim
@@ -82,6 +83,7 @@ def run_continuous(
         )
     if isinstance(query, Query) and query.varies:
         reader.refuse_bare_streams(query)
+    refuse_changing(tokens, view.body if view is not None else (start, stop))
     runner = Runner(gateway, catalog, reader, execution)
     result = runner.run(query)
     plan = explain_continuous(query, runner.by_instants)

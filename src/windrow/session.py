@@ -16,7 +16,7 @@ from windrow.algebra.names import POSITIONAL
 from windrow.continuous import remember_stream
 from windrow.errors import ParseError, Span, UsageError, did_you_mean
 from windrow.relation import Relation
-from windrow.spark.gateway import Gateway
+from windrow.spark.gateway import Gateway, check_dialect
 from windrow.spark.local import local_session
 from windrow.spark.sources import of_table, read_table
 from windrow.spark.streams import Catalog, is_text_log, of_frame, of_text_log, unit_named
@@ -28,6 +28,7 @@ from windrow.syntax.tokens import tokenize
 __all__ = ["Session"]
 
 Execution = Literal["batch", "reference"]
+Dialect = Literal["spark", "cql"]
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -42,6 +43,9 @@ class Session:
     execution
         ``"batch"``, or ``"reference"`` to let the reference interpreter compute the windows: slow, on the
         driver, and right by definition.
+    dialect
+        ``"spark"``, or ``"cql"`` for expressions as in CQL: `||` passes over NULL, `sysdate`, strings in
+        double quotes, times with the month first. By default what ``spark.windrow.dialect`` says.
 
     Attributes
     ----------
@@ -49,7 +53,13 @@ class Session:
         The SparkSession.
     """
 
-    def __init__(self, spark: SparkSession | None = None, *, execution: Execution = "batch") -> None:
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        execution: Execution = "batch",
+        dialect: Dialect | None = None,
+    ) -> None:
         if execution not in ("batch", "reference"):
             raise UsageError(
                 f"execution mode {execution!r} is unknown",
@@ -58,6 +68,7 @@ class Session:
             )
         self.spark = spark if spark is not None else local_session()
         self.execution: Execution = execution
+        self.dialect = None if dialect is None else check_dialect(dialect)
         self._catalog = Catalog()
 
     def __repr__(self) -> str:
@@ -260,7 +271,7 @@ class Session:
 
     def _gateway(self, args: Sequence[Any], params: Mapping[str, Any]) -> Gateway:
         named = {f"{POSITIONAL}{number}": value for number, value in enumerate(args)}
-        return Gateway(self.spark, {**named, **params})
+        return Gateway(self.spark, {**named, **params}, self.dialect)
 
 
 def _check_name(name: str) -> None:
