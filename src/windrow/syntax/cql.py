@@ -24,8 +24,8 @@ DIALECTS = ("spark", "cql")
 # words after which an expression begins, so that they are no operands themselves
 _BEFORE = {
     "SELECT", "DISTINCT", "ALL", "FROM", "JOIN", "ON", "USING", "WHERE", "GROUP", "ORDER", "BY", "HAVING",
-    "QUALIFY", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT", "MINUS", "AND", "OR", "NOT", "IN", "BETWEEN",
-    "LIKE", "ILIKE", "RLIKE", "REGEXP", "ESCAPE", "IS", "WHEN", "THEN", "ELSE", "END", "AS", "VALUES", "SET",
+    "QUALIFY", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT", "MINUS", "AND", "OR", "NOT", "IN",
+    "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "ESCAPE", "IS", "WHEN", "THEN", "ELSE", "END", "AS", "VALUES", "SET",
     "RETURN", "LET", "FOR", "BOTH", "LEADING", "TRAILING", "DIV", "INTO", "DEFAULT", "RANGE", "ROWS", "SLIDE",
     "ISTREAM", "DSTREAM", "RSTREAM",
 }  # fmt: skip
