@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
 from windrow.errors import UsageError
+from windrow.spark.changelog import changelog
 from windrow.spark.gateway import Gateway
 from windrow.spark.streams import Stream
 from windrow.spark.varying import Varying, tick_of
@@ -67,7 +69,11 @@ class Relation:
         """
         raise self._does_not_vary()
 
-    def changelog(self, envelope: str = "delta") -> Relation:  # noqa: ARG002 - of relations that vary
+    def changelog(
+        self,
+        envelope: str = "delta",  # noqa: ARG002 - of relations that vary
+        key: str | Sequence[str] = (),  # noqa: ARG002
+    ) -> Relation:
         """What enters and leaves the relation, and when.
 
         Parameters
@@ -76,11 +82,17 @@ class Relation:
             ``"delta"``: the columns, ``_change_type``, ``_commit_version``, ``_commit_timestamp``; ``"op"``:
             ``_op``, ``_at``, the columns; ``"diff"``: the columns, ``_diff``, ``_at``; ``"cql"``:
             ``timestamp``, ``kind``, ``tuple``.
+        key
+            Columns that tell which row is which. Where a row of a key leaves as one of the same key enters,
+            that is an update: ``update_preimage`` and ``update_postimage`` in ``"delta"``, -U and +U in
+            ``"op"``.
 
         Raises
         ------
         UsageError
-            ``NOT_VARYING``, ``UNKNOWN_ENVELOPE``.
+            ``NOT_VARYING``, ``UNKNOWN_ENVELOPE``, ``INVALID_ARGUMENT`` for a key in another envelope.
+        AnalysisError
+            ``UNRESOLVED_COLUMN``, ``AMBIGUOUS_REFERENCE``, ``UNORDERABLE_TYPE`` of the key.
         """
         raise self._does_not_vary()
 
@@ -160,9 +172,12 @@ class VaryingRelation(Relation):
         tick = tick_of(self._gateway, self._varying.clock, instant)
         return Relation(self._varying.at(tick), f"{self._plan}\n\nat {instant}", self._gateway)
 
-    def changelog(self, envelope: str = "delta") -> Relation:
+    def changelog(self, envelope: str = "delta", key: str | Sequence[str] = ()) -> Relation:
         """What enters and leaves, and when: see :meth:`Relation.changelog`."""
-        frame, ordered = (self._varying.changelog(envelope, ordered=order) for order in (False, True))
+        keys = [(name, None) for name in ([key] if isinstance(key, str) else key)]
+        frame, ordered = (
+            changelog(self._varying, envelope, key=keys, ordered=order) for order in (False, True)
+        )
         return Relation(frame, f"{self._plan}\n\nits changelog", self._gateway, ordered=ordered)
 
     def __repr__(self) -> str:

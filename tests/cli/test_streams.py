@@ -30,6 +30,11 @@ def test_changelogs(invoke, attached):
     assert done.stdout.split() == ["timestamp,kind,tuple", "1500,+,20", "2500,-,20"]
     done = invoke("run", "-c", QUERY, *attached, "--format", "csv", "--changelog")
     assert done.stdout.split()[1] == "20,insert,1500,1500"
+    updates = "SELECT 1 AS k, c1 FROM s [ROWS 1]"
+    done = invoke("run", "-c", updates, *attached, "--format", "csv", "--key", "k", "--envelope", "op")
+    assert done.stdout.split()[1:] == ["+I,1000,1,10", "-U,1500,1,10", "+U,1500,1,20"]
+    done = invoke("run", "-c", updates, *attached, "--format", "csv", "--key", "k, z")
+    assert "UNRESOLVED_COLUMN" in done.stderr
 
 
 def test_a_stream_of_a_table(invoke, readings):

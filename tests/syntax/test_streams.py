@@ -157,7 +157,7 @@ def test_streams_of_relations(sql, kind, query, using):
     found = parse_to_stream(tokens, 0, len(tokens))
     assert found is not None
     assert (found.kind, tokens.text(*found.query)) == (kind, query)
-    assert [tokens[start].name for start, _ in found.using] == using
+    assert [name for name, _ in found.using] == using
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 
-from windrow.errors import ParseError
+from windrow.errors import ParseError, Span
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import Kind, TokenList
 
@@ -23,6 +23,7 @@ __all__ = [
     "ToStream",
     "alias_after",
     "begins_relation",
+    "named_columns",
     "parse_create_stream",
     "parse_stream_window",
     "parse_to_stream",
@@ -107,7 +108,7 @@ class ToStream:
     kind: str
     tokens: Range
     query: Range
-    using: tuple[Range, ...] = ()
+    using: tuple[tuple[str, Span], ...] = ()
     rest: Range | None = None
 
 
@@ -386,7 +387,7 @@ def parse_to_stream(tokens: TokenList, start: int, stop: int) -> ToStream | None
     return ToStream(kind, (start, stop), (at + 2, close), using)
 
 
-def _using(tokens: TokenList, start: int, stop: int) -> tuple[tuple[Range, ...], int]:
+def _using(tokens: TokenList, start: int, stop: int) -> tuple[tuple[tuple[str, Span], ...], int]:
     """The columns of DIFFERENCE USING at the end of the range, and where that begins."""
     inside = tokens.level(start, stop)
     for index in inside:
@@ -399,18 +400,29 @@ def _using(tokens: TokenList, start: int, stop: int) -> tuple[tuple[Range, ...],
                     span=tokens.span(index, min(index + 3, stop)),
                     hint="write ISTREAM(query) DIFFERENCE USING (a, b)",
                 )
-            columns = tuple(tokens.split(index + 3, stop - 1))
-            for column in columns:
-                if column[1] - column[0] != 1 or not tokens[column[0]].is_name:
-                    raise ParseError(
-                        "DIFFERENCE USING takes names of columns of the query",
-                        condition="PARSE_SYNTAX_ERROR",
-                        sql=tokens.sql,
-                        span=tokens.span(*column) if column[0] < column[1] else tokens[index].span,
-                        hint="give the expression a name in SELECT",
-                    )
-            return columns, index
+            return named_columns(tokens, index + 2, f"{tokens.word(index)} USING"), index
     return (), stop
+
+
+def named_columns(tokens: TokenList, bracket: int, clause: str) -> tuple[tuple[str, Span], ...]:
+    """The names in the bracket of a clause, and where they stand.
+
+    Raises
+    ------
+    ParseError
+        ``PARSE_SYNTAX_ERROR`` for what is no name.
+    """
+    columns = tokens.split(bracket + 1, tokens.partner[bracket])
+    for start, stop in columns or [(bracket, bracket)]:
+        if stop - start != 1 or not tokens[start].is_name:
+            raise ParseError(
+                f"{clause} takes names of columns of the query",
+                condition="PARSE_SYNTAX_ERROR",
+                sql=tokens.sql,
+                span=tokens.span(start, stop) if start < stop else tokens[bracket].span,
+                hint="give the expression a name in SELECT",
+            )
+    return tuple((tokens[start].name, tokens[start].span) for start, _ in columns)
 
 
 def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStream | None:
