@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
+from windrow.algebra.clock import Clock
 from windrow.errors import UsageError
 from windrow.spark.changelog import changelog
 from windrow.spark.gateway import Gateway
-from windrow.spark.streams import Stream
+from windrow.spark.streams import LATE, Stream
 from windrow.spark.varying import Varying, tick_of
 
 if TYPE_CHECKING:
@@ -96,6 +97,20 @@ class Relation:
         """
         raise self._does_not_vary()
 
+    @property
+    def late(self) -> Relation:
+        """The rows that came late to the recorded streams that this is made of, which are not in it.
+
+        Their columns are ``stream``, ``row`` (as JSON), ``rowtime``, ``bound``: what was promised before and
+        is violated, and ``producer``.
+
+        Raises
+        ------
+        UsageError
+            ``NOT_VARYING`` for what is made of no stream.
+        """
+        raise self._does_not_vary()
+
     def _does_not_vary(self) -> UsageError:
         return UsageError(
             "this relation does not vary in time",
@@ -172,6 +187,11 @@ class VaryingRelation(Relation):
         tick = tick_of(self._gateway, self._varying.clock, instant)
         return Relation(self._varying.at(tick), f"{self._plan}\n\nat {instant}", self._gateway)
 
+    @property
+    def late(self) -> Relation:
+        """The late rows: see :attr:`Relation.late`."""
+        return _late(self._gateway, self._varying.streams, self._varying.clock)
+
     def changelog(self, envelope: str = "delta", key: str | Sequence[str] = ()) -> Relation:
         """What enters and leaves, and when: see :meth:`Relation.changelog`."""
         keys = [(name, None) for name in ([key] if isinstance(key, str) else key)]
@@ -191,6 +211,21 @@ class StreamRelation(Relation):
 
     def __init__(self, stream: Stream, plan: str, gateway: Gateway) -> None:
         super().__init__(stream.df(), plan, gateway, ordered=stream.df(ordered=True))
+        self._stream = stream
+
+    @property
+    def late(self) -> Relation:
+        """The late rows: see :attr:`Relation.late`."""
+        return _late(self._gateway, (self._stream,), self._stream.clock)
+
+
+def _late(gateway: Gateway, streams: Sequence[Stream], clock: Clock) -> Relation:
+    """The late rows of all streams, each once."""
+    frame = gateway.spark.createDataFrame([], LATE.format(kind=clock.kind))
+    found = {name: rows for stream in streams for name, rows in stream.on(clock).all_late()}
+    for name in sorted(found):
+        frame = frame.unionByName(found[name])
+    return Relation(frame, "late rows", gateway)
 
 
 def _cell(value: Any) -> str:

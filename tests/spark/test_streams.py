@@ -102,7 +102,8 @@ def test_lines_that_cannot_be_read(spark, session, log, line, problem):
     assert problem in caught.value.message
     session.stream("s", log, malformed="keep")
     assert rows(session.sql("SELECT c1 FROM s [ROWS 1]")) == [(40,)]
-    assert [(row.line, row.text) for row in spark.table("s_malformed").collect()] == [(7, line)]
+    kept = [(row.line, row.text) for row in spark.table("s_malformed").collect()]
+    assert kept == ([] if line == "500 1,x" else [(7, line)])  # a row out of order is late
 
 
 @pytest.mark.parametrize(

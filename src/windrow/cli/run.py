@@ -108,6 +108,9 @@ def run_script(
                 elif relation.df.columns and not statement.is_silent:
                     _show(relation, statement, output, progress)
             progress.pause()
+        for name, late in session.count_late().items():
+            told = f"late rows of stream {name}: {late:,}; they are in {name}_late"
+            errors_console().print(told, style="dim", markup=False)
 
 
 @contextmanager

@@ -42,6 +42,8 @@ TIME_UNITS = {
 }
 """Nanoseconds of each unit of time."""
 
+_PARTS = ("PTIME", "PRODUCER", "BOUND")
+_LONG_TYPES = ("INTERVAL", "STRING", "CHAR", "VARCHAR")
 _TO_STREAM = ("ISTREAM", "DSTREAM", "RSTREAM")
 _CLAUSES = {
     "SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET",
@@ -114,13 +116,18 @@ class ToStream:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of CREATE STREAM: its name and type, and of the rowtime its unit."""
+    """A column of CREATE STREAM: its name and type, its part in the log, and of the rowtime its unit."""
 
     name: str
     tokens: Range
     kind: Range | None
-    is_rowtime: bool = False
+    part: str = ""
     unit: str | None = None
+
+    @property
+    def is_rowtime(self) -> bool:
+        """Whether it is the stream's rowtime."""
+        return self.part == "ROWTIME"
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,6 +465,10 @@ def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStrea
         second = marked[1].tokens[0] if marked else at
         told = "a stream has one ROWTIME column" if marked else "no column is the stream's ROWTIME"
         raise wrong(told, second, "put ROWTIME before the name of one column")
+    for part in _PARTS:
+        several = [column for column in columns if column.part == part]
+        if len(several) > 1:
+            raise wrong(f"a stream has one {part} column", several[1].tokens[0])
     names = [column.name.lower() for column in columns]
     for place, column in enumerate(columns):
         if column.name.lower() in names[:place]:
@@ -487,8 +498,9 @@ def _items(tokens: TokenList, start: int, stop: int) -> list[Range]:
 
 def _column(tokens: TokenList, item: Range, wrong: Callable[..., ParseError]) -> Column:
     at, stop = item
-    is_rowtime = tokens.word(at) == "ROWTIME" and at + 1 < stop and tokens[at + 1].is_name
-    at += is_rowtime
+    part = _part(tokens, at, stop)
+    is_rowtime = part == "ROWTIME"
+    at += bool(part)
     if at >= stop or not tokens[at].is_name:
         raise wrong("expected the name of a column", min(at, stop))
     name, at = tokens[at].name, at + 1
@@ -503,4 +515,13 @@ def _column(tokens: TokenList, item: Range, wrong: Callable[..., ParseError]) ->
     kind = (at, stop) if at < stop else None
     if kind is None and not is_rowtime:
         raise wrong(f"expected the type of column {name}", item[0])
-    return Column(name, item, kind, is_rowtime, unit)
+    return Column(name, item, kind, part, unit)
+
+
+def _part(tokens: TokenList, at: int, stop: int) -> str:
+    """The word before the name of a column that says what it is in the log; `producer STRING` has none."""
+    word = tokens.word(at)
+    if word == "ROWTIME":
+        return word if at + 1 < stop and tokens[at + 1].is_name else ""
+    is_part = word in _PARTS and at + 2 < stop and tokens[at + 1].is_name and tokens[at + 2].is_name
+    return word if is_part and tokens.word(at + 1) not in _LONG_TYPES else ""
