@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
+from windrow.algebra.clock import Clock
 from windrow.errors import UsageError
+from windrow.spark.changelog import changelog
 from windrow.spark.gateway import Gateway
-from windrow.spark.streams import Stream
+from windrow.spark.streams import LATE, Stream
 from windrow.spark.varying import Varying, tick_of
 
 if TYPE_CHECKING:
@@ -67,7 +70,11 @@ class Relation:
         """
         raise self._does_not_vary()
 
-    def changelog(self, envelope: str = "delta") -> Relation:  # noqa: ARG002 - of relations that vary
+    def changelog(
+        self,
+        envelope: str = "delta",  # noqa: ARG002 - of relations that vary
+        key: str | Sequence[str] = (),  # noqa: ARG002
+    ) -> Relation:
         """What enters and leaves the relation, and when.
 
         Parameters
@@ -76,11 +83,31 @@ class Relation:
             ``"delta"``: the columns, ``_change_type``, ``_commit_version``, ``_commit_timestamp``; ``"op"``:
             ``_op``, ``_at``, the columns; ``"diff"``: the columns, ``_diff``, ``_at``; ``"cql"``:
             ``timestamp``, ``kind``, ``tuple``.
+        key
+            Columns that tell which row is which. Where a row of a key leaves as one of the same key enters,
+            that is an update: ``update_preimage`` and ``update_postimage`` in ``"delta"``, -U and +U in
+            ``"op"``.
 
         Raises
         ------
         UsageError
-            ``NOT_VARYING``, ``UNKNOWN_ENVELOPE``.
+            ``NOT_VARYING``, ``UNKNOWN_ENVELOPE``, ``INVALID_ARGUMENT`` for a key in another envelope.
+        AnalysisError
+            ``UNRESOLVED_COLUMN``, ``AMBIGUOUS_REFERENCE``, ``UNORDERABLE_TYPE`` of the key.
+        """
+        raise self._does_not_vary()
+
+    @property
+    def late(self) -> Relation:
+        """The rows that came late to the recorded streams that this is made of, which are not in it.
+
+        Their columns are ``stream``, ``row`` (as JSON), ``rowtime``, ``bound``: what was promised before and
+        is violated, and ``producer``.
+
+        Raises
+        ------
+        UsageError
+            ``NOT_VARYING`` for what is made of no stream.
         """
         raise self._does_not_vary()
 
@@ -160,9 +187,17 @@ class VaryingRelation(Relation):
         tick = tick_of(self._gateway, self._varying.clock, instant)
         return Relation(self._varying.at(tick), f"{self._plan}\n\nat {instant}", self._gateway)
 
-    def changelog(self, envelope: str = "delta") -> Relation:
+    @property
+    def late(self) -> Relation:
+        """The late rows: see :attr:`Relation.late`."""
+        return _late(self._gateway, self._varying.streams, self._varying.clock)
+
+    def changelog(self, envelope: str = "delta", key: str | Sequence[str] = ()) -> Relation:
         """What enters and leaves, and when: see :meth:`Relation.changelog`."""
-        frame, ordered = (self._varying.changelog(envelope, ordered=order) for order in (False, True))
+        keys = [(name, None) for name in ([key] if isinstance(key, str) else key)]
+        frame, ordered = (
+            changelog(self._varying, envelope, key=keys, ordered=order) for order in (False, True)
+        )
         return Relation(frame, f"{self._plan}\n\nits changelog", self._gateway, ordered=ordered)
 
     def __repr__(self) -> str:
@@ -176,6 +211,21 @@ class StreamRelation(Relation):
 
     def __init__(self, stream: Stream, plan: str, gateway: Gateway) -> None:
         super().__init__(stream.df(), plan, gateway, ordered=stream.df(ordered=True))
+        self._stream = stream
+
+    @property
+    def late(self) -> Relation:
+        """The late rows: see :attr:`Relation.late`."""
+        return _late(self._gateway, (self._stream,), self._stream.clock)
+
+
+def _late(gateway: Gateway, streams: Sequence[Stream], clock: Clock) -> Relation:
+    """The late rows of all streams, each once."""
+    frame = gateway.spark.createDataFrame([], LATE.format(kind=clock.kind))
+    found = {name: rows for stream in streams for name, rows in stream.on(clock).all_late()}
+    for name in sorted(found):
+        frame = frame.unionByName(found[name])
+    return Relation(frame, "late rows", gateway)
 
 
 def _cell(value: Any) -> str:

@@ -157,7 +157,7 @@ def test_streams_of_relations(sql, kind, query, using):
     found = parse_to_stream(tokens, 0, len(tokens))
     assert found is not None
     assert (found.kind, tokens.text(*found.query)) == (kind, query)
-    assert [tokens[start].name for start, _ in found.using] == using
+    assert [name for name, _ in found.using] == using
 
 
 @pytest.mark.parametrize(
@@ -211,3 +211,22 @@ def test_mistakes_in_create_stream_have_a_place(rest, marked):
 def test_a_column_called_stream_is_no_stream():
     tokens = tokenize("CREATE TABLE stream (a INT)")
     assert parse_create_stream(tokens, 0, len(tokens)) is None
+
+
+def test_parts_of_a_log_in_create_stream():
+    sql = (
+        "CREATE STREAM s (ROWTIME ts INT, PTIME p TIMESTAMP, PRODUCER who STRING, BOUND b INT, "
+        "producer STRING, bound DECIMAL(3, 1), ptime INTERVAL DAY TO SECOND) FROM t"
+    )
+    tokens = tokenize(sql)
+    found = parse_create_stream(tokens, 0, len(tokens))
+    assert found is not None
+    assert [(column.part, column.name) for column in found.columns] == [
+        ("ROWTIME", "ts"),
+        ("PTIME", "p"),
+        ("PRODUCER", "who"),
+        ("BOUND", "b"),
+        ("", "producer"),
+        ("", "bound"),
+        ("", "ptime"),
+    ]

@@ -19,6 +19,7 @@ from windrow.syntax.streams import (
     ToStream,
     alias_after,
     begins_relation,
+    named_columns,
     parse_stream_window,
     parse_to_stream,
     refuse_alias_before,
@@ -65,10 +66,11 @@ class NamedRelation:
 
 @dataclass(frozen=True)
 class ChangelogOf:
-    """``CHANGELOG OF (query)``: a table that does not vary."""
+    """``CHANGELOG OF (query) [KEY (columns)]``: a table that does not vary."""
 
     key: str
     query: Query
+    key_columns: tuple[tuple[str, Span], ...]
     span: Span
 
 
@@ -153,8 +155,7 @@ class Reader:
         self.refuse_bare_streams(query)
         if not query.varies:
             raise _not_varying(tokens, query.span)
-        using = tuple((tokens[at].name, tokens[at].span) for at, _ in to_stream.using)
-        return StreamQuery(to_stream.kind, query, using, tokens.span(*to_stream.tokens))
+        return StreamQuery(to_stream.kind, query, to_stream.using, tokens.span(*to_stream.tokens))
 
     def _query(self, prefix: SqlText, body: SqlText, start: int, stop: int) -> Query:
         text = SqlText.of(prefix, body)
@@ -327,7 +328,10 @@ class Reader:
 
     def _changelog(self, index: int, stop: int) -> tuple[SqlText, int]:
         tokens, after = self.tokens, self.tokens.partner[index + 2] + 1
-        inside = self.read(index + 3, after - 1)
+        columns: tuple[tuple[str, Span], ...] = ()
+        if tokens.word(after) == "KEY" and tokens.is_symbol(after + 1, "("):
+            columns, after = named_columns(tokens, after + 1, "KEY"), tokens.partner[after + 1] + 1
+        inside = self.read(index + 3, tokens.partner[index + 2])
         span = tokens.span(index, after)
         if isinstance(inside, StreamQuery):
             raise _stream_given(tokens, span, "CHANGELOG OF takes a relation")
@@ -335,7 +339,7 @@ class Reader:
         query = self._query(prefix, inside.text, *inside.tokens)
         if not query.varies:
             raise _not_varying(tokens, span)
-        return self._placed((index, after), ChangelogOf(self._key(index), query, span), None, stop)
+        return self._placed((index, after), ChangelogOf(self._key(index), query, columns, span), None, stop)
 
     def _placed(self, at: Range, item: Input, name: str | None, stop: int) -> tuple[SqlText, int]:
         """The input's key where it stood, under the name that the query knows it by."""

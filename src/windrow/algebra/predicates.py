@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from windrow.algebra.aggregates import AGGREGATES
+from windrow.algebra.changing import reads_clock, varies_by_run
 from windrow.errors import AnalysisError, NotSupportedError
 from windrow.syntax.nodes import Range, Side, WindowClause
 from windrow.syntax.tokens import Kind, TokenList
@@ -10,9 +11,6 @@ from windrow.syntax.tokens import Kind, TokenList
 __all__ = ["refuse_in_predicate"]
 
 _SEES = "a {} predicate sees the variables of its own boundary and of those before it"
-_CHANGING = {"rand", "randn", "random", "randstr", "uniform", "uuid", "shuffle",
-             "monotonically_increasing_id", "spark_partition_id", "input_file_name"}  # fmt: skip
-_CLOCK = {"current_timestamp", "now", "current_date", "curdate", "current_time", "localtimestamp"}
 # scalar functions that share a name with an aggregate of ours; over one row they are not aggregates
 _SCALAR_TOO = {
     "any",
@@ -52,7 +50,7 @@ def refuse_in_predicate(tokens: TokenList, predicate: Range, clause: WindowClaus
                 hint="read neighbours with PREV AS and NEXT AS, or compute OVER in a subquery in FROM",
             )
         name = token.text.lower()
-        if token.kind is Kind.WORD and name in _CLOCK and not tokens.is_symbol(index + 1, "."):
+        if reads_clock(tokens, index):
             raise NotSupportedError(
                 f"{token.text} reads the system clock, on which no window of stored rows can depend",
                 condition="SYSTEM_CLOCK_IN_PREDICATE",
@@ -73,7 +71,7 @@ def refuse_in_predicate(tokens: TokenList, predicate: Range, clause: WindowClaus
                     span=tokens.span(index, tokens.partner[index + 1] + 1),
                     hint="a predicate sees single rows; test the aggregate in HAVING after the clause",
                 )
-            if name in _CHANGING:
+            if varies_by_run(tokens, index):
                 raise NotSupportedError(
                     f"{token.text} gives another value in each run and cannot decide where a window ends",
                     condition="NONDETERMINISTIC_PREDICATE",

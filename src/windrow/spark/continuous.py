@@ -22,6 +22,7 @@ from windrow.algebra.continuous import (
 )
 from windrow.algebra.names import verbatim
 from windrow.errors import AnalysisError, Span, WindrowError, did_you_mean
+from windrow.spark.changelog import changelog
 from windrow.spark.gateway import Gateway
 from windrow.spark.relational import Planner, Unplanned
 from windrow.spark.snapshots import by_snapshots
@@ -164,7 +165,7 @@ class Runner:
         """The changelog of a query as a table."""
         relation = self.run(item.query)
         assert isinstance(relation, Varying)
-        return relation.changelog()
+        return changelog(relation, key=item.key_columns)
 
     # -- lengths of time -----------------------------------------------------------------------------
 
