@@ -14,11 +14,12 @@ from windrow.algebra.continuous import Query, Reader
 from windrow.algebra.names import verbatim
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, did_you_mean
 from windrow.explain import explain_continuous
-from windrow.relation import Relation, StreamRelation, VaryingRelation
+from windrow.relation import LiveRelation, Relation, StreamRelation, VaryingRelation
 from windrow.spark.continuous import Runner
 from windrow.spark.gateway import Gateway
+from windrow.spark.live import LivePlan, live_streams
 from windrow.spark.sources import read_table
-from windrow.spark.streams import Catalog, Log, Stream, is_text_log, of_frame, of_text_log
+from windrow.spark.streams import Catalog, Definition, Log, Stream, is_text_log, of_frame, of_text_log
 from windrow.spark.text_log import read_text_log
 from windrow.spark.varying import Varying
 from windrow.syntax.mistakes import unsupported_statement
@@ -60,6 +61,7 @@ def run_continuous(
     if tokens.word(start) == "EXPLAIN":
         start += 1 + (tokens.word(start + 1) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST"))
         gateway.plan_only = True
+    asked_for_plan = gateway.plan_only
     create = parse_create_stream(tokens, start, stop)
     if create is not None:
         stream = _created(gateway, tokens, create)
@@ -87,13 +89,21 @@ def run_continuous(
     if isinstance(query, Query) and query.varies:
         reader.refuse_bare_streams(query)
     refuse_changing(tokens, view.body if view is not None else (start, stop))
+    live = live_streams(catalog, query)
+    gateway.plan_only = gateway.plan_only or bool(live and view is None)
     runner = Runner(gateway, catalog, reader, execution)
     result = runner.run(query)
     plan = explain_continuous(query, runner.by_instants)
+    if live and view is None and not asked_for_plan:
+        return LiveRelation(LivePlan(gateway, catalog, reader, query, execution, live), result, plan)
     if gateway.plan_only:
         return _planned(gateway, plan)
     if view is not None:
         _remember_view(gateway, catalog, tokens, view, result)
+        if not isinstance(result, DataFrame):
+            catalog.definitions[view.name.lower()] = Definition(
+                reader, query, tuple(view.columns or result.shown)
+            )
         return _nothing(gateway)
     if isinstance(result, Varying):
         return VaryingRelation(result, plan, gateway)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import DataFrame
 
@@ -13,6 +14,7 @@ from windrow.algebra.clock import Clock
 from windrow.errors import UsageError
 from windrow.spark.changelog import changelog
 from windrow.spark.gateway import Gateway
+from windrow.spark.live import LivePlan, LiveQuery, Memory
 from windrow.spark.streams import LATE, Stream
 from windrow.spark.varying import Varying, tick_of
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Row
 
-__all__ = ["Relation", "StreamRelation", "VaryingRelation"]
+__all__ = ["LiveRelation", "Relation", "StreamRelation", "VaryingRelation"]
 
 _HTML_ROWS = 20
 
@@ -226,6 +228,68 @@ def _late(gateway: Gateway, streams: Sequence[Stream], clock: Clock) -> Relation
     for name in sorted(found):
         frame = frame.unionByName(found[name])
     return Relation(frame, "late rows", gateway)
+
+
+class LiveRelation(Relation):
+    """A query over live streams: its rows come as long as it runs."""
+
+    def __init__(self, live: LivePlan, result: Varying | Stream | DataFrame, plan: str) -> None:
+        self._live, self._plan, self._gateway = live, plan, live.gateway
+        self._is_plan, self._ordered = False, None
+        self._names = list(result.columns if isinstance(result, DataFrame) else result.shown)
+
+    @property
+    def df(self) -> DataFrame:  # type: ignore[override]
+        """Refused: there is no end of its rows.
+
+        Raises
+        ------
+        UsageError
+            ``LIVE_RELATION``.
+        """
+        raise UsageError(
+            "this relation is live: its rows come as long as it runs",
+            condition="LIVE_RELATION",
+            hint="relation.start('folder', checkpoint='folder of its own') starts it",
+        )
+
+    def start(
+        self,
+        sink: str | Path | Memory | Callable[[DataFrame, int], object],
+        *,
+        checkpoint: str | Path | None = None,
+        trigger: Mapping[str, Any] | None = None,
+        envelope: str = "delta",
+        on_late: Literal["keep", "fail"] = "keep",
+    ) -> LiveQuery:
+        """Start the query.
+
+        Parameters
+        ----------
+        sink
+            Where its rows go: a folder, in which every micro-batch with rows is one Parquet file;
+            ``"console"``; a :class:`windrow.Memory`; or a function of a DataFrame and the number of the
+            micro-batch, which may be called twice with the same number.
+        checkpoint
+            A folder of its own, with which it goes on where it was when it is started again. Without, it
+            starts anew each time.
+        trigger
+            As ``DataStreamWriter.trigger`` takes it: ``{"processingTime": "1 second"}``,
+            ``{"availableNow": True}``.
+        envelope
+            The form of the changelog of a relation, as :meth:`changelog` has it. Streams give their rows.
+        on_late
+            What becomes of late rows: ``"keep"`` them apart, in ``query.late``, or ``"fail"``.
+
+        Raises
+        ------
+        WindrowError
+            ``CHECKPOINT_OF_ANOTHER_QUERY``, ``CHECKPOINT_VERSION``, ``UNKNOWN_SINK``, ``UNKNOWN_ENVELOPE``.
+        """
+        return self._live.start(sink, checkpoint, trigger, envelope, on_late)
+
+    def __repr__(self) -> str:
+        return f"LiveRelation[{', '.join(self._names)}]"
 
 
 def _cell(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,12 +18,14 @@ from windrow.continuous import remember_stream
 from windrow.errors import ParseError, Span, UsageError, did_you_mean
 from windrow.relation import Relation
 from windrow.spark.gateway import Gateway, check_dialect
+from windrow.spark.live import live_stream
 from windrow.spark.local import local_session
 from windrow.spark.sources import of_table, read_table
 from windrow.spark.streams import Catalog, Log, is_text_log, of_frame, of_text_log, unit_named
 from windrow.spark.text_log import read_text_log
 from windrow.statements import check, run
 from windrow.syntax.blocks import split_statements
+from windrow.syntax.streams import TIME_UNITS
 from windrow.syntax.tokens import tokenize
 
 __all__ = ["Session"]
@@ -206,18 +209,21 @@ class Session:
         producer: str | None = None,
         bound: int | str | None = None,
         on_late: Literal["keep", "fail"] = "keep",
+        lag: datetime.timedelta | int | None = None,
+        idle: datetime.timedelta | None = None,
         columns: Mapping[str, str] | None = None,
         malformed: Literal["fail", "keep"] = "fail",
     ) -> Relation:
-        """Give a recorded stream a name in this session's queries.
+        """Give a recorded or a live stream a name in this session's queries.
 
         Parameters
         ----------
         name
             A plain identifier. Spark knows the rows by it too, as a temporary view.
         source
-            Rows as :meth:`register` takes them, or a path of a recorded text (``.cql``): a line a row, as its
-            instant and its values, and ``h`` with an instant: no row of an earlier one follows.
+            Rows as :meth:`register` takes them; a streaming DataFrame, over which queries are live; or a path
+            of a recorded text (``.cql``): a line a row, as its instant and its values, and ``h`` with an
+            instant: no row of an earlier one follows.
         rowtime
             The column of the rowtimes: TIMESTAMP, DATE, or BIGINT with a `unit`. A NULL fails the query. A
             recorded text needs none; with a name, queries see its instants.
@@ -233,6 +239,13 @@ class Session:
         on_late
             What becomes of rows below what their producer promised: ``"keep"`` them apart, as the temporary
             view `name` + ``_late``, or ``"fail"`` the query.
+        lag
+            Of a streaming DataFrame: rows are estimated to come at most so much below the greatest rowtime of
+            their producer; integers count ticks of the rowtime. Without a lag and a column of bounds, rows
+            of a producer come in the order of their rowtimes, and one that does not is late.
+        idle
+            Of a streaming DataFrame: a producer that has been silent for so long holds the others no longer
+            back.
         columns
             The names and types of the values of a recorded text; by default c1, c2, and so on, with types
             told from the values.
@@ -273,7 +286,18 @@ class Session:
                     hint="name the column that holds it: rowtime='ts', on the command line --rowtime ts",
                 )
             log_columns = Log(rowtime, known, ptime, producer, bound, on_late)
-            stream = of_frame(self._frame(name, source), log_columns)
+            frame = self._frame(name, source)
+            if frame.isStreaming:
+                waits = {"lag": _ticks_of(lag, known), "idle": _micros_of(idle)}
+                stream = live_stream(self.spark, frame, log_columns, **waits)
+            elif lag is not None or idle is not None:
+                raise UsageError(
+                    f"stream {name} is recorded, and so has no lag",
+                    condition="UNKNOWN_OPTION",
+                    hint="lag and idle are of streaming DataFrames",
+                )
+            else:
+                stream = of_frame(frame, log_columns)
         remember_stream(gateway, self._catalog, name, stream)
         return self.table(name)
 
@@ -303,3 +327,15 @@ def _check_name(name: str) -> None:
 def _refuse_no_text(text: object) -> None:
     if not isinstance(text, str):
         raise TypeError(f"SQL is a text, not {type(text).__name__}")
+
+
+def _ticks_of(lag: datetime.timedelta | int | None, unit: str | None) -> int | None:
+    """A lag in ticks of a rowtime: microseconds for times, whole days for dates."""
+    if lag is None or isinstance(lag, int):
+        return lag
+    nanoseconds = (lag // datetime.timedelta(microseconds=1)) * 1000
+    return nanoseconds // (TIME_UNITS[unit] if unit is not None else 1000)
+
+
+def _micros_of(length: datetime.timedelta | None) -> int | None:
+    return None if length is None else length // datetime.timedelta(microseconds=1)

@@ -86,7 +86,7 @@ class Runner:
             if isinstance(item, WindowedStream):
                 inputs[item.key] = self.window(item, clock)
             elif isinstance(item, NamedRelation):
-                inputs[item.key] = self.catalog.relations[item.name.lower()].on(clock)
+                inputs[item.key] = self.named(item, clock)
             else:
                 tables[item.key] = self.changelog(item)
         unrun = self._unrun(
@@ -118,6 +118,10 @@ class Runner:
         names = frame.columns
         return Varying.of(frame.toDF(*columns_of(names)).withColumns(never), clock, []).renamed(tuple(names))
 
+    def named(self, item: NamedRelation, clock: Clock) -> Varying:
+        """A view that varies."""
+        return self.catalog.relations[item.name.lower()].on(clock)
+
     def table(self, query: Query) -> DataFrame:
         """The rows of a query of which nothing varies."""
         tables = {item.key: self.changelog(item) for item in query.inputs if isinstance(item, ChangelogOf)}
@@ -146,20 +150,26 @@ class Runner:
         """A window of a stream as a relation."""
         source = item.source
         stream = (
-            self.stream(source, clock)
-            if isinstance(source, StreamQuery)
-            else self.catalog.streams[source.lower()]
+            self.stream(source, clock) if isinstance(source, StreamQuery) else self.arriving(source, clock)
         )
         # a stream made by a query has that query's clock
         own = (
             common_clock(*self._clocks_and_lengths(source))
             if isinstance(source, StreamQuery)
-            else stream.clock
+            else self.catalog.streams[source.lower()].clock
         )
         granularity = own.nanoseconds // clock.nanoseconds
         window = item.window
         sizes = Sizes(self._ticks(window.range_, clock), self._ticks(window.slide, clock), granularity)
-        return windowed(self.gateway, stream.on(clock), item, sizes, self.execution)
+        return self.windowed(stream.on(clock), item, sizes)
+
+    def arriving(self, name: str, clock: Clock) -> Stream:  # noqa: ARG002 - of live streams
+        """The rows of a stream with a name."""
+        return self.catalog.streams[name.lower()]
+
+    def windowed(self, stream: Stream, item: WindowedStream, sizes: Sizes) -> Varying:
+        """The relation that a window makes of these rows."""
+        return windowed(self.gateway, stream, item, sizes, self.execution)
 
     def changelog(self, item: ChangelogOf) -> DataFrame:
         """The changelog of a query as a table."""

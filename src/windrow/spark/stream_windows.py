@@ -27,7 +27,7 @@ from windrow.spark.varying import ENTER, LEAVE, Varying, columns_of
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 from windrow.syntax.tokens import tokenize
 
-__all__ = ["Sizes", "windowed"]
+__all__ = ["Sizes", "partition_keys", "windowed"]
 
 _VALUE, _LIMIT = "__value", "__limit"
 
@@ -52,7 +52,7 @@ def windowed(gateway: Gateway, stream: Stream, item: WindowedStream, sizes: Size
         row_slide=window.row_slide or 1,
         by_value=window.on is not None,
     )
-    rows, keys = _computed(gateway, stream, item)
+    rows, keys = partition_keys(gateway, stream, item)
     made = (_interpreted if execution == "reference" else _planned)(gateway, stream, rows, spec, keys)
     made = made.select(*map(quoted, stream.columns), ENTER, LEAVE)
     instants = made.select(F.explode(F.array(ENTER, LEAVE)).alias("__at")).where(F.col("__at") != NEVER)
@@ -64,7 +64,7 @@ def windowed(gateway: Gateway, stream: Stream, item: WindowedStream, sizes: Size
     return Varying.of(lasting, stream.clock, [stream], instants.distinct(), net_by=net_by)
 
 
-def _computed(gateway: Gateway, stream: Stream, item: WindowedStream) -> tuple[DataFrame, list[str]]:
+def partition_keys(gateway: Gateway, stream: Stream, item: WindowedStream) -> tuple[DataFrame, list[str]]:
     """The stream's rows with the values of the bracket's expressions, and the names of the keys."""
     name = item.source if isinstance(item.source, str) else "stream"
     keys = [f"__p{number}" for number in range(len(item.partition_by))]

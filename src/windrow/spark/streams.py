@@ -24,12 +24,15 @@ from windrow.syntax.sqltext import quoted
 from windrow.syntax.streams import TIME_UNITS
 
 if TYPE_CHECKING:
+    from windrow.algebra.continuous import Continuous, Reader
+    from windrow.spark.live.source import LiveSource
     from windrow.spark.varying import Varying
 
 __all__ = [
     "LATE",
     "ROWTIME",
     "Catalog",
+    "Definition",
     "Log",
     "Stream",
     "is_text_log",
@@ -74,6 +77,10 @@ class Stream:
         The rows that were not admitted, as those of `frame`, with `PROMISED`: the bound that each violates.
     name
         That it has in the session.
+    live
+        What arrives at it, if it is a live stream; `frame` then has no rows.
+    known_ends
+        The log's first and last instants, where they are known.
     """
 
     frame: DataFrame
@@ -86,6 +93,8 @@ class Stream:
     promises: DataFrame | None = None
     late: DataFrame | None = None
     name: str | None = None
+    live: LiveSource | None = None
+    known_ends: tuple[int, int] | None = None
 
     def on(self, clock: Clock) -> Stream:
         """The same with rowtimes in ticks of a finer clock."""
@@ -157,6 +166,8 @@ class Stream:
     @cached_property
     def ends(self) -> tuple[int, int] | None:
         """The log's first and last instants; None if it is empty."""
+        if self.known_ends is not None:
+            return self.known_ends
         log = self.frame.select(ROWTIME)
         if self.promises is not None:
             log = log.unionByName(self.promises)
@@ -182,17 +193,28 @@ def rescaled(column: str, old: Clock, new: Clock) -> Column:
     return F.when(F.abs(F.col(column)) <= 2**62 // factor, F.col(column) * F.lit(factor)).otherwise(wrong)
 
 
+@dataclass(frozen=True)
+class Definition:
+    """The query of a view, and the names of its columns."""
+
+    reader: Reader
+    query: Continuous
+    names: tuple[str, ...]
+
+
 @dataclass
 class Catalog:
-    """The streams and varying relations of a session, by their names in lower case."""
+    """The streams and varying relations of a session, and what views are, by their names in lower case."""
 
     streams: dict[str, Stream] = field(default_factory=dict)
     relations: dict[str, Varying] = field(default_factory=dict)
+    definitions: dict[str, Definition] = field(default_factory=dict)
 
     def forget(self, name: str) -> None:
         """Drop what has a name, if anything has."""
         self.streams.pop(name.lower(), None)
         self.relations.pop(name.lower(), None)
+        self.definitions.pop(name.lower(), None)
 
     @property
     def names(self) -> frozenset[str]:

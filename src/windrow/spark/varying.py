@@ -49,6 +49,8 @@ class Varying:
     net_by
         Columns, of those of `frame`, such that no row leaves at an instant at which one with the same values
         in them enters; None if there are none for certain.
+    since
+        The first instant of which changes are told; None for all.
     """
 
     frame: DataFrame
@@ -57,6 +59,7 @@ class Varying:
     instants: DataFrame
     streams: tuple[Stream, ...]
     net_by: frozenset[str] | None = None
+    since: int | None = None
 
     @staticmethod
     def of(
@@ -134,6 +137,8 @@ class Varying:
         told = self.frame.select(*self.columns, F.explode(both).alias("__change")).where(
             F.col("__change.at") != NEVER
         )
+        if self.since is not None:
+            told = told.where(F.col("__change.at") >= self.since)
         changes = told.select(
             *self.columns, F.col("__change.at").alias(AT), F.col("__change.diff").cast("bigint").alias(DIFF)
         )
