@@ -13,6 +13,7 @@ import pytest
 
 from windrow.errors import InputError, UsageError, WindrowError
 from windrow.streams import Decision, NamedStream, Ordering
+from windrow.streams.leases import Lease, follow_up
 
 ORDERS = pa.schema([("ts", pa.timestamp("us")), ("ticker", pa.string()), ("amount", pa.int32())])
 NUMBERS = pa.schema([("at", pa.int64()), ("value", pa.int64())])
@@ -294,8 +295,9 @@ def test_a_block_that_fails_leaves_its_producer_idle_with_its_promises(numbers):
 def test_an_idle_producer_comes_back_at_the_clock(numbers):
     with numbers.producer("p") as p, numbers.producer("q") as q:
         p.insert({"at": 1, "value": 1})
-        p.idle()
-        p.idle()
+        last = p.idle()
+        assert p.idle() == 0
+        assert numbers.log.last() == last
         q.insert({"at": 5, "value": 2})
         assert numbers.position().clock.clock == 5
         receipt = p.insert([{"at": 4, "value": 3}, {"at": 5, "value": 4}])
@@ -414,6 +416,17 @@ def test_two_processes_under_one_name_lose_nothing_that_was_acknowledged(numbers
     other.insert({"at": 1, "value": 4})
     other.close()
     assert values(numbers) == [1, 2, 4]
+
+
+def test_whoever_is_many_leases_behind_gets_none(numbers):
+    """The files of old leases are deleted: that a number is free does not make it the next."""
+    for _ in range(20):
+        numbers.producer("p").close()
+    folder = numbers.leases / "p"
+    assert len(list(folder.iterdir())) < 12
+    assert follow_up(Lease(folder, "p", 1), numbers.log.pending, 10) is None
+    with numbers.producer("p") as p:
+        assert p.insert({"at": 1}).admitted == 1
 
 
 def test_an_interrupted_insert_takes_no_number_from_the_next(numbers, monkeypatch):

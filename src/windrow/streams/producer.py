@@ -210,8 +210,11 @@ class Producer:
         return self._say(Kind.BOUND, FOREVER)
 
     def idle(self) -> int:
-        """Hold the stream back no longer, until the next insert or bound."""
-        return self._say(Kind.IDLE, 0)
+        """Hold the stream back no longer, until the next insert or bound; 0 if it does not do so anyhow."""
+        with self._lock:
+            if self._is_attached and self._is_certain and not self._is_open():
+                return 0
+            return self._say(Kind.IDLE, 0)
 
     def close(self) -> None:
         """Leave the stream; doing so twice does nothing."""
