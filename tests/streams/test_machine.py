@@ -50,6 +50,10 @@ class Streams(RuleBasedStateMachine):
     def say(self, kind: Kind, name: str, at: int = 0) -> Decision:
         return self.model.step(kind, name, at, 0)[0]
 
+    @property
+    def alive(self) -> list[str]:
+        return sorted(self.attached.keys() - self.dead) if hasattr(self, "stream") else []
+
     def is_open(self, name: str) -> bool:
         known = self.model.producers.get(name)
         return known is not None and known.is_open
@@ -65,10 +69,10 @@ class Streams(RuleBasedStateMachine):
         self.say(Kind.OPEN, name)
         assert self.attached[name].next_sequence == self.last[name] + 1
 
-    @rule(name=st.sampled_from(NAMES), ticks=st.lists(TICKS, max_size=4), bound=st.none() | TICKS)
-    def insert(self, name, ticks, bound):
-        if name not in self.attached or name in self.dead:
-            return
+    @precondition(lambda self: self.alive)
+    @rule(data=st.data(), ticks=st.lists(TICKS, max_size=4), bound=st.none() | TICKS)
+    def insert(self, data, ticks, bound):
+        name = data.draw(st.sampled_from(self.alive))
         rows = []
         for at in ticks:
             self.value += 1
@@ -97,9 +101,11 @@ class Streams(RuleBasedStateMachine):
         assert [receipt.admitted, receipt.late, receipt.rejected] == counts
         assert self.late == "keep" or counts[1:] == [0, 0]
 
-    @rule(name=st.sampled_from(NAMES))
-    def insert_the_last_rows_again(self, name):
-        if name not in self.attached or name in self.dead or not self.inserted[name]:
+    @precondition(lambda self: self.alive)
+    @rule(data=st.data())
+    def insert_the_last_rows_again(self, data):
+        name = data.draw(st.sampled_from(self.alive))
+        if not self.inserted[name]:
             return
         rows = self.inserted[name][-1]
         opened = self.is_open(name)
@@ -108,20 +114,20 @@ class Streams(RuleBasedStateMachine):
             self.say(Kind.OPEN, name)
         assert (receipt.admitted, receipt.duplicates) == (0, len(rows))
 
-    @rule(name=st.sampled_from(NAMES), at=TICKS, strict=st.booleans(), is_promise=st.booleans())
-    def bound(self, name, at, strict, is_promise):
-        if name not in self.attached or name in self.dead:
-            return
+    @precondition(lambda self: self.alive)
+    @rule(data=st.data(), at=TICKS, strict=st.booleans(), is_promise=st.booleans())
+    def bound(self, data, at, strict, is_promise):
+        name = data.draw(st.sampled_from(self.alive))
         producer = self.attached[name]
         (producer.bound if is_promise else producer.watermark)(at, strict=strict)
         if not self.is_open(name):
             self.say(Kind.OPEN, name)
         self.say(Kind.BOUND if is_promise else Kind.WATERMARK, name, at + strict)
 
-    @rule(name=st.sampled_from(NAMES), is_closed=st.booleans())
-    def leave(self, name, is_closed):
-        if name not in self.attached or name in self.dead:
-            return
+    @precondition(lambda self: self.alive)
+    @rule(data=st.data(), is_closed=st.booleans())
+    def leave(self, data, is_closed):
+        name = data.draw(st.sampled_from(self.alive))
         if is_closed:
             self.attached.pop(name).close()
             self.say(Kind.CLOSE, name)
@@ -129,13 +135,14 @@ class Streams(RuleBasedStateMachine):
             self.attached[name].idle()
             self.say(Kind.IDLE, name)
 
-    @rule(name=st.sampled_from(NAMES))
-    def die(self, name):
+    @precondition(lambda self: self.alive)
+    @rule(data=st.data())
+    def die(self, data):
         """The lease's time passes, and nobody renews it."""
-        if name in self.attached:
-            self.attached[name]._heart.stop()
-            os.utime(self.attached[name]._lease.path, (1, 1))
-            self.dead.add(name)
+        name = data.draw(st.sampled_from(self.alive))
+        self.attached[name]._heart.stop()
+        os.utime(self.attached[name]._lease.path, (1, 1))
+        self.dead.add(name)
 
     @rule()
     def expire(self):
@@ -159,5 +166,7 @@ class Streams(RuleBasedStateMachine):
         assert self.stream.position() == end
 
 
-Streams.TestCase.settings = settings(deadline=None, max_examples=25, stateful_step_count=20)
+Streams.TestCase.settings = settings(
+    deadline=None, max_examples=int(os.environ.get("WINDROW_EXAMPLES", "40")), stateful_step_count=25
+)
 TestStreams = Streams.TestCase

@@ -185,6 +185,8 @@ def test_instants_may_be_texts(tmp_path):
             p.bound("2026-01-31 10:00:00")
         with refused("INVALID_INSTANT"):
             p.bound("tomorrow")
+        p.bound(20_500)  # days
+        assert days.definition.rowtime.shown(p.bound_ticks) == "2026-02-16"
 
 
 def test_late_rows_can_be_an_error_and_then_nothing_is_inserted(numbers):

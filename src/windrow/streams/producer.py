@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.errors import InputError, UsageError, WindrowError
+from windrow.errors import ExecutionError, InputError, UsageError, WindrowError
 from windrow.streams.advance import advance
 from windrow.streams.clock import Decided, State
 from windrow.streams.definition import Definition
@@ -100,7 +100,8 @@ class Producer:
         self._is_attached = True
         self._is_certain = False  # whether all that was tried is known to be in or not
         self._lease = self._acquired(wait)
-        stream.keep(self._position)
+        with contextlib.suppress(ExecutionError):  # it only spares others reading
+            stream.keep(self._position)
         self._heart = _Heart(self)
 
     def __enter__(self) -> Self:
@@ -189,8 +190,9 @@ class Producer:
         Parameters
         ----------
         instant
-            An int of the rowtime's unit, a date, a datetime, or a text of one in the form of ISO 8601. A
-            datetime has a zone where the rowtimes have one.
+            An int of the rowtime's unit (of times microseconds since the epoch, of dates days), a date, a
+            datetime, or a text of one in the form of ISO 8601. A datetime has a zone where the rowtimes
+            have one.
         strict
             Whether the instant itself is meant too.
 
