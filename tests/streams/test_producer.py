@@ -449,6 +449,19 @@ def test_an_interrupted_insert_takes_no_number_from_the_next(numbers, monkeypatc
     assert values(numbers) == [1, 2]
 
 
+def test_a_forked_process_is_not_the_producer(numbers, monkeypatch):
+    """Both would take the same numbers, and the rows of one would pass for those of the other."""
+    with numbers.producer("p") as p:
+        p.insert({"at": 1, "value": 1})
+        with monkeypatch.context() as patch:
+            patch.setattr("windrow.streams.producer.os.getpid", lambda: -1)
+            with refused("PRODUCER_TAKEN"):
+                p.insert({"at": 1, "value": 2})
+            p.close()
+        assert p.insert({"at": 1, "value": 3}).sequence == 2
+    assert values(numbers) == [1, 3]
+
+
 def test_threads_may_share_a_producer(tmp_path):
     stream = NamedStream.create(tmp_path / "s", NUMBERS, "at", ordering=Ordering.unordered())
     with stream.producer("p") as p:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -93,6 +94,7 @@ class Producer:
             )
         self.stream, self.name = stream, name
         self._late, self._seconds = late, seconds
+        self._process = os.getpid()
         self._lock = threading.RLock()
         self._position = stream.start
         self._last = 0  # the number of the last row that is in
@@ -213,10 +215,9 @@ class Producer:
 
     def idle(self) -> int:
         """Hold the stream back no longer, until the next insert or bound; 0 if it does not do so anyhow."""
-        with self._lock:
-            if self._is_attached and self._is_certain and not self._is_open():
-                return 0
-            return self._say(Kind.IDLE, 0)
+        if self._is_attached and self._is_certain and not self._is_open():
+            return 0
+        return self._say(Kind.IDLE, 0)
 
     def close(self) -> None:
         """Leave the stream; doing so twice does nothing."""
@@ -246,6 +247,13 @@ class Producer:
 
     def _attached(self, attempt: Callable[[], T]) -> T:
         """Do something as the holder of the lease; again, if the lease was lost before it was in the log."""
+        if os.getpid() != self._process:
+            raise UsageError(
+                f"producer {self.name} is process {self._process}, of which this one is a copy",
+                condition="PRODUCER_TAKEN",
+                sqlstate="55006",
+                hint="attach a producer of another name in this process",
+            )
         with self._lock:
             while True:
                 if not self._is_attached:
@@ -329,6 +337,8 @@ class Producer:
         return number, decision
 
     def _leave(self, kind: Kind) -> None:
+        if os.getpid() != self._process:
+            return
         with self._lock:
             if not self._is_attached:
                 return
