@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -226,6 +227,30 @@ def test_a_state_of_another_version_is_refused():
     text = State().to_json().replace('"version": 1', '"version": 2')
     with pytest.raises(InputError, match="CLOCK_VERSION"):
         State.from_json(text)
+
+
+def test_rows_of_a_source_may_carry_bounds():
+    entries = Entries.of_rows(
+        np.array([5, 6, 7, 8]),
+        np.array([1, 1, 2, 2]),
+        pa.array(["a", "b", None, "a"]),
+        pa.array([6, None, 9, 10], pa.int64()),
+    )
+    said = [
+        (Kind(kind), entries.names[code], at, ptime)
+        for kind, code, at, ptime in zip(entries.kind, entries.code, entries.at, entries.ptime, strict=True)
+    ]
+    assert said == [
+        (ROW, "a", 5, 1),
+        (BOUND, "a", 6, 1),
+        (ROW, "b", 6, 1),
+        (ROW, "", 7, 2),
+        (BOUND, "", 9, 2),
+        (ROW, "a", 8, 2),
+        (BOUND, "a", 10, 2),
+    ]
+    alone = Entries.of_rows(np.array([5, 4]), np.array([1, 1]))
+    assert advance(State(), Ordering.ordered(), alone).decision.tolist() == [ADMITTED, REJECTED]
 
 
 # -- any log -----------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from windrow.streams import NamedStream
 folder, name, count, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 import random
 sizes = random.Random(seed)
-with NamedStream.open(folder).producer(name, lease=0.3, wait=60) as p:
+with NamedStream.open(folder).producer(name, lease=float(sys.argv[5]), wait=60) as p:
     while p.next_sequence <= count:
         first = p.next_sequence
         size = min(sizes.randint(1, 3), count - first + 1)
@@ -36,10 +36,10 @@ with NamedStream.open(folder).producer(name, lease=0.3, wait=60) as p:
 """
 
 
-def start(stream: NamedStream, name: str, count: int, seed: int) -> subprocess.Popen:
+def start(stream: NamedStream, name: str, count: int, seed: int, lease: float = 0.3) -> subprocess.Popen:
     source = os.pathsep.join(path for path in sys.path if path)
     return subprocess.Popen(
-        [sys.executable, "-c", WORKER, str(stream.folder), name, str(count), str(seed)],
+        [sys.executable, "-c", WORKER, str(stream.folder), name, str(count), str(seed), str(lease)],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": source},
@@ -64,7 +64,7 @@ def numbers_of(stream: NamedStream) -> dict[str, list[int]]:
 def test_processes_that_insert_at_once_have_one_order_and_every_row_is_in_once(tmp_path):
     stream = NamedStream.create(tmp_path / "s", COLUMNS, "at", ordering=Ordering.unordered())
     count, names = 40, ["a", "b", "c", "d"]
-    workers = [start(stream, name, count, seed) for seed, name in enumerate(names)]
+    workers = [start(stream, name, count, seed, lease=100) for seed, name in enumerate(names)]
     seen: list[tuple[str, int]] = []
     position, are_running = stream.start, True
     while are_running:

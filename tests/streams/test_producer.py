@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 from windrow.errors import InputError, UsageError, WindrowError
-from windrow.streams import Decision, NamedStream, Ordering
+from windrow.streams import Decision, Kind, NamedStream, Ordering
 from windrow.streams.leases import Lease, follow_up
 
 ORDERS = pa.schema([("ts", pa.timestamp("us")), ("ticker", pa.string()), ("amount", pa.int32())])
@@ -319,39 +321,52 @@ def test_who_promises_no_more_rows_completes_the_stream(numbers):
 
 
 def dead(stream: NamedStream, name: str, **arguments):
-    """A producer of a process that has died: nobody renews its lease."""
-    producer = stream.producer(name, lease=0.01, **arguments)
-    producer._heart.stop()
-    time.sleep(0.03)
+    """A producer of a process that has died: nobody renews its lease, and its time has passed."""
+    producer = stream.producer(name, lease=1000, **arguments)
+    die(producer)
     return producer
 
 
+def die(producer):
+    producer._heart.stop()
+    os.utime(producer._lease.path, (1, 1))
+
+
 def test_a_producer_that_dies_is_logged_as_idle_by_whoever_notices(numbers):
-    with numbers.producer("q") as q:
-        p = numbers.producer("p", lease=0.05)
+    with numbers.producer("q", lease=1000) as q:
+        p = numbers.producer("p", lease=1000)
         p.insert({"at": 1})
         q.insert({"at": 5})
         assert numbers.position().clock.clock == 1
         assert numbers.expire() == []
-        p._heart.stop()
-        time.sleep(0.1)
+        die(p)
         assert numbers.expire() == ["p"]
         assert numbers.expire() == []
         assert numbers.position().clock.clock == 5
 
 
+def test_of_all_who_notice_one_logs_it(numbers):
+    numbers.producer("q").insert({"at": 1})
+    for attempt in range(5):
+        dead(numbers, f"p{attempt}")
+        with ThreadPoolExecutor(4) as threads:
+            found = [names for names in threads.map(lambda _: numbers.expire(), range(4)) if names]
+        assert found == [[f"p{attempt}"]]
+    kinds = everything(numbers)[0].entries.column("__kind").to_pylist()
+    assert kinds.count(Kind.IDLE) == 5
+
+
 def test_other_producers_notice(numbers):
     with numbers.producer("q", lease=0.06) as q:
-        dead(numbers, "p").stream.log  # noqa: B018 - it only has to die
+        dead(numbers, "p")
         q.insert({"at": 5})
         until = time.monotonic() + 20
         while numbers.position().clock.clock != 5:
             assert time.monotonic() < until, "nobody has noticed"
-            time.sleep(0.01)
 
 
 def test_a_producer_that_was_taken_for_dead_comes_back_as_a_newcomer(numbers):
-    with numbers.producer("q") as q:
+    with numbers.producer("q", lease=1000) as q:
         p = dead(numbers, "p")
         p.insert({"at": 1, "value": 1})
         assert numbers.expire() == ["p"]
