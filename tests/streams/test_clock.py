@@ -375,7 +375,7 @@ def test_bounds_that_later_rows_keep_change_no_row_and_let_the_clock_move_no_lat
 
 def test_many_entries_of_many_producers_are_judged_alike():
     random = np.random.default_rng(7)
-    count, producers = 60_000, 40
+    count, producers = 20_000, 40
     kind = random.choice([ROW, BOUND, WATERMARK, IDLE, CLOSE], count, p=[0.9686, 0.03, 0.001, 0.0002, 0.0002])
     code = random.integers(0, producers, count)
     at = np.arange(count) // 10 + random.integers(-40, 20, count)

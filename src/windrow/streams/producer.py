@@ -97,6 +97,7 @@ class Producer:
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._position = stream.start
+        self._number = 0  # of its last file
         self._last = 0  # the number of the last row that is in
         self._own = State(started=True)  # of this producer alone: while it is open, it depends on no other
         self._is_attached = True
@@ -271,14 +272,17 @@ class Producer:
 
     def _acquired(self, wait: float = 0.0) -> Lease:
         """A lease under which the producer is open."""
+        stream = self.stream
         while True:
-            stream = self.stream
-            lease = acquire(stream.leases, stream.log.pending, self.name, self._seconds, wait)
+            above = self._position.writers.get(self.name, (0, 0))[0]
+            lease = acquire(
+                stream.leases, stream.log.pending, self.name, self._seconds, wait=wait, above=above
+            )
             try:
                 if self._open(lease):
                     return lease
             except BaseException:
-                lease.release()
+                lease.abandon()
                 raise
 
     def _open(self, lease: Lease) -> bool:
@@ -288,11 +292,10 @@ class Producer:
         """
         self._is_certain = False
         entry = said(self.stream.definition, Kind.OPEN, self.name)
-        number = self.stream.log.append(under(entry, lease), after=self._position.number)
+        number = self._number = self.stream.log.append(under(entry, lease), after=self._number)
         self.stream.log.settle()
         self._read(number)
-        generation, self._last = self._position.writers[self.name]
-        self._is_certain = generation == lease.generation
+        self._is_certain = self._position.writers[self.name][0] == lease.generation
         return self._is_certain
 
     def _is_open(self) -> bool:
@@ -309,6 +312,7 @@ class Producer:
             definition = self.stream.definition
             batch, self._position = follow(self._position, definition.ordering, definition.stored, files)
             decision = batch.decision
+        self._last = self._position.writers.get(self.name, (0, 0))[1]
         known = self._position.clock.producers.get(self.name)
         self._own = State(started=True, producers={} if known is None else {self.name: known})
         return decision
@@ -320,7 +324,7 @@ class Producer:
         """Add entries to the log: their number, and what became of them."""
         decided = self._decided(entries)
         self._is_certain = False
-        number = self.stream.log.append(under(entries, self._lease), after=self._position.number)
+        number = self._number = self.stream.log.append(under(entries, self._lease), after=self._number)
         decision = decided.decision
         if self._lease.is_held():
             self._own = decided.state
@@ -345,9 +349,13 @@ class Producer:
             self._is_attached = False
             self._heart.stop()
             if self._lease.is_held():
-                # if this fails, the lease expires, and another logs that the producer is idle
-                self.stream.log.append(under(said(self.stream.definition, kind, self.name), self._lease))
-                self.stream.log.settle()
+                try:
+                    entry = under(said(self.stream.definition, kind, self.name), self._lease)
+                    self.stream.log.append(entry, after=self._number)
+                    self.stream.log.settle()
+                except BaseException:
+                    self._lease.abandon()
+                    raise
                 self._lease.release()
 
 
