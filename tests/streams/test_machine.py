@@ -166,7 +166,5 @@ class Streams(RuleBasedStateMachine):
         assert self.stream.position() == end
 
 
-Streams.TestCase.settings = settings(
-    deadline=None, max_examples=int(os.environ.get("WINDROW_EXAMPLES", "40")), stateful_step_count=25
-)
+Streams.TestCase.settings = settings(deadline=None, max_examples=40, stateful_step_count=25)
 TestStreams = Streams.TestCase
