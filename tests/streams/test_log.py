@@ -172,6 +172,33 @@ def test_a_missing_file_is_named_and_no_other_takes_its_place(stream):
     assert len(everything(NamedStream.open(stream.folder))) == 3
 
 
+@pytest.mark.parametrize("part", ["log", "leases", "positions", "pending"])
+def test_a_folder_that_is_gone_is_named(stream, part):
+    (stream.folder / part).rename(stream.folder / "elsewhere")
+    with refused("MISSING_FILE") as caught:
+        NamedStream.open(stream.folder)
+    assert part in caught.value.message
+    assert ("restore" in caught.value.hint) == (part in ("log", "leases"))
+
+
+def test_a_stream_that_is_deleted_while_it_is_written_and_read_is_told(stream, tmp_path):
+    with stream.producer("q") as q:
+        _, position = stream.read(stream.start)
+        stream.folder.rename(tmp_path / "elsewhere")
+        with refused("STREAM_NOT_WRITTEN"):
+            q.insert({"at": 5})
+        with refused("FOREIGN_POSITION"):
+            stream.read(position)
+
+
+def test_a_file_that_cannot_be_read_is_named(stream):
+    path = stream.log.path(3)
+    path.unlink()
+    path.mkdir()
+    with refused("UNREADABLE_FILE"):
+        stream.log.read(3)
+
+
 def test_foreign_files_are_told_apart(stream, tmp_path):
     assert stream.check() == []
     path, content = stream.log.path(3), stream.log.path(3).read_bytes()
@@ -207,6 +234,16 @@ def test_another_format_is_refused(stream):
     path.write_text(json.dumps({"format": "something else"}), encoding="utf-8")
     with refused("FOREIGN_FILE"):
         NamedStream.open(stream.folder)
+
+
+def test_producers_go_on_where_the_leases_were_lost(stream):
+    with stream.producer("p"):
+        pass
+    for path in (stream.folder / "leases" / "p").iterdir():
+        path.unlink()
+    with stream.producer("p") as p:
+        assert p.insert({"at": 5, "value": "after"}).sequence == 4
+    assert everything(stream)[-1] == {"at": 5, "value": "after"}
 
 
 def test_a_lease_that_is_none_is_named(stream):

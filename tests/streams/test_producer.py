@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 from windrow.errors import InputError, UsageError, WindrowError
-from windrow.streams import Decision, NamedStream, Ordering
+from windrow.streams import Decision, Kind, NamedStream, Ordering
+from windrow.streams.leases import Lease, follow_up
 
 ORDERS = pa.schema([("ts", pa.timestamp("us")), ("ticker", pa.string()), ("amount", pa.int32())])
 NUMBERS = pa.schema([("at", pa.int64()), ("value", pa.int64())])
@@ -184,6 +187,8 @@ def test_instants_may_be_texts(tmp_path):
             p.bound("2026-01-31 10:00:00")
         with refused("INVALID_INSTANT"):
             p.bound("tomorrow")
+        p.bound(20_500)  # days
+        assert days.definition.rowtime.shown(p.bound_ticks) == "2026-02-16"
 
 
 def test_late_rows_can_be_an_error_and_then_nothing_is_inserted(numbers):
@@ -294,8 +299,9 @@ def test_a_block_that_fails_leaves_its_producer_idle_with_its_promises(numbers):
 def test_an_idle_producer_comes_back_at_the_clock(numbers):
     with numbers.producer("p") as p, numbers.producer("q") as q:
         p.insert({"at": 1, "value": 1})
-        p.idle()
-        p.idle()
+        last = p.idle()
+        assert p.idle() == 0
+        assert numbers.log.last() == last
         q.insert({"at": 5, "value": 2})
         assert numbers.position().clock.clock == 5
         receipt = p.insert([{"at": 4, "value": 3}, {"at": 5, "value": 4}])
@@ -315,39 +321,52 @@ def test_who_promises_no_more_rows_completes_the_stream(numbers):
 
 
 def dead(stream: NamedStream, name: str, **arguments):
-    """A producer of a process that has died: nobody renews its lease."""
-    producer = stream.producer(name, lease=0.01, **arguments)
-    producer._heart.stop()
-    time.sleep(0.03)
+    """A producer of a process that has died: nobody renews its lease, and its time has passed."""
+    producer = stream.producer(name, lease=1000, **arguments)
+    die(producer)
     return producer
 
 
+def die(producer):
+    producer._heart.stop()
+    os.utime(producer._lease.path, (1, 1))
+
+
 def test_a_producer_that_dies_is_logged_as_idle_by_whoever_notices(numbers):
-    with numbers.producer("q") as q:
-        p = numbers.producer("p", lease=0.05)
+    with numbers.producer("q", lease=1000) as q:
+        p = numbers.producer("p", lease=1000)
         p.insert({"at": 1})
         q.insert({"at": 5})
         assert numbers.position().clock.clock == 1
         assert numbers.expire() == []
-        p._heart.stop()
-        time.sleep(0.1)
+        die(p)
         assert numbers.expire() == ["p"]
         assert numbers.expire() == []
         assert numbers.position().clock.clock == 5
 
 
+def test_of_all_who_notice_one_logs_it(numbers):
+    numbers.producer("q").insert({"at": 1})
+    for attempt in range(5):
+        dead(numbers, f"p{attempt}")
+        with ThreadPoolExecutor(4) as threads:
+            found = [names for names in threads.map(lambda _: numbers.expire(), range(4)) if names]
+        assert found == [[f"p{attempt}"]]
+    kinds = everything(numbers)[0].entries.column("__kind").to_pylist()
+    assert kinds.count(Kind.IDLE) == 5
+
+
 def test_other_producers_notice(numbers):
     with numbers.producer("q", lease=0.06) as q:
-        dead(numbers, "p").stream.log  # noqa: B018 - it only has to die
+        dead(numbers, "p")
         q.insert({"at": 5})
         until = time.monotonic() + 20
         while numbers.position().clock.clock != 5:
             assert time.monotonic() < until, "nobody has noticed"
-            time.sleep(0.01)
 
 
 def test_a_producer_that_was_taken_for_dead_comes_back_as_a_newcomer(numbers):
-    with numbers.producer("q") as q:
+    with numbers.producer("q", lease=1000) as q:
         p = dead(numbers, "p")
         p.insert({"at": 1, "value": 1})
         assert numbers.expire() == ["p"]
@@ -396,7 +415,7 @@ def test_rows_that_were_in_before_the_lease_was_lost_are_in_once(numbers, monkey
     monkeypatch.setattr(type(numbers.log), "append", early_append)
     assert p.insert({"at": 1, "value": 1}).admitted == 1
     monkeypatch.undo()
-    assert p.next_sequence in (1, 2)
+    assert p.next_sequence == 2
     assert p.insert({"at": 2, "value": 2}).sequence == 2
     batch, position = everything(numbers)
     assert batch.rows.column("value").to_pylist() == [1, 2]
@@ -416,6 +435,17 @@ def test_two_processes_under_one_name_lose_nothing_that_was_acknowledged(numbers
     assert values(numbers) == [1, 2, 4]
 
 
+def test_whoever_is_many_leases_behind_gets_none(numbers):
+    """The files of old leases are deleted: that a number is free does not make it the next."""
+    for _ in range(20):
+        numbers.producer("p").close()
+    folder = numbers.leases / "p"
+    assert len(list(folder.iterdir())) < 12
+    assert follow_up(Lease(folder, "p", 1), numbers.log.pending, 10) is None
+    with numbers.producer("p") as p:
+        assert p.insert({"at": 1}).admitted == 1
+
+
 def test_an_interrupted_insert_takes_no_number_from_the_next(numbers, monkeypatch):
     """Whether the rows are in is not known: the next insert finds out before it takes numbers."""
     p = numbers.producer("p")
@@ -432,6 +462,44 @@ def test_an_interrupted_insert_takes_no_number_from_the_next(numbers, monkeypatc
     assert p.insert({"at": 2, "value": 2}).sequence == 2
     p.close()
     assert values(numbers) == [1, 2]
+
+
+def test_a_forked_process_is_not_the_producer(numbers, monkeypatch):
+    """Both would take the same numbers, and the rows of one would pass for those of the other."""
+    with numbers.producer("p") as p:
+        p.insert({"at": 1, "value": 1})
+        with monkeypatch.context() as patch:
+            patch.setattr("windrow.streams.producer.os.getpid", lambda: -1)
+            with refused("PRODUCER_TAKEN"):
+                p.insert({"at": 1, "value": 2})
+            p.close()
+        assert p.insert({"at": 1, "value": 3}).sequence == 2
+    assert values(numbers) == [1, 3]
+
+
+def test_a_producer_that_cannot_attach_or_leave_does_not_hold_the_stream_back_for_ever(numbers, monkeypatch):
+    with numbers.producer("q", lease=1000) as q:
+        q.insert({"at": 1})
+        q.insert({"at": 5})
+        p = numbers.producer("p", lease=1000)
+        q.insert({"at": 7})
+        assert numbers.position().clock.clock == 5
+
+        def failing(log):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(type(numbers.log), "settle", failing)
+        with pytest.raises(KeyboardInterrupt):
+            numbers.producer("r", lease=1000)
+        monkeypatch.undo()
+        monkeypatch.setattr(os, "fsync", failing)
+        with pytest.raises(KeyboardInterrupt):
+            p.close()
+        monkeypatch.undo()
+        assert numbers.position().clock.clock == 5, "both are open"
+        assert numbers.expire() == ["p", "r"]
+        assert numbers.position().clock.clock == 7
+        numbers.producer("r").close()
 
 
 def test_threads_may_share_a_producer(tmp_path):

@@ -132,6 +132,36 @@ class Entries:
         )
 
     @staticmethod
+    def of_rows(
+        at: Ints, ptime: Ints, producer: pa.Array | None = None, bound: pa.Array | None = None
+    ) -> Entries:
+        """Rows of a source, each followed by the bound that it carries, if it carries one.
+
+        The rows of the result are in their order, so that its decisions about entries of the kind ``ROW`` are
+        those about the rows.
+
+        Parameters
+        ----------
+        at, ptime
+            int64 of each row.
+        producer
+            Text of each row, NULL being the empty one; all are of one producer without it.
+        bound
+            int64 of each row: what its producer promises after it; NULL for nothing.
+        """
+        count = len(at)
+        names = pa.repeat("", count) if producer is None else producer.cast(pa.string()).fill_null("")
+        coded = names.dictionary_encode()
+        kind, code = np.full(count, Kind.ROW, np.int8), coded.indices.to_numpy(zero_copy_only=False)
+        code = code.astype(np.int32)
+        if bound is not None:
+            carriers = np.flatnonzero(bound.is_valid().to_numpy(zero_copy_only=False))
+            kind = np.insert(kind, carriers + 1, Kind.BOUND)
+            at = np.insert(at, carriers + 1, bound.fill_null(0).to_numpy(zero_copy_only=False)[carriers])
+            code, ptime = (np.insert(of, carriers + 1, of[carriers]) for of in (code, ptime))
+        return Entries(kind, code, at, ptime, tuple(coded.dictionary.to_pylist()))
+
+    @staticmethod
     def of(items: Sequence[tuple[int, str, int, int]]) -> Entries:
         """Those given as (kind, producer, at, ptime)."""
         names = tuple(dict.fromkeys(name for _, name, _, _ in items))

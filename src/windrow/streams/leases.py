@@ -14,6 +14,7 @@ import json
 import os
 import socket
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -25,6 +26,7 @@ __all__ = ["Lease", "acquire", "expired", "follow_up"]
 
 _LONGEST_NAME = 200
 _KEPT = 8
+_RELEASED, _ABANDONED = 0, 1  # times of files that no renewal gives
 
 
 @dataclass(frozen=True)
@@ -52,18 +54,27 @@ class Lease:
 
     def is_held(self) -> bool:
         """Whether no other has taken the next."""
-        return _latest(self.folder) == self.generation
+        with suppress(FileNotFoundError):
+            return _latest(self.folder) == self.generation
+        return False
 
     def renew(self) -> None:
         """Hold it for its time from now on."""
         os.utime(self.path)
 
     def release(self) -> None:
-        """Let whoever wants have the next at once, and nobody wonder what has become of the producer."""
-        os.utime(self.path, (0, 0))
+        """Let whoever wants have the next at once: the producer has said all that it had to say."""
+        os.utime(self.path, (_RELEASED, _RELEASED))
+
+    def abandon(self) -> None:
+        """Let it be expired at once: whoever notices logs that the producer is idle."""
+        with suppress(OSError):  # then it expires in its time
+            os.utime(self.path, (_ABANDONED, _ABANDONED))
 
 
-def acquire(leases: Path, pending: Path, producer: str, seconds: float, wait: float = 0.0) -> Lease:
+def acquire(
+    leases: Path, pending: Path, producer: str, seconds: float, *, wait: float = 0.0, above: int = 0
+) -> Lease:
     """The lease of a producer, once no other process has it.
 
     Parameters
@@ -76,6 +87,8 @@ def acquire(leases: Path, pending: Path, producer: str, seconds: float, wait: fl
         For how long it holds without being renewed.
     wait
         For how many seconds to try.
+    above
+        A generation that the log knows already: the next is higher, also if the files of leases were lost.
 
     Raises
     ------
@@ -90,7 +103,7 @@ def acquire(leases: Path, pending: Path, producer: str, seconds: float, wait: fl
         flush(leases)
     until = time.monotonic() + wait
     while True:
-        generation = _latest(folder)
+        generation = max(_latest(folder), above)
         holder = _holder(folder, generation)
         if holder is None or holder.has_expired():
             lease = follow_up(Lease(folder, producer, generation), pending, seconds)
@@ -131,7 +144,7 @@ def expired(leases: Path) -> list[Lease]:
     for folder in sorted(leases.iterdir()):
         generation = _latest(folder)
         holder = _holder(folder, generation)
-        if holder is not None and holder.renewed and holder.has_expired():
+        if holder is not None and holder.renewed != _RELEASED and holder.has_expired():
             found.append(Lease(folder, unquote(folder.name), generation))
     return found
 

@@ -119,6 +119,12 @@ class Log:
                 condition="MISSING_FILE",
                 hint="restore it from a copy; entries are never deleted",
             ) from None
+        except OSError as error:
+            raise InputError(
+                f"{path} cannot be read: {error.strerror or error}",
+                condition="UNREADABLE_FILE",
+                hint="see to the disk and the rights of the file",
+            ) from error
         return self._decoded(content, path)
 
     def check(self) -> list[WindrowError]:

@@ -130,7 +130,12 @@ class Batch:
     def rows(self) -> pa.Table:
         """The rows that were admitted: their columns."""
         names = [name for name in self.entries.column_names if name not in CONTROL.names]
-        return self.entries.filter(pa.array(self._rows(Decision.ADMITTED))).select(names)
+        return self.admitted.select(names)
+
+    @property
+    def admitted(self) -> pa.Table:
+        """The rows that were admitted: all columns of the log, those too that order rows of one rowtime."""
+        return self.entries.filter(pa.array(self._rows(Decision.ADMITTED)))
 
     @property
     def late(self) -> pa.Table:

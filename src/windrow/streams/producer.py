@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.errors import InputError, UsageError, WindrowError
+from windrow.errors import ExecutionError, InputError, UsageError, WindrowError
 from windrow.streams.advance import advance
 from windrow.streams.clock import Decided, State
 from windrow.streams.definition import Definition
@@ -93,14 +94,17 @@ class Producer:
             )
         self.stream, self.name = stream, name
         self._late, self._seconds = late, seconds
+        self._process = os.getpid()
         self._lock = threading.RLock()
         self._position = stream.start
+        self._number = 0  # of its last file
         self._last = 0  # the number of the last row that is in
         self._own = State(started=True)  # of this producer alone: while it is open, it depends on no other
         self._is_attached = True
         self._is_certain = False  # whether all that was tried is known to be in or not
         self._lease = self._acquired(wait)
-        stream.keep(self._position)
+        with contextlib.suppress(ExecutionError):  # it only spares others reading
+            stream.keep(self._position)
         self._heart = _Heart(self)
 
     def __enter__(self) -> Self:
@@ -189,8 +193,9 @@ class Producer:
         Parameters
         ----------
         instant
-            An int of the rowtime's unit, a date, a datetime, or a text of one in the form of ISO 8601. A
-            datetime has a zone where the rowtimes have one.
+            An int of the rowtime's unit (of times microseconds since the epoch, of dates days), a date, a
+            datetime, or a text of one in the form of ISO 8601. A datetime has a zone where the rowtimes
+            have one.
         strict
             Whether the instant itself is meant too.
 
@@ -210,7 +215,9 @@ class Producer:
         return self._say(Kind.BOUND, FOREVER)
 
     def idle(self) -> int:
-        """Hold the stream back no longer, until the next insert or bound."""
+        """Hold the stream back no longer, until the next insert or bound; 0 if it does not do so anyhow."""
+        if self._is_attached and self._is_certain and not self._is_open():
+            return 0
         return self._say(Kind.IDLE, 0)
 
     def close(self) -> None:
@@ -241,6 +248,13 @@ class Producer:
 
     def _attached(self, attempt: Callable[[], T]) -> T:
         """Do something as the holder of the lease; again, if the lease was lost before it was in the log."""
+        if os.getpid() != self._process:
+            raise UsageError(
+                f"producer {self.name} is process {self._process}, of which this one is a copy",
+                condition="PRODUCER_TAKEN",
+                sqlstate="55006",
+                hint="attach a producer of another name in this process",
+            )
         with self._lock:
             while True:
                 if not self._is_attached:
@@ -258,14 +272,17 @@ class Producer:
 
     def _acquired(self, wait: float = 0.0) -> Lease:
         """A lease under which the producer is open."""
+        stream = self.stream
         while True:
-            stream = self.stream
-            lease = acquire(stream.leases, stream.log.pending, self.name, self._seconds, wait)
+            above = self._position.writers.get(self.name, (0, 0))[0]
+            lease = acquire(
+                stream.leases, stream.log.pending, self.name, self._seconds, wait=wait, above=above
+            )
             try:
                 if self._open(lease):
                     return lease
             except BaseException:
-                lease.release()
+                lease.abandon()
                 raise
 
     def _open(self, lease: Lease) -> bool:
@@ -275,11 +292,10 @@ class Producer:
         """
         self._is_certain = False
         entry = said(self.stream.definition, Kind.OPEN, self.name)
-        number = self.stream.log.append(under(entry, lease), after=self._position.number)
+        number = self._number = self.stream.log.append(under(entry, lease), after=self._number)
         self.stream.log.settle()
         self._read(number)
-        generation, self._last = self._position.writers[self.name]
-        self._is_certain = generation == lease.generation
+        self._is_certain = self._position.writers[self.name][0] == lease.generation
         return self._is_certain
 
     def _is_open(self) -> bool:
@@ -296,6 +312,7 @@ class Producer:
             definition = self.stream.definition
             batch, self._position = follow(self._position, definition.ordering, definition.stored, files)
             decision = batch.decision
+        self._last = self._position.writers.get(self.name, (0, 0))[1]
         known = self._position.clock.producers.get(self.name)
         self._own = State(started=True, producers={} if known is None else {self.name: known})
         return decision
@@ -307,7 +324,7 @@ class Producer:
         """Add entries to the log: their number, and what became of them."""
         decided = self._decided(entries)
         self._is_certain = False
-        number = self.stream.log.append(under(entries, self._lease), after=self._position.number)
+        number = self._number = self.stream.log.append(under(entries, self._lease), after=self._number)
         decision = decided.decision
         if self._lease.is_held():
             self._own = decided.state
@@ -324,15 +341,21 @@ class Producer:
         return number, decision
 
     def _leave(self, kind: Kind) -> None:
+        if os.getpid() != self._process:
+            return
         with self._lock:
             if not self._is_attached:
                 return
             self._is_attached = False
             self._heart.stop()
             if self._lease.is_held():
-                # if this fails, the lease expires, and another logs that the producer is idle
-                self.stream.log.append(under(said(self.stream.definition, kind, self.name), self._lease))
-                self.stream.log.settle()
+                try:
+                    entry = under(said(self.stream.definition, kind, self.name), self._lease)
+                    self.stream.log.append(entry, after=self._number)
+                    self.stream.log.settle()
+                except BaseException:
+                    self._lease.abandon()
+                    raise
                 self._lease.release()
 
 

@@ -98,7 +98,7 @@ class Rowtime:
         return ticks
 
     def tick(self, value: object) -> int:
-        """The ticks of an instant: an int, a date, a datetime, or a text of one in the form of ISO 8601.
+        """The ticks of an instant: ticks, a date, a datetime, or a text of one in the form of ISO 8601.
 
         A datetime has a zone where the column has one, so that none has to be guessed.
 
@@ -107,9 +107,9 @@ class Rowtime:
         UsageError
             ``INVALID_INSTANT``.
         """
+        if isinstance(value, int) and not isinstance(value, bool) and NO_BOUND < value <= FOREVER:
+            return value
         if pa.types.is_integer(self.kind):
-            if isinstance(value, int) and not isinstance(value, bool) and NO_BOUND < value <= FOREVER:
-                return value
             raise self._invalid(value, f"an int of {self.unit.lower()}s")
         if isinstance(value, str):
             try:

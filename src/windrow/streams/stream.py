@@ -131,6 +131,15 @@ class NamedStream:
         except UnicodeDecodeError:
             text = ""
         stream = NamedStream(folder, Definition.from_json(text, path))
+        for part in _PARTS:
+            if not (folder / part).is_dir():
+                raise InputError(
+                    f"folder {folder / part} is missing",
+                    condition="MISSING_FILE",
+                    hint="make an empty folder of this name: nothing in it is needed"
+                    if part in ("positions", "pending")
+                    else "restore it from a copy",
+                )
         stream.log.check_numbers()
         return stream
 
