@@ -363,6 +363,15 @@ def test_mistakes(ticks, query, condition, marked):
         assert found[1] == marked
 
 
+def test_hints_name_no_columns_of_ours(spark, session):
+    spark.sql("SELECT 1L AS at, 2 AS v").createOrReplaceTempView("o")
+    session.stream("one", spark.table("o"), rowtime="at", ptime="v")
+    for window in ("[RANGE 2 ON nosuch]", "[PARTITION BY nosuch ROWS 2]"):
+        with pytest.raises(WindrowError) as caught:
+            session.sql(f"SELECT * FROM one {window}")
+        assert sorted(caught.value.hint.removeprefix("there are ").split(", ")) == ["at", "v"]
+
+
 def test_hints_say_what_to_write(ticks):
     for query, hint in (
         ("SELECT * FROM ticks [RANGE 2 WEEKS]", "write 14 DAYS"),
