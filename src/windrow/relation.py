@@ -197,9 +197,10 @@ class VaryingRelation(Relation):
     def changelog(self, envelope: str = "delta", key: str | Sequence[str] = ()) -> Relation:
         """What enters and leaves, and when: see :meth:`Relation.changelog`."""
         keys = [(name, None) for name in ([key] if isinstance(key, str) else key)]
-        frame, ordered = (
-            changelog(self._varying, envelope, key=keys, ordered=order) for order in (False, True)
-        )
+        with self._gateway.translated():
+            frame, ordered = (
+                changelog(self._varying, envelope, key=keys, ordered=order) for order in (False, True)
+            )
         return Relation(frame, f"{self._plan}\n\nits changelog", self._gateway, ordered=ordered)
 
     def __repr__(self) -> str:

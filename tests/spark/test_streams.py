@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 
 import pytest
 
@@ -338,17 +339,68 @@ def test_difference_using(ticks):
         ("SELECT z FROM ticks [NOW]", "UNRESOLVED_COLUMN.WITH_SUGGESTION", "z"),
         ("SELECT k, COUNT(*) FROM ticks [NOW]", "MISSING_GROUP_BY", None),
         ("SELECT v FROM ticks [NOW] GROUP BY k", "MISSING_AGGREGATION", None),
-        ("SELECT * FROM ticks [RANGE 0 ON v]", "INVALID_WINDOW_SIZE", None),
-        ("SELECT * FROM ticks [RANGE 2 ON -v]", "FALLING_VALUE", None),
+        ("SELECT * FROM ticks [RANGE 0 ON v]", "INVALID_WINDOW_SIZE", "0"),
+        ("SELECT * FROM ticks [RANGE 2 ON -v]", "FALLING_VALUE", "-v"),
+        ("SELECT * FROM ticks [PARTITION BY k, map(k, v) ROWS 2]", "UNORDERABLE_TYPE", "map(k, v)"),
+        ("SELECT * FROM ticks [RANGE 2 WEEKS]", "UNKNOWN_UNIT", "WEEKS"),
+        ("SELECT k, ISTREAM(v) FROM ticks [NOW]", "PARSE_SYNTAX_ERROR", "ISTREAM(v)"),
+        ("SELECT DISTINCT RSTREAM(v) FROM ticks [NOW]", "PARSE_SYNTAX_ERROR", "RSTREAM(v)"),
+        ("SELECT * FROM ticks [NOW] WHERE DSTREAM(v) > 1", "PARSE_SYNTAX_ERROR", "DSTREAM(v)"),
+        ("SELECT v FROM ticks [NOW] WHERE v IN (ISTREAM(SELECT v FROM ticks [NOW]))", "PARSE_SYNTAX_ERROR",
+         "ISTREAM(SELECT v FROM ticks [NOW])"),
+        ("ISTREAM(SELECT v FROM ticks [NOW]) UNION ALL SELECT 1", "PARSE_SYNTAX_ERROR",
+         "ISTREAM(SELECT v FROM ticks [NOW])"),
+        ("CREATE TABLE x AS ISTREAM(SELECT v FROM ticks [NOW])", "UNSUPPORTED_STATEMENT", "CREATE"),
+        ("ISTREAM(SELECT parse_json('1') AS j FROM ticks [NOW])", "UNORDERABLE_TYPE", None),
         ("SELECT * FROM ticks [PARTITION BY z ROWS 2]", "UNRESOLVED_COLUMN.WITH_SUGGESTION", "z"),
         ("INSERT INTO x SELECT v FROM ticks [NOW]", "UNSUPPORTED_STATEMENT", "INSERT"),
     ],
-)
+)  # fmt: skip
 def test_mistakes(ticks, query, condition, marked):
     found = refused(ticks, query)
     assert found[0] == condition
     if marked is not None:
         assert found[1] == marked
+
+
+def test_hints_name_no_columns_of_ours(spark, session):
+    spark.sql("SELECT 1L AS at, 2 AS v").createOrReplaceTempView("o")
+    session.stream("one", spark.table("o"), rowtime="at", ptime="v")
+    for window in ("[RANGE 2 ON nosuch]", "[PARTITION BY nosuch ROWS 2]"):
+        with pytest.raises(WindrowError) as caught:
+            session.sql(f"SELECT * FROM one {window}")
+        assert sorted(caught.value.hint.removeprefix("there are ").split(", ")) == ["at", "v"]
+
+
+def test_hints_say_what_to_write(ticks):
+    for query, hint in (
+        ("SELECT * FROM ticks [RANGE 2 WEEKS]", "write 14 DAYS"),
+        ("SELECT * FROM ticks [RANGE 5 MINUTE SLIDE 1 MONTH]", "write days"),
+        ("SELECT k, ISTREAM(v) FROM ticks [NOW]", r"SELECT ISTREAM\(v, …\) FROM"),
+        ("SELECT DISTINCT ISTREAM(v) FROM ticks [NOW]", r"ISTREAM\(SELECT DISTINCT v FROM"),
+        ("SELECT 1 IN (ISTREAM(SELECT v FROM ticks [NOW]))", r"ISTREAM\(…\) \[NOW\]"),
+    ):
+        with pytest.raises(WindrowError) as caught:
+            ticks.sql(query)
+        assert re.search(hint, caught.value.hint)
+
+
+def test_types_in_changelogs(ticks):
+    """Variants cannot be compared; over a column that tells the rowtime nothing has to be."""
+    relation = ticks.sql("SELECT parse_json('1') AS j FROM ticks [RANGE 2]")
+    for ask in (lambda: relation.changelog(), lambda: relation.changelog("diff")):
+        with pytest.raises(WindrowError) as caught:
+            ask()
+        assert (caught.value.condition, "column j" in caught.value.message) == ("UNORDERABLE_TYPE", True)
+    assert (
+        len(ticks.sql("SELECT CAST(parse_json('1') AS INT) AS j FROM ticks [RANGE 2]").changelog().collect())
+        > 0
+    )
+    with pytest.raises(WindrowError) as caught:
+        ticks.sql("SELECT TIME '10:00:00' AS t, v FROM ticks [RANGE 2]").changelog()
+    assert caught.value.condition == "UNSUPPORTED_TIME_TYPE"
+    maps = ticks.sql("SELECT map(1, k) AS m FROM ticks [RANGE 1]").changelog("op")
+    assert [tuple(row) for row in maps.collect()][:2] == [("+I", 0, {1: 0}), ("-D", 1, {1: 0})]
 
 
 def test_the_number_of_instants_is_bounded(ticks, conf):

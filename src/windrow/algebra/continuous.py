@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from windrow.algebra.names import verbatim
 from windrow.errors import AnalysisError, Span, did_you_mean
 from windrow.syntax.blocks import visible_ctes, with_items
+from windrow.syntax.mistakes import misplaced_to_stream
 from windrow.syntax.nodes import Cte, Range
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 from windrow.syntax.streams import (
@@ -244,9 +245,15 @@ class Reader:
         bracket = self._bracket_after(index, stop)
         if bracket is not None:
             return self._windowed(index, bracket, stop)
-        if not tokens[index].is_name or not begins_relation(tokens, index):
+        to_stream = tokens.word(index) in ("ISTREAM", "DSTREAM", "RSTREAM") and tokens.is_symbol(
+            index + 1, "("
+        )
+        in_from = tokens[index].is_name and begins_relation(tokens, index)
+        if to_stream and not in_from and tokens.word(index - 1) != "AS":
+            raise misplaced_to_stream(tokens, index)
+        if not in_from:
             return None
-        if tokens.word(index) in ("ISTREAM", "DSTREAM", "RSTREAM") and tokens.is_symbol(index + 1, "("):
+        if to_stream:
             span = tokens.span(index, tokens.partner[index + 1] + 1)
             raise _stream_given(tokens, span, "a relation stands in FROM")
         if _calls_or_has_fields(tokens, index):

@@ -144,7 +144,8 @@ class Runner:
                     or f"columns are {', '.join(relation.names)}",
                 )
             using.append(known[name.lower()])
-        return relation.stream(query.kind, using)
+        with self.gateway.translated():
+            return relation.stream(query.kind, using)
 
     def window(self, item: WindowedStream, clock: Clock) -> Varying:
         """A window of a stream as a relation."""
@@ -175,7 +176,8 @@ class Runner:
         """The changelog of a query as a table."""
         relation = self.run(item.query)
         assert isinstance(relation, Varying)
-        return changelog(relation, key=item.key_columns)
+        with self.gateway.translated():
+            return changelog(relation, key=item.key_columns)
 
     # -- lengths of time -----------------------------------------------------------------------------
 

@@ -207,7 +207,10 @@ def _hint(error: PySparkException) -> str | None:
     proposal = parameters.get("proposal") or parameters.get("suggestion")
     if not proposal or not isinstance(error, AnalysisException):
         return None
-    candidates = [name.replace("`", "").strip() for name in proposal.split(",")]
+    named = [name.replace("`", "").strip() for name in proposal.split(",")]
+    candidates = [name for name in named if not name.rsplit(".", 1)[-1].startswith("__")]  # not ours
+    if not candidates:
+        return None
     asked = (parameters.get("objectName") or "").split(".")[-1].strip("`")
     return did_you_mean(asked, candidates) or f"there are {', '.join(candidates)}"
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from windrow.algebra.clock import NEVER, Clock
 from windrow.errors import AnalysisError, NotSupportedError, UsageError, WindrowError
-from windrow.spark.arrow import is_orderable
+from windrow.spark.arrow import contains, is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.streams import ROWTIME, Stream, rescaled
 from windrow.syntax.sqltext import SqlText
@@ -129,6 +129,11 @@ class Varying:
         """The rows that enter and leave, with `AT` and the count `DIFF`, which is not 0.
 
         The counts are net: of equal rows and instants there is one row, or all have the same sign.
+
+        Raises
+        ------
+        AnalysisError
+            ``UNORDERABLE_TYPE`` for variants, which cannot be compared.
         """
         both = F.array(
             F.struct(F.col(ENTER).alias("at"), F.lit(1).alias("diff")),
@@ -144,6 +149,14 @@ class Varying:
         )
         if self.net_by is not None:
             return changes
+        for name, column in zip(self.names, self.columns, strict=True):
+            if contains(self.frame.schema[column].dataType, "variant"):
+                raise AnalysisError(
+                    f"rows cannot be compared, as changes are, by column {name} of type VARIANT",
+                    condition="UNORDERABLE_TYPE",
+                    sqlstate="42822",
+                    hint=f"cast it in the query, or take a field of it: CAST({name} AS STRING)",
+                )
         net = changes.groupBy(*self.columns, AT).agg(F.sum(DIFF).alias(DIFF))
         return net.where(F.col(DIFF) != 0)
 

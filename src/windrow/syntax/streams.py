@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 
-from windrow.errors import ParseError, Span
+from windrow.errors import ParseError, Span, did_you_mean
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import Kind, TokenList
 
@@ -42,6 +42,8 @@ TIME_UNITS = {
 }
 """Nanoseconds of each unit of time."""
 
+_PARTS_OF_WINDOW = ("SLIDE", "RANGE", "ROWS", "PARTITION")
+_MONTHS = ("MONTH", "QUARTER", "YEAR")
 _PARTS = ("PTIME", "PRODUCER", "BOUND")
 _LONG_TYPES = ("INTERVAL", "STRING", "CHAR", "VARCHAR")
 _TO_STREAM = ("ISTREAM", "DSTREAM", "RSTREAM")
@@ -334,6 +336,8 @@ class _WindowParser:
             raise self.wrong(f"{text} is no length of time", "write a number and a unit, such as 10 MINUTES")
         self.at += 1
         unit = self.tokens.word(self.at).removesuffix("S") if self.at < self.stop else ""
+        if unit and unit not in TIME_UNITS and self.tokens.word(self.at) not in _PARTS_OF_WINDOW:
+            raise self.no_unit(text, unit)
         if unit in TIME_UNITS:
             self.at += 1
         length = Decimal(text) * TIME_UNITS.get(unit, TIME_UNITS["SECOND"])
@@ -343,6 +347,18 @@ class _WindowParser:
                 "a length of time must be greater than zero", "use [NOW] for rows of one instant"
             )
         return Duration((start, self.at), length)
+
+    def no_unit(self, length: str, unit: str) -> ParseError:
+        """What is wrong with a word after a number that is none of the units."""
+        written = self.tokens[self.at].text
+        if unit in _MONTHS:
+            hint = "write days, hours, minutes or seconds, such as 30 DAYS"
+            return self.wrong(f"a {unit.lower()} has no fixed length", hint)
+        units = f"units are {', '.join(each + 'S' for each in TIME_UNITS)}"
+        weeks = unit == "WEEK" and length.isdigit()
+        near = did_you_mean(written, [each + "S" for each in TIME_UNITS])
+        hint = f"write {7 * int(length)} DAYS" if weeks else near or units
+        return self.wrong(f"{written} is no unit of time", hint, "UNKNOWN_UNIT")
 
     def take(self, word: str) -> bool:
         found = self.at < self.stop and self.tokens.word(self.at) == word
