@@ -287,7 +287,9 @@ class LiveRelation(Relation):
         WindrowError
             ``CHECKPOINT_OF_ANOTHER_QUERY``, ``CHECKPOINT_VERSION``, ``UNKNOWN_SINK``, ``UNKNOWN_ENVELOPE``.
         """
-        return self._live.start(sink, checkpoint, trigger, envelope, on_late)
+        return LiveQuery(
+            self._live, sink, checkpoint=checkpoint, trigger=trigger, envelope=envelope, on_late=on_late
+        )
 
     def __repr__(self) -> str:
         return f"LiveRelation[{', '.join(self._names)}]"

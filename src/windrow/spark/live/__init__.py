@@ -5,7 +5,8 @@ query by the operators for whole logs from the last frontier to the new one, ove
 need. So every query that runs over a recorded log runs live, and gives the same changes.
 """
 
-from windrow.spark.live.query import LivePlan, LiveQuery
+from windrow.spark.live.plan import LivePlan
+from windrow.spark.live.query import LiveQuery
 from windrow.spark.live.runner import live_streams
 from windrow.spark.live.sinks import Memory
 from windrow.spark.live.source import LiveSource, live_stream

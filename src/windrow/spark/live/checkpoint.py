@@ -6,6 +6,7 @@ a whole or not at all. Of the steps the last two are kept, as Spark may repeat t
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -13,13 +14,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from windrow.errors import InputError
+from windrow.errors import InputError, UsageError
 from windrow.streams import State
 
 __all__ = ["Checkpoint", "Step"]
@@ -67,11 +68,21 @@ class Checkpoint:
         Where steps are kept.
     fingerprint
         What the query is: of another one, the checkpoint is refused.
+
+    Raises
+    ------
+    UsageError
+        ``CHECKPOINT_IN_USE``.
     """
 
     def __init__(self, spark: SparkSession, folder: Path, fingerprint: Mapping[str, Any]) -> None:
         self.spark, self.folder, self.fingerprint = spark, folder, dict(fingerprint)
         folder.mkdir(parents=True, exist_ok=True)
+        self._lock = _locked(folder)
+
+    def close(self) -> None:
+        """Let others have it."""
+        self._lock.close()
 
     def last(self, before: int | None = None) -> Step:
         """The last step, or the last one before a number.
@@ -165,6 +176,21 @@ class Checkpoint:
 
     def _path(self, number: int) -> Path:
         return self.folder / str(number)
+
+
+def _locked(folder: Path) -> IO[str]:
+    """A lock that goes with the process, however it ends."""
+    file = (folder / "lock").open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise UsageError(
+            f"another query runs with the checkpoint {folder.parent}",
+            condition="CHECKPOINT_IN_USE",
+            hint="stop it first; two queries need two checkpoints",
+        ) from None
+    return file
 
 
 def _flush(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, Window
@@ -26,7 +26,7 @@ from windrow.spark.streams import ROWTIME, Catalog, Stream
 from windrow.spark.varying import AT, ENTER, LEAVE, Varying
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["LiveRunner", "Span", "live_streams"]
+__all__ = ["LiveRunner", "Span", "live_streams", "views_of"]
 
 
 @dataclass(frozen=True)
@@ -178,22 +178,28 @@ def _last_groups(gateway: Gateway, stream: Stream, item: WindowedStream) -> Data
 
 def live_streams(catalog: Catalog, query: Continuous) -> frozenset[str]:
     """The names of the live streams that a query reads, also through views."""
-    if isinstance(query, StreamQuery):
-        query = query.query
-    found: set[str] = set()
-    for item in query.inputs:
+    return frozenset(name for name in _read(catalog, query) if _is_live(catalog, name))
+
+
+def views_of(catalog: Catalog, query: Continuous) -> frozenset[str]:
+    """The names of the views that a query reads, also through others."""
+    return frozenset(name for name in _read(catalog, query) if name in catalog.definitions)
+
+
+def _read(catalog: Catalog, query: Continuous) -> Iterator[str]:
+    """What a query reads by name."""
+    inputs = query.query.inputs if isinstance(query, StreamQuery) else query.inputs
+    for item in inputs:
         if isinstance(item, ChangelogOf):
-            found |= live_streams(catalog, item.query)
-        elif isinstance(item, NamedRelation):
-            found |= _of_view(catalog, item.name)
-        elif isinstance(item.source, StreamQuery):
-            found |= live_streams(catalog, item.source)
+            yield from _read(catalog, item.query)
+        elif isinstance(item, WindowedStream) and isinstance(item.source, StreamQuery):
+            yield from _read(catalog, item.source)
         else:
-            stream = catalog.streams[item.source.lower()]
-            found |= {item.source.lower()} if stream.live is not None else _of_view(catalog, item.source)
-    return frozenset(found)
+            name = item.name if isinstance(item, NamedRelation) else str(item.source)
+            yield name.lower()
+            if name.lower() in catalog.definitions:
+                yield from _read(catalog, catalog.definitions[name.lower()].query)
 
 
-def _of_view(catalog: Catalog, name: str) -> frozenset[str]:
-    definition = catalog.definitions.get(name.lower())
-    return frozenset() if definition is None else live_streams(catalog, definition.query)
+def _is_live(catalog: Catalog, name: str) -> bool:
+    return name in catalog.streams and catalog.streams[name].live is not None

@@ -29,6 +29,8 @@ class LiveSource:
         A streaming DataFrame: the stream's columns, `ROWTIME`, `PRODUCER` (string), `PTIME` (microseconds),
         and `BOUND`: a promise, in ticks, about the producer's later rows; an entry without a rowtime is no
         row.
+    columns
+        How they were made of the columns of the source.
     ordering
         What a row says about the later ones of its producer.
     idle
@@ -36,6 +38,7 @@ class LiveSource:
     """
 
     frame: DataFrame
+    columns: tuple[Column, ...]
     ordering: Ordering
     idle: int | None = None
 
@@ -93,8 +96,8 @@ def live_stream(
     producer = F.lit("")
     if log.producer is not None:
         producer = F.coalesce(F.col(quoted(found[log.producer.lower()])).cast("string"), F.lit(""))
-    arriving = frame.select(
-        *map(quoted, shown),
+    columns = (
+        *(F.col(quoted(name)) for name in shown),
         ticks(log.rowtime).alias(ROWTIME),
         producer.alias(PRODUCER),
         F.unix_micros(F.current_timestamp()).alias(PTIME),
@@ -107,5 +110,5 @@ def live_stream(
     empty = plain.frame.select(*map(quoted, shown), ROWTIME).withColumns(
         {STEP: F.lit(0).cast("bigint"), PLACE: F.lit(0).cast("bigint")}
     )
-    live = LiveSource(arriving, ordering, idle)
+    live = LiveSource(frame.select(*columns), columns, ordering, idle)
     return replace(plain, frame=empty, columns=shown, ties=(STEP, PLACE), live=live)
