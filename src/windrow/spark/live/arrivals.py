@@ -37,7 +37,9 @@ class Arrivals:
     count: int
 
 
-def arrivals(name: str, stream: Stream, batch: DataFrame, number: int, state: State, now: int) -> Arrivals:
+def arrivals(
+    name: str, stream: Stream, batch: DataFrame, told: pa.Table, number: int, state: State, now: int
+) -> Arrivals:
     """Judge a micro-batch.
 
     Parameters
@@ -46,6 +48,8 @@ def arrivals(name: str, stream: Stream, batch: DataFrame, number: int, state: St
         The live stream.
     batch
         Its columns and `PLACE`, the order in which its entries came.
+    told
+        Of the same entries, in their order: `PLACE`, `ROWTIME`, `PRODUCER`, `PTIME`, `BOUND`.
     number
         Of the micro-batch.
     state
@@ -55,7 +59,6 @@ def arrivals(name: str, stream: Stream, batch: DataFrame, number: int, state: St
     """
     source = stream.live
     assert source is not None
-    told = batch.select(PLACE, ROWTIME, PRODUCER, PTIME, BOUND).toArrow().sort_by(PLACE)
     entries, places = _entries(name, told)
     decided = advance(state, source.ordering, entries)
     is_row = entries.kind == Kind.ROW

@@ -16,14 +16,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from windrow.errors import InputError, UsageError
+from windrow.spark.live.few import few, frame_of_few
 from windrow.streams import State
+from windrow.streams.files import flush
 
-__all__ = ["Checkpoint", "Step"]
+__all__ = ["Checkpoint", "Kept", "Step"]
 
 _VERSION = 1
 _META = "step.json"
@@ -55,6 +58,14 @@ class Step:
     origin: int | None = None
     rows: Mapping[str, str] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Rows to keep, and whether they are known to be few."""
+
+    frame: DataFrame
+    are_few: bool
 
 
 class Checkpoint:
@@ -104,30 +115,46 @@ class Checkpoint:
         if name not in step.rows:
             return None
         schema = StructType.fromJson(json.loads(step.rows[name]))
-        return self.spark.read.schema(schema).parquet(str(self._path(step.number) / name))
+        path = self._path(step.number) / name
+        if path.is_dir():
+            return self.spark.read.schema(schema).parquet(str(path))
+        with pa.ipc.open_file(path) as file:
+            return frame_of_few(self.spark, file.read_all(), schema)
 
     def count(self, step: Step, name: str) -> int:
         """How many rows were kept under a name."""
-        files = (self._path(step.number) / name).glob("*.parquet")
-        return sum(int(pq.read_metadata(file).num_rows) for file in files)
+        path = self._path(step.number) / name
+        if path.is_dir():
+            return sum(int(pq.read_metadata(file).num_rows) for file in path.glob("*.parquet"))
+        with pa.ipc.open_file(path) as file:
+            return sum(file.get_batch(number).num_rows for number in range(file.num_record_batches))
 
     @contextmanager
     def stored(self, rows: DataFrame, number: int) -> Iterator[DataFrame]:
-        """The rows of a micro-batch, in files as long as the step takes."""
+        """The rows of a micro-batch, read once: on the driver, or in files as long as the step takes."""
+        table = few(rows)
+        if table is not None:
+            yield frame_of_few(self.spark, table, rows.schema)
+            return
         folder = self.folder / f".{number}.incoming"
         rows.write.mode("overwrite").parquet(str(folder))
         yield self.spark.read.schema(rows.schema).parquet(str(folder))
         shutil.rmtree(folder, ignore_errors=True)
 
-    def commit(self, step: Step, rows: Mapping[str, DataFrame]) -> Step:
+    def commit(self, step: Step, rows: Mapping[str, Kept]) -> Step:
         """Keep a step with its rows; it is there when this returns."""
         pending = self.folder / f".{step.number}.pending"
         shutil.rmtree(pending, ignore_errors=True)
         pending.mkdir()
         schemas = {}
-        for name, frame in rows.items():
-            frame.write.parquet(str(pending / name))
-            schemas[name] = frame.schema.json()
+        for name, kept in rows.items():
+            schemas[name] = kept.frame.schema.json()
+            if not kept.are_few:
+                kept.frame.write.parquet(str(pending / name))
+                continue
+            table = kept.frame.toArrow()
+            with pa.ipc.new_file(pending / name, table.schema) as file:
+                file.write_table(table)
         whole = Step(step.number, step.clocks, step.frontier, step.origin, schemas, step.counts)
         meta = {
             "version": _VERSION,
@@ -144,7 +171,7 @@ class Checkpoint:
             file.flush()
             os.fsync(file.fileno())
         pending.rename(self._path(step.number))
-        _flush(self.folder)
+        flush(self.folder)
         for number in self._numbers():
             if number < step.number - 1:
                 shutil.rmtree(self._path(number), ignore_errors=True)
@@ -191,11 +218,3 @@ def _locked(folder: Path) -> IO[str]:
             hint="stop it first; two queries need two checkpoints",
         ) from None
     return file
-
-
-def _flush(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -21,6 +21,7 @@ from windrow.algebra.continuous import (
 from windrow.errors import NotSupportedError
 from windrow.spark.continuous import Runner
 from windrow.spark.gateway import Gateway
+from windrow.spark.live.checkpoint import Kept
 from windrow.spark.stream_windows import Sizes, partition_keys, windowed
 from windrow.spark.streams import ROWTIME, Catalog, Stream
 from windrow.spark.varying import AT, ENTER, LEAVE, Varying
@@ -45,6 +46,8 @@ class Span:
         The rows kept by the last step, by name.
     keep
         Those that this one keeps, by name; filled in.
+    are_few
+        Whether the rows that came and those kept before are few.
     """
 
     since: int | None
@@ -52,7 +55,8 @@ class Span:
     origin: int
     arrived: Mapping[str, Stream]
     before: Callable[[str], DataFrame | None]
-    keep: dict[str, DataFrame] = field(default_factory=dict)
+    keep: dict[str, Kept] = field(default_factory=dict)
+    are_few: bool = False
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -124,10 +128,11 @@ class LiveRunner(Runner):
         carried = replace(stream, frame=whole, columns=(*stream.columns, *hidden), known_ends=span.ends)
         made = windowed(self.gateway, carried, item, sizes, self.execution)
         if (item.window.row_slide or 1) > 1:
-            span.keep[name] = _last_groups(self.gateway, carried, item)
+            needed = _last_groups(self.gateway, carried, item)
         else:
-            needed = made.frame.where(F.col(LEAVE) >= span.until)
-            span.keep[name] = needed.select(*made.columns).toDF(*made.names)
+            there = made.frame.where(F.col(LEAVE) >= span.until)
+            needed = there.select(*made.columns).toDF(*made.names)
+        span.keep[name] = Kept(needed, span.are_few and not stream.sources)
         return self._clipped(made, len(stream.columns))
 
     def _clipped(self, made: Varying, count: int) -> Varying:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from windrow.errors import UsageError
+from windrow.streams.files import flush
 
 __all__ = ["Files", "Memory", "Sink", "sink_of"]
 
@@ -43,12 +43,9 @@ class Files:
         (written,) = pending.glob("part-*.parquet")
         count = int(pq.read_metadata(written).num_rows)
         if count:
+            flush(written)
             written.replace(self.folder / f"part-{number:09}.parquet")
-            descriptor = os.open(self.folder, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            flush(self.folder)
         shutil.rmtree(pending, ignore_errors=True)
         return count
 

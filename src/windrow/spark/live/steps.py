@@ -8,6 +8,8 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -15,11 +17,12 @@ from windrow.errors import AnalysisError
 from windrow.spark.changelog import changelog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.arrivals import VIOLATED, Arrivals, arrivals
-from windrow.spark.live.checkpoint import Checkpoint, Step
+from windrow.spark.live.checkpoint import Checkpoint, Kept, Step
+from windrow.spark.live.few import FEW
 from windrow.spark.live.plan import LivePlan
 from windrow.spark.live.runner import LiveRunner, Span
 from windrow.spark.live.sinks import Files, Sink
-from windrow.spark.live.source import PLACE, PRODUCER, PTIME
+from windrow.spark.live.source import BOUND, PLACE, PRODUCER, PTIME
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.spark.varying import Varying
 from windrow.streams import FOREVER, State
@@ -106,13 +109,15 @@ class Steps:
             self._taken(stored, number, before)
 
     def _taken(self, batch: DataFrame, number: int, before: Step) -> None:
-        now = self._now(batch, before)
+        told = self._told(batch)
+        now = max(pc.max(told.column(PTIME)).as_py() or 0, before.counts.get("now", 0))
         came: dict[str, Arrivals] = {}
         arrived: dict[str, Stream] = {}
         for place, name, stream in self.streams():
             rows = batch.where(F.col(_STREAM) == place).select(f"__s{place}.*", PLACE)
+            own = told.filter(pc.equal(told.column(_STREAM), place))
             state = before.clocks.get(name, State())
-            came[name] = arrivals(name, stream, rows, number, state, now)
+            came[name] = arrivals(name, stream, rows, own, number, state, now)
             held = self._checkpoint.rows(before, f"held-{name}")
             frame = came[name].rows if held is None else held.unionByName(came[name].rows)
             arrived[name] = replace(stream, frame=frame)
@@ -120,26 +125,28 @@ class Steps:
         clocks = {name: found.state for name, found in came.items()}
         until = self._frontier(clocks)
         origin, given = before.origin, 0
-        keep: dict[str, DataFrame] = {}
+        keep: dict[str, Kept] = {}
+        kept_before = sum(self._checkpoint.count(before, name) for name in before.rows)
+        are_few = told.num_rows + kept_before <= FEW
         moved = until is not None and (before.frontier is None or until > before.frontier)
         if moved and until is not None and origin is None:
             origin = self._first(arrived, until)
         if moved and until is not None and origin is not None:
             kept_rows = partial(self._checkpoint.rows, before)
-            span = Span(before.frontier, until, origin, arrived, kept_rows, keep)
+            span = Span(before.frontier, until, origin, arrived, kept_rows, keep, are_few)
             given = self._give(span, number) or 0
         else:
             for name in before.rows:
                 kept = self._checkpoint.rows(before, name)
                 if name.startswith("window") and kept is not None:
-                    keep[name] = kept
+                    keep[name] = Kept(kept, are_few)
         reached = until if origin is not None else None
         for name, stream in arrived.items():
             waits = stream.frame
             if reached is not None:
                 factor = stream.clock.nanoseconds // self._clock.nanoseconds
                 waits = waits.where(F.col(ROWTIME) >= -(-reached // factor))
-            keep[f"held-{name}"] = waits
+            keep[f"held-{name}"] = Kept(waits, are_few)
         counts = {
             "now": now,
             "rows_in": before.counts.get("rows_in", 0) + sum(found.count for found in came.values()),
@@ -164,12 +171,16 @@ class Steps:
         with gateway.translated():
             return self._sink.write(rows, number)
 
-    def _now(self, batch: DataFrame, before: Step) -> int:
-        """The time of the micro-batch, as Spark recorded it before it was first taken."""
+    def _told(self, batch: DataFrame) -> pa.Table:
+        """What the entries say of time and producers, in their order."""
         structs = [f"__s{place}" for place, _, _ in self.streams()]
-        times = [F.max(f"{name}.{PTIME}") for name in (*structs, _TICK) if name in batch.columns]
-        found = batch.agg(F.coalesce(F.greatest(*times, F.lit(0)), F.lit(0))).collect()[0][0]
-        return max(int(found), before.counts.get("now", 0))
+        fields = [
+            F.coalesce(*(F.col(f"{name}.{field}") for name in structs)).alias(field)
+            for field in (ROWTIME, PRODUCER, BOUND)
+        ]
+        times = [F.col(f"{name}.{PTIME}") for name in (*structs, _TICK) if name in batch.columns]
+        told = batch.select(_STREAM, PLACE, *fields, F.coalesce(*times).alias(PTIME))
+        return told.toArrow().sort_by(PLACE)
 
     def _frontier(self, clocks: Mapping[str, State]) -> int | None:
         """The instant before which nothing more will come, in ticks of the query's clock."""
