@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from windrow.errors import AnalysisError
@@ -26,11 +26,11 @@ from windrow.spark.live.source import BOUND, PLACE, PRODUCER, PTIME
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.spark.varying import Varying
 from windrow.streams import FOREVER, State
+from windrow.syntax.sqltext import quoted
 
 __all__ = ["Steps"]
 
 _STREAM = "__stream"
-_TICK = "__tick"
 _TICKS = -1
 
 
@@ -78,7 +78,7 @@ class Steps:
         return [(number, name, known[name]) for number, name in enumerate(sorted(self._plan.streams))]
 
     def input(self, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
-        """All that arrives: the entries of each stream as a struct, told apart by a number.
+        """All that arrives: the columns of each stream's entries under names of their own, and its number.
 
         Parameters
         ----------
@@ -86,16 +86,16 @@ class Steps:
             Entries in place of the streams' own.
         """
         parts = []
-        for number, name, stream in self.streams():
+        for number, known, stream in self.streams():
             assert stream.live is not None
-            frame = stream.live.frame if frames is None else frames[name]
-            whole = F.struct(*(F.col(f"`{column}`") for column in frame.columns))
-            parts.append(frame.select(F.lit(number).alias(_STREAM), whole.alias(f"__s{number}")))
+            frame = stream.live.frame if frames is None else frames[known]
+            fields = [F.col(quoted(name)).alias(_inside(number, name)) for name in frame.columns]
+            parts.append(frame.select(F.lit(number).alias(_STREAM), *fields))
         sources = [stream.live for _, _, stream in self.streams()]
         if frames is None and any(source is not None and source.idle for source in sources):
             rate = self._spark.readStream.format("rate").option("rowsPerSecond", 1).load()
-            tick = F.struct(F.unix_micros(F.current_timestamp()).alias(PTIME)).alias(_TICK)
-            parts.append(rate.select(F.lit(_TICKS).alias(_STREAM), tick))
+            time = F.unix_micros(F.current_timestamp()).alias(_inside(_TICKS, PTIME))
+            parts.append(rate.select(F.lit(_TICKS).alias(_STREAM), time))
         return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
 
     def take(self, batch: DataFrame, number: int) -> None:
@@ -114,7 +114,9 @@ class Steps:
         came: dict[str, Arrivals] = {}
         arrived: dict[str, Stream] = {}
         for place, name, stream in self.streams():
-            rows = batch.where(F.col(_STREAM) == place).select(f"__s{place}.*", PLACE)
+            assert stream.live is not None
+            names = [F.col(quoted(_inside(place, name))).alias(name) for name in stream.live.frame.columns]
+            rows = batch.where(F.col(_STREAM) == place).select(*names, PLACE)
             own = told.filter(pc.equal(told.column(_STREAM), place))
             state = before.clocks.get(name, State())
             came[name] = arrivals(name, stream, rows, own, number, state, now)
@@ -173,13 +175,14 @@ class Steps:
 
     def _told(self, batch: DataFrame) -> pa.Table:
         """What the entries say of time and producers, in their order."""
-        structs = [f"__s{place}" for place, _, _ in self.streams()]
-        fields = [
-            F.coalesce(*(F.col(f"{name}.{field}") for name in structs)).alias(field)
-            for field in (ROWTIME, PRODUCER, BOUND)
-        ]
-        times = [F.col(f"{name}.{PTIME}") for name in (*structs, _TICK) if name in batch.columns]
-        told = batch.select(_STREAM, PLACE, *fields, F.coalesce(*times).alias(PTIME))
+        numbers = [place for place, _, _ in self.streams()]
+
+        def some(field: str, of: Sequence[int]) -> Column:
+            names = [_inside(number, field) for number in of]
+            return F.coalesce(*(F.col(quoted(name)) for name in names if name in batch.columns)).alias(field)
+
+        fields = [some(field, numbers) for field in (ROWTIME, PRODUCER, BOUND)]
+        told = batch.select(_STREAM, PLACE, *fields, some(PTIME, [*numbers, _TICKS]))
         return told.toArrow().sort_by(PLACE)
 
     def _frontier(self, clocks: Mapping[str, State]) -> int | None:
@@ -214,7 +217,7 @@ class Steps:
                 )
             one = found.late.select(
                 F.lit(name).alias("stream"),
-                F.to_json(F.struct(*(F.col(f"`{column}`") for column in stream.columns))).alias("row"),
+                F.to_json(F.struct(*map(quoted, stream.columns))).alias("row"),
                 F.expr(stream.clock.to_column(ROWTIME)).cast("string").alias("rowtime"),
                 F.expr(stream.clock.to_column(VIOLATED)).cast("string").alias("bound"),
                 F.col(PRODUCER).alias("producer"),
@@ -238,3 +241,8 @@ class Steps:
             "rows_used": step.counts["rows_in"] - late - held,
             "rows_in_windows": kept,
         }
+
+
+def _inside(number: int, name: str) -> str:
+    """The name of a stream's column among those of all streams."""
+    return f"__{number}_{name}"
