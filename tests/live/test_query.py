@@ -1,0 +1,193 @@
+"""Live queries as users start them: over files that come, stopped, killed and started again."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from windrow import Memory, Session, WindrowError
+
+COLUMNS = "ts bigint, k string, v bigint"
+COUNTS = "SELECT k, COUNT(*) AS n FROM s [RANGE 3] GROUP BY k"
+
+
+def put(folder, number, rows):
+    """A file of rows, there as a whole or not at all."""
+    columns = [
+        pa.array([row[at] for row in rows], kind)
+        for at, kind in enumerate([pa.int64(), pa.string(), pa.int64()])
+    ]
+    pending = folder / f".{number}.pending"
+    pq.write_table(pa.table(columns, names=["ts", "k", "v"]), pending)
+    pending.rename(folder / f"{number:03}.parquet")
+
+
+def declared(spark, folder, **options):
+    """A session with the stream s of the files in a folder, a file a micro-batch."""
+    session = Session(spark)
+    arriving = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(folder))
+    session.stream("s", arriving, rowtime="ts", unit="seconds", **options)
+    return session
+
+
+@pytest.fixture
+def incoming(tmp_path):
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    return folder
+
+
+def given_by(folder):
+    """The rows in the files of a sink, as any reader finds them."""
+    files = sorted(folder.glob("*.parquet"))
+    return [row for file in files for row in pq.read_table(file).to_pylist()]
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_changes_leave_with_the_bound_that_allows_them(spark, incoming, tmp_path):
+    session = declared(spark, incoming)
+    sink = Memory()
+    query = session.sql(COUNTS).start(sink, checkpoint=tmp_path / "checkpoint", envelope="op")
+    put(incoming, 0, [(0, "a", 1), (1, "b", 1)])
+    put(incoming, 1, [(1, "a", 1), (4, "a", 1)])
+    put(incoming, 2, [(2, "c", 1), (9, "a", 1)])
+    query.process_all_available()
+    changes = [tuple(row.values()) for batch in sink.batches.values() for row in batch.to_pylist()]
+    assert sorted(changes, key=lambda row: (row[1], row[0], row[2])) == [
+        ("+I", 0, "a", 1),
+        ("+I", 1, "a", 2),
+        ("+I", 1, "b", 1),
+        ("-D", 1, "a", 1),
+        ("+I", 3, "a", 1),
+        ("-D", 3, "a", 2),
+        ("-D", 4, "b", 1),
+        ("-D", 7, "a", 1),
+    ]
+    assert sorted(sink.batches) == [0, 1, 2]
+    assert {row[1] for row in map(tuple, (r.values() for r in sink.batches[1].to_pylist()))} == {1, 3}
+    late = query.late.collect()
+    assert [(row.stream, row.rowtime, row.bound) for row in late] == [("s", "2", "4")]
+    progress = query.progress
+    assert progress["rows_in"] == 6
+    assert (progress["rows_used"], progress["rows_held"], progress["rows_late"]) == (4, 1, 1)
+    assert progress["rows_in_windows"] == 0
+    with pytest.raises(WindrowError) as caught:
+        declared(spark, incoming).sql(COUNTS).start(Memory(), checkpoint=tmp_path / "checkpoint")
+    assert caught.value.condition == "CHECKPOINT_IN_USE"
+    query.stop()
+    with pytest.raises(WindrowError) as caught:
+        session.sql("SELECT k FROM s [NOW]").start(Memory(), checkpoint=tmp_path / "checkpoint")
+    assert caught.value.condition == "CHECKPOINT_OF_ANOTHER_QUERY"
+    assert "SELECT k, COUNT(*)" in str(caught.value)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_views_of_live_streams_are_live(spark, incoming, tmp_path):
+    session = declared(spark, incoming)
+    session.sql("CREATE TEMPORARY VIEW counts AS SELECT k, COUNT(*) AS n FROM s [ROWS 3] GROUP BY k")
+    session.sql("CREATE TEMPORARY VIEW news AS ISTREAM(SELECT * FROM counts WHERE n > 1)")
+    sink = Memory()
+    query = session.sql("SELECT MAX(n) AS most FROM news [ROWS 1]").start(sink, envelope="diff")
+    put(incoming, 0, [(0, "a", 1), (1, "a", 1), (2, "b", 1)])
+    put(incoming, 1, [(3, "b", 1), (5, "b", 1), (6, "c", 1)])
+    query.process_all_available()
+    query.stop()
+    changes = [tuple(row.values()) for batch in sink.batches.values() for row in batch.to_pylist()]
+    assert sorted(changes, key=str) == sorted(
+        [(None, 1, 0), (None, -1, 1), (2, 1, 1), (2, -1, 5), (3, 1, 5)], key=str
+    )
+
+
+def test_rows_of_a_live_relation_come_by_starting_it(spark, incoming):
+    session = declared(spark, incoming)
+    relation = session.sql(COUNTS)
+    with pytest.raises(WindrowError) as caught:
+        relation.collect()
+    assert caught.value.condition == "LIVE_RELATION"
+    with pytest.raises(WindrowError) as caught:
+        relation.start(3)
+    assert caught.value.condition == "UNKNOWN_SINK"
+    assert "evaluated for whole logs" in relation.plan()
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_rows_without_rowtime_and_late_rows_can_fail_the_query(spark, incoming, tmp_path):
+    query = declared(spark, incoming).sql(COUNTS).start(Memory(), on_late="fail")
+    put(incoming, 0, [(5, "a", 1), (3, "b", 1)])
+    with pytest.raises(WindrowError) as caught:
+        query.process_all_available()
+    assert caught.value.condition == "LATE_ROW"
+    query = declared(spark, incoming, lag=datetime.timedelta(seconds=5)).sql(COUNTS).start(Memory())
+    put(incoming, 1, [(None, "a", 1)])
+    with pytest.raises(WindrowError) as caught:
+        query.process_all_available()
+    assert caught.value.condition == "NULL_ROWTIME"
+
+
+PROCESS = """
+    import sys
+    from windrow import Session
+    from windrow.spark.local import local_session
+    incoming, out, checkpoint = sys.argv[1:]
+    spark = local_session(master="local[1]", conf={"spark.sql.shuffle.partitions": "1", "spark.ui.enabled": "false"})
+    session = Session(spark)
+    arriving = spark.readStream.schema("ts bigint, k string, v bigint").option("maxFilesPerTrigger", 1)
+    session.stream("s", arriving.parquet(incoming), rowtime="ts", unit="seconds")
+    query = session.sql("SELECT k, COUNT(*) AS n FROM s [RANGE 3] GROUP BY k")
+    print("ready", flush=True)
+    query.start(out, checkpoint=checkpoint, envelope="diff").await_termination()
+"""
+
+
+def test_a_killed_process_goes_on_where_it_was(spark, incoming, tmp_path):
+    out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
+    files = [[(at, "abc"[at % 3], at), (at + 1, "ab"[at % 2], at)] for at in range(0, 12, 2)]
+    for number, rows in enumerate(files):
+        put(incoming, number, rows)
+    command = [sys.executable, "-c", textwrap.dedent(PROCESS), str(incoming), str(out), str(checkpoint)]
+    killed = 0
+    last = len(files) - 1
+    while not (checkpoint / "windrow" / str(last)).exists():
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        began, seen = (
+            time.monotonic(),
+            len(list((checkpoint / "windrow").glob("[0-9]*"))) if checkpoint.exists() else 0,
+        )
+        steps = (
+            {path.name for path in (checkpoint / "windrow").glob("[0-9]*")} if checkpoint.exists() else set()
+        )
+        while time.monotonic() - began < 60:
+            now = (
+                {path.name for path in (checkpoint / "windrow").glob("[0-9]*")}
+                if checkpoint.exists()
+                else set()
+            )
+            if now - steps and (killed < 2 or str(last) in now):
+                break
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        killed += 1
+        assert killed < 10, f"no progress after {seen} steps"
+    assert killed >= 2
+    session = Session(spark)
+    rows = [row for file in files for row in file]
+    whole = pa.table(
+        {"ts": [row[0] for row in rows], "k": [row[1] for row in rows], "v": [row[2] for row in rows]}
+    )
+    session.stream("s", whole, rowtime="ts", unit="seconds")
+    end = rows[-1][0]
+    changes = session.sql(COUNTS).changelog("diff").collect()
+    wanted = sorted((row.k, row.n, row["_diff"], row["_at"]) for row in changes if row["_at"] < end)
+    assert sorted(tuple(row.values()) for row in given_by(out)) == wanted
