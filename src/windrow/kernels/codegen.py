@@ -33,7 +33,7 @@ from windrow.kernels.plan import (
     SameRow,
 )
 
-__all__ = ["OPTIONS", "Program", "translate"]
+__all__ = ["OPTIONS", "NoFormError", "Program", "Translator", "translate"]
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 """How numba is to compile a program."""
@@ -58,12 +58,12 @@ class Program:
 def translate(predicate: PairExpression, rows: Rows, sides: Sides, target: str) -> Program | None:
     """The search for side `target`; None where a part has no compiled form or the whole is too long."""
     try:
-        return _Translator(rows, sides, target).program(predicate)
-    except _NoFormError:
+        return Translator(rows, sides, target).program(predicate)
+    except NoFormError:
         return None
 
 
-class _NoFormError(Exception):
+class NoFormError(Exception):
     """The predicate is left to numpy."""
 
 
@@ -90,7 +90,7 @@ class _Block:
 
     def add(self, line: str) -> None:
         if len(self.lines) == _LINES or self.depth > _DEPTH:
-            raise _NoFormError
+            raise NoFormError
         self.lines.append("    " * self.depth + line)
 
     @contextmanager
@@ -101,7 +101,7 @@ class _Block:
         self.depth -= 1
 
 
-class _Translator:
+class Translator:
     """Translates one predicate: a method adds the statements that a part needs and gives its value."""
 
     def __init__(self, rows: Rows, sides: Sides, target: str) -> None:
@@ -175,7 +175,7 @@ class _Translator:
                 return self.constant(name, rank)
             case Number(value=value):
                 if not -(1 << 63) <= value < 1 << 63:
-                    raise _NoFormError
+                    raise NoFormError
                 return _Value(self.parameter(expression, np.int64(value)), None, _INT64)
             case PositionRef(side=side):
                 return self.position(side)
@@ -252,7 +252,7 @@ class _Translator:
             instead = over
         if instead.dtype != dtype:
             if {instead.dtype.kind, dtype.kind} != {"i"}:
-                raise _NoFormError  # Spark gives a column and its value over a missing row one type
+                raise NoFormError  # Spark gives a column and its value over a missing row one type
             dtype = np.result_type(instead.dtype, dtype)
         block.add(f"{data} = {_cast(instead.data, instead.dtype, dtype)}")
         block.add(f"{known} = {instead.known or True}")
@@ -346,7 +346,7 @@ class _Translator:
     def arithmetic(self, expression: Operation, operands: list[_Value]) -> _Value:
         dtype = _computed(np.dtype(expression.dtype))
         if expression.operator == "/" and dtype.kind == "i":
-            raise _NoFormError  # Spark divides integers as doubles
+            raise NoFormError  # Spark divides integers as doubles
         known = _known(*(operand.known for operand in operands))
         # smaller integers are computed in 64 bits, where they cannot overflow
         wide = _INT64 if dtype.kind == "i" else dtype
@@ -441,7 +441,7 @@ def _compared(operator: str, left: _Value, right: _Value) -> str:
 def _converted(value: _Value, dtype: np.dtype) -> str:
     """The value as an operand of arithmetic in this dtype."""
     if value.dtype.kind == "f" and dtype.kind == "i":
-        raise _NoFormError  # where a float does not fit, the processor decides
+        raise NoFormError  # where a float does not fit, the processor decides
     return _cast(value.data, value.dtype, dtype)
 
 
@@ -467,11 +467,11 @@ def _all(*conditions: str | None) -> str:
 
 def _supported(dtype: np.dtype) -> np.dtype:
     if dtype not in _NUMBERS and dtype != _BOOL:
-        raise _NoFormError
+        raise NoFormError
     return dtype
 
 
 def _computed(dtype: np.dtype) -> np.dtype:
     if dtype not in _NUMBERS:
-        raise _NoFormError
+        raise NoFormError
     return dtype

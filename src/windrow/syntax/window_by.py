@@ -19,7 +19,7 @@ from windrow.errors import AnalysisError, ParseError, Span, did_you_mean
 from windrow.syntax.nodes import BoundaryClause, OrderItem, Range, Role, Side, Variable, WindowClause
 from windrow.syntax.tokens import Kind, TokenList
 
-__all__ = ["parse_window_by"]
+__all__ = ["order_item", "parse_window_by"]
 
 _AFTER_BOUNDARY = {"AS", "AT", "PREV", "NEXT", "WHEN", "UNBOUNDED", "ONLY", "START", "END", ""}
 _VARIABLES_FOLLOW = {"AS", "AT", "PREV", "NEXT", "WHEN", "UNBOUNDED"}
@@ -38,6 +38,23 @@ def parse_window_by(tokens: TokenList, start: int) -> WindowClause:
         ``DUPLICATE_VARIABLE`` or ``RESERVED_NAME``.
     """
     return _Parser(tokens, start).clause()
+
+
+def order_item(tokens: TokenList, item: Range) -> OrderItem:
+    """An ORDER BY key with its direction."""
+    start, stop = item
+    nulls_first: bool | None = None
+    if (
+        stop - start > 2
+        and tokens.word(stop - 2) == "NULLS"
+        and tokens.word(stop - 1) in ("FIRST", "LAST")
+    ):
+        nulls_first = tokens.word(stop - 1) == "FIRST"
+        stop -= 2
+    descending = stop - start > 1 and tokens.word(stop - 1) == "DESC"
+    if stop - start > 1 and tokens.word(stop - 1) in ("ASC", "DESC"):
+        stop -= 1
+    return OrderItem((start, stop), descending, not descending if nulls_first is None else nulls_first)
 
 
 class _Parser:
@@ -110,7 +127,7 @@ class _Parser:
                 hint="add ORDER BY with the column that orders each sequence, before LABEL and START",
             )
         self.at += 2
-        return tuple(self.order_item(item) for item in self.expressions("ORDER BY"))
+        return tuple(order_item(self.tokens, item) for item in self.expressions("ORDER BY"))
 
     def find_misspelt_start(self, order_by: tuple[OrderItem, ...]) -> None:
         """Where START is missing, ORDER BY has swallowed what was meant: point there."""
@@ -127,21 +144,6 @@ class _Parser:
                 before, name = self.tokens.word(index - 1), self.tokens[index].text
                 forgotten = f"write {before} AS {name}" if before in ("START", "LABEL") else None
                 self.fail_expecting(["START"], forgotten or did_you_mean(name, ["START", "LABEL"]))
-
-    def order_item(self, item: Range) -> OrderItem:
-        start, stop = item
-        nulls_first: bool | None = None
-        if (
-            stop - start > 2
-            and self.tokens.word(stop - 2) == "NULLS"
-            and self.tokens.word(stop - 1) in ("FIRST", "LAST")
-        ):
-            nulls_first = self.tokens.word(stop - 1) == "FIRST"
-            stop -= 2
-        descending = stop - start > 1 and self.tokens.word(stop - 1) == "DESC"
-        if stop - start > 1 and self.tokens.word(stop - 1) in ("ASC", "DESC"):
-            stop -= 1
-        return OrderItem((start, stop), descending, not descending if nulls_first is None else nulls_first)
 
     def boundary(self, side: Side) -> BoundaryClause:
         first = self.at
