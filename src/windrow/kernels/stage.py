@@ -29,6 +29,8 @@ from windrow.kernels.cells import Layout
 from windrow.kernels.chunks import joined, unpack, written
 from windrow.kernels.files import FileScan
 from windrow.kernels.messages import CELL, CHUNK, KIND, NUMBER, Kind, message
+from windrow.kernels.patterns.match_recognize import match_recognize
+from windrow.kernels.patterns.plan import MatchPlan
 from windrow.kernels.plan import WindowPlan
 from windrow.kernels.slices.expressions import columns as expression_columns
 from windrow.kernels.sorting import SortKey, has_values_of_codes, sorted_partitions
@@ -50,7 +52,7 @@ class Stage:
     themselves, by their numbers in it. With a `halo` slices need that many rows around them, and no more.
     """
 
-    plan: WindowPlan
+    plan: WindowPlan | MatchPlan
     partition: tuple[str, ...]
     order: tuple[SortKey, ...]
     columns: tuple[str, ...]
@@ -166,7 +168,10 @@ def _by_partitions(stage: Stage, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         to = int(np.searchsorted(bounds, bounds[at] + _ROWS_AT_ONCE, side="right")) - 1
         to = max(to, at + 1)
         part = table.slice(bounds[at], bounds[to] - bounds[at])
-        yield from window_by(stage.plan, part, bounds[at : to + 1] - bounds[at])
+        if isinstance(stage.plan, MatchPlan):
+            yield from match_recognize(stage.plan, part, bounds[at : to + 1] - bounds[at])
+        else:
+            yield from window_by(stage.plan, part, bounds[at : to + 1] - bounds[at])
         at = to
 
 

@@ -21,8 +21,16 @@ from dataclasses import dataclass
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, Span, did_you_mean
 from windrow.syntax.blocks import visible_ctes
 from windrow.syntax.nodes import Cte, OrderItem, Range
-from windrow.syntax.patterns import Exclusion, Pattern, parse_pattern, variables_of
-from windrow.syntax.patterns import Alternation, Concatenation, Permutation, Quantified
+from windrow.syntax.patterns import (
+    Alternation,
+    Concatenation,
+    Exclusion,
+    Pattern,
+    Permutation,
+    Quantified,
+    parse_pattern,
+    variables_of,
+)
 from windrow.syntax.tokens import Kind, Token, TokenList
 from windrow.syntax.window_by import order_item
 
