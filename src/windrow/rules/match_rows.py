@@ -483,6 +483,12 @@ class _Conditions(Hoister):
             return expression.parts[1] if len(expression.parts) == 2 else None
         return expression.parts[0] if len(expression.parts) == 1 and self.variable(expression) else None
 
+    def single_row(self, expression: expressions.Expression) -> RowVariable | None:
+        """As ever; a variable's name is no column of Spark's, so what is made of it is taken apart."""
+        found = super().single_row(expression)
+        made = found is not None and found.name in self.classifiers and not isinstance(expression, Name)
+        return None if made else found
+
     def hoisted(
         self,
         expression: expressions.Expression,

@@ -39,7 +39,7 @@ from windrow.spark.keyed_rows import KeyedRows, arrow_of, explain_cost, travelli
 from windrow.spark.layout import survey
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 
-__all__ = ["BoundMatch", "MatchTypes", "bind_match", "build_match", "selected"]
+__all__ = ["BoundMatch", "MatchTypes", "bind_match", "build_match", "result_types", "selected"]
 
 _SCOPE = "scope"
 
@@ -187,7 +187,7 @@ class _MatchStage(KeyedRows):
         types = {item.name: self.plain_type(item, wide) for item in self.draft.hoisted}
         keyed = self.keyed(wide)
         result = self.result(types)
-        plan = self.plan(types, result)
+        plan = self.plan(result)
         cost = explain_cost(self.gateway, keyed)
         scan = file_scan(self.gateway, keyed, self.partition, cost)
         layout = survey(self.gateway, keyed, self.partition, self.order[0], cost, scan, sliceable=False)
@@ -196,7 +196,7 @@ class _MatchStage(KeyedRows):
         self.bound.reads_files = scan is not None
         given = run_stage(keyed, stage, travelling_schema(result))
         came = [decode(F.col(item.name), item.dataType).alias(item.name) for item in result.fields]
-        return selected(self.gateway, self.bound, given.select(*came))
+        return selected(self.bound, given.select(*came))
 
     def wide(self) -> DataFrame:
         """The keys and the hoisted columns: all that the kernel reads, and nothing else."""
@@ -217,7 +217,7 @@ class _MatchStage(KeyedRows):
             return self.analyzer.row[field_of(item)].dataType
         return wide.schema[item.name].dataType
 
-    def plan(self, types: Mapping[str, DataType], result: StructType) -> MatchPlan:
+    def plan(self, result: StructType) -> MatchPlan:
         """What the kernel is told."""
         draft, clause = self.draft, self.match.clause
         target = clause.skip.target
@@ -271,7 +271,14 @@ def _value_type(value: Navigation, types: Mapping[str, DataType]) -> DataType:
     return StringType() if value.column == CLASSIFIER else types[value.column]
 
 
-def selected(gateway: Gateway, bound: BoundMatch, given: DataFrame) -> DataFrame:
+def result_types(gateway: Gateway, bound: BoundMatch) -> StructType:
+    """What the kernel gives, as it is before it travels."""
+    stage = _MatchStage(gateway, bound)
+    wide = stage.wide()
+    return stage.result({item.name: stage.plain_type(item, wide) for item in bound.draft.hoisted})
+
+
+def selected(bound: BoundMatch, given: DataFrame) -> DataFrame:
     """The result: keys, measures and other columns, over what the kernel gives."""
     match, draft = bound.match, bound.draft
     scope = given.select(*given.columns, *(F.col(value).alias(name) for name, value in draft.scope))

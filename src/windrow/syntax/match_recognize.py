@@ -34,7 +34,7 @@ from windrow.syntax.patterns import (
 from windrow.syntax.tokens import Kind, Token, TokenList
 from windrow.syntax.window_by import order_item
 
-__all__ = ["MatchClause", "MatchRelation", "Named", "Skip", "Subset", "find_matches", "variable_name"]
+__all__ = ["MatchClause", "MatchRelation", "Named", "Skip", "Subset", "find_matches", "parameter_marks", "variable_name"]
 
 _ORDER = "PARTITION BY, ORDER BY, MEASURES, ROWS PER MATCH, AFTER MATCH, PATTERN, WITHIN, SUBSET, DEFINE"
 _OPERATORS = {"AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "DIV", "AS", "BY", "IS"}
@@ -118,6 +118,21 @@ def find_matches(tokens: TokenList) -> list[MatchRelation]:
         ``UNSUPPORTED_CLAUSE`` for ALL MATCHES and DURATION.
     """
     return [_relation(tokens, at) for at in range(len(tokens)) if _is_clause(tokens, at)]
+
+
+def parameter_marks(tokens: TokenList) -> list[int]:
+    """The tokens ``?`` that stand for parameters; those in a PATTERN are quantifiers."""
+    return [at for at in range(len(tokens)) if tokens.is_symbol(at, "?") and not _in_pattern(tokens, at)]
+
+
+def _in_pattern(tokens: TokenList, at: int) -> bool:
+    opened = tokens.parent[at]
+    while opened >= 0:
+        outer = tokens.parent[opened]
+        if tokens.word(opened - 1) == "PATTERN" and tokens.word(outer - 1) == "MATCH_RECOGNIZE":
+            return True
+        opened = outer
+    return False
 
 
 def variable_name(token: Token) -> str:
