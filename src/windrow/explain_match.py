@@ -59,6 +59,8 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
         yield "within", f"{words} {match.tokens.text(*match.clause.within)}: a condition of every variable"
     for number, register in enumerate(draft.registers):
         yield "register", f"{register_side(number)} = {_register(register, match.labels)}"
+    for leaf in draft.running:
+        yield "running", f"{leaf.name} = {leaf.leaf.function} of {leaf.column}, row by row in Python"
     for number, text in enumerate(draft.arguments):
         yield "column", f"a{number} = {shown(text, names)}"
     for column in draft.hoisted:
@@ -95,6 +97,10 @@ def _strategy(conditions: list[Condition], registers: tuple[Register, ...], labe
 
 def _register(register: Register, labels: tuple[str, ...]) -> str:
     over = "all rows" if register.members is None else ", ".join(labels[at] for at in sorted(register.members))
-    what = "variable of the " if register.is_label else ""
+    if register.kind in ("rows", "count"):
+        return f"{'the' if register.kind == 'rows' else 'how many'} rows of {over}"
+    if register.kind == "number":
+        return "the number of the match"
+    what = "variable of the " if register.kind == "label" else ""
     nth = f" but {register.offset}" if register.offset else ""
     return f"{what}{'first' if register.from_first else 'last'} row of {over}{nth}"

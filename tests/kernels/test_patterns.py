@@ -122,7 +122,7 @@ def plan_of(
     return MatchPlan(
         compile_pattern(tree), NAMES, tuple(Condition(label, CONDITIONS[name][0]) for label, name in conditions.items()),
         REGISTERS, skip[0], frozenset(skip[1]), options.get("all_rows", False), options.get("empty_shown", True),
-        options.get("unmatched_shown", False), (("x", "x"),), measures, pa.schema(fields),
+        options.get("unmatched_shown", False), (("x", "x"),), measures, (), pa.schema(fields),
     )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ from windrow.syntax.expressions import Call, Expression, Literal, Name, Opaque, 
 from windrow.syntax.nodes import Range, Role, Variable
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["Hoister", "NotTypedError", "Ranks", "RowVariable", "hoist_predicates"]
+__all__ = ["KERNEL_TYPES", "Guards", "Hoister", "NotTypedError", "Ranks", "RowVariable", "hoist_predicates"]
 
 _MICROSECONDS_A_DAY = 86_400_000_000
 _COMPARISONS = {"=", "<>", "<", "<=", ">", ">=", "<=>"}

@@ -25,12 +25,13 @@ from windrow.kernels import plan as kernel
 from windrow.kernels.patterns.plan import (
     CLASSIFIER,
     LABELS,
+    NUMBERS,
     Condition,
     Navigation,
     Register,
     register_side,
 )
-from windrow.rules.hoist_predicates import Guards, Hoister, NotTypedError, Ranks, RowVariable
+from windrow.rules.hoist_predicates import KERNEL_TYPES, Guards, Hoister, NotTypedError, Ranks, RowVariable
 from windrow.rules.share_keys import plain_field, shared_keys
 from windrow.syntax import expressions
 from windrow.syntax.expressions import Name, names_in, parse_expression
@@ -72,10 +73,19 @@ class MatchAnalyzer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A row that conditions read, under a name: a struct of fields and arguments, or of the variable's name."""
+    """A row that conditions read, under a name: a struct of fields and arguments, or of the variable's name.
+
+    With `value`, an expression over the rows, it is a struct of a value of that type: an aggregate, a number.
+    """
 
     variable: RowVariable
     is_classifier: bool = False
+    value: SqlText | None = None
+
+    @property
+    def is_made(self) -> bool:
+        """Whether it is no row of the input."""
+        return self.is_classifier or self.value is not None
 
 
 @dataclass(frozen=True)
@@ -88,12 +98,15 @@ class AggregateLeaf:
     text: SqlText
 
 
+RunningLeaf = AggregateLeaf
+
+
 @dataclass(frozen=True)
 class MatchDraft:
     """A MATCH_RECOGNIZE on its way to a plan.
 
     `arguments` are expressions over the rows, columns ``__a0`` and so on. `values` are the measures' values at rows,
-    `numbers` the names of match numbers. `scope` has the fields that measures read as they are, with the values that
+    `numbers` the names of match numbers, `running` aggregates that conditions read. `scope` has the fields that measures read as they are, with the values that
     stand for them. `given` are the fields of the result with the columns that hold them, before the measures and
     after them. `texts` are the measures over all these.
     """
@@ -109,6 +122,7 @@ class MatchDraft:
     values: tuple[Navigation, ...]
     aggregates: tuple[AggregateLeaf, ...]
     numbers: tuple[str, ...]
+    running: tuple[RunningLeaf, ...]
     scope: tuple[tuple[str, str], ...]
     before: tuple[tuple[str, str], ...]
     after: tuple[tuple[str, str], ...]
@@ -135,7 +149,9 @@ class _Drafter:
         self.columns = Columns()
         self.ranks = Ranks()
         self.arguments: list[SqlText] = []
-        self.sources: dict[tuple[str, int, bool], Source] = {}
+        self.sources: dict[tuple[str, int, str], Source] = {}
+        self.made_columns: dict[str, str] = {}
+        self.running: list[RunningLeaf] = []
         self.registers: list[Register] = []
         self.values: list[Navigation] = []
         self.aggregates: list[AggregateLeaf] = []
@@ -152,7 +168,7 @@ class _Drafter:
             self.match, tuple(self.arguments), tuple(self.sources.values()), hoisted,
             tuple(self.columns.constants.items()), shared_keys(self.match, hoisted, self.analyzer.fields),
             tuple(conditions), tuple(self.registers), tuple(self.values), tuple(self.aggregates),
-            tuple(self.numbers), scope, before, after, texts,
+            tuple(self.numbers), tuple(self.running), scope, before, after, texts,
         )  # fmt: skip
 
     # -- values at rows ----------------------------------------------------------------------------
@@ -248,11 +264,10 @@ class _Drafter:
 
     def read(self, leaf: Leaf, label: int) -> tuple[Source, str]:
         """The source and the field that a leaf of a condition of this label is."""
-        if not isinstance(leaf, Navigated):
-            what = "MATCH_NUMBER" if isinstance(leaf, Numbered) else "an aggregate"
-            raise self.unsupported(
-                leaf, f"{what} in DEFINE", "test the measure in a query around, or SKIP TO NEXT ROW and filter"
-            )
+        if isinstance(leaf, Numbered):
+            return self.number(Register(None, kind="number")), "value"
+        if isinstance(leaf, Aggregation):
+            return self.running_aggregate(leaf), "value"
         members = self.match.members_of(leaf.variable)
         if leaf.argument is None:
             offset = leaf.offset
@@ -262,7 +277,7 @@ class _Drafter:
                         leaf, "CLASSIFIER of a neighbour in DEFINE", "LAST(CLASSIFIER(), 1) is that of the row before"
                     )
                 offset -= leaf.shift
-            register = self.register(Register(members, leaf.from_first, offset, is_label=True))
+            register = self.register(Register(members, leaf.from_first, offset, "label"))
             return self.source(register_side(register), 0, is_classifier=True), "name"
         field = self.value(leaf.argument, leaf.variable)
         is_row = not leaf.from_first and leaf.offset == 0 and (members is None or label in members)
@@ -270,6 +285,36 @@ class _Drafter:
             return self.source("row", leaf.shift), field
         register = self.register(Register(members, leaf.from_first, leaf.offset))
         return self.source(register_side(register), leaf.shift), field
+
+    def number(self, register: Register) -> Source:
+        """A register that is a number itself."""
+        side = register_side(self.register(register))
+        return self.made(side, NUMBERS, SqlText.of("CAST(1 AS BIGINT)"))
+
+    def running_aggregate(self, leaf: Aggregation) -> Source:
+        """An aggregate over the rows so far: a count of rows is a register, others are of a list of rows."""
+        members = self.match.members_of(leaf.variable)
+        if leaf.function == "count_star":
+            return self.number(Register(members, kind="count"))
+        if leaf.of_classifier or leaf.argument is None:
+            raise self.unsupported(
+                leaf, "an aggregate of variables' names in DEFINE", "COUNT(a.*) counts the rows of a variable"
+            )
+        column = self.column(self.value(leaf.argument, leaf.variable))
+        call = "count(DISTINCT " if leaf.function == "count_distinct" else f"{leaf.function}("
+        text = SqlText.of(call, self.of_row(leaf.argument), ")")
+        side = register_side(self.register(Register(members, kind="rows")))
+        name = f"__d{len(self.running)}"
+        self.running.append(RunningLeaf(name, leaf, column, text))
+        return self.made(side, name, text)
+
+    def made(self, side: str, column: str, value: SqlText) -> Source:
+        key = (side, 0, column)
+        if key not in self.sources:
+            variable = RowVariable(f"{_SOURCE}{len(self.sources)}", side)
+            self.sources[key] = Source(variable, value=value)
+            self.made_columns[variable.name] = column
+        return self.sources[key]
 
     def unsupported(self, leaf: Leaf, what: str, hint: str) -> NotSupportedError:
         return NotSupportedError(
@@ -285,7 +330,7 @@ class _Drafter:
         if wanted in self.registers:
             return self.registers.index(wanted)
         for offset in range(wanted.offset + 1):
-            self.registers.append(Register(wanted.members, wanted.from_first, offset, wanted.is_label))
+            self.registers.append(Register(wanted.members, wanted.from_first, offset, wanted.kind))
         return len(self.registers) - 1
 
     def shown(self, source: Source, field: str) -> str:
@@ -298,7 +343,7 @@ class _Drafter:
         return name.startswith(ARGUMENT) and name not in self.analyzer.fields
 
     def source(self, side: str, shift: int, *, is_classifier: bool = False) -> Source:
-        key = (side, shift, is_classifier)
+        key = (side, shift, LABELS if is_classifier else "")
         if key not in self.sources:
             name = f"{_CLASSIFIERS if is_classifier else _SOURCE}{len(self.sources)}"
             variable = RowVariable(name, side, shift, is_there=side == "row" and shift == 0)
@@ -454,6 +499,7 @@ class _Conditions(Hoister):
     def __init__(self, drafter: _Drafter, when: Fragment) -> None:
         self.drafter = drafter
         sources = {source.variable.name: source for source in drafter.sources.values()}
+        self.made = {name for name, source in sources.items() if source.is_made}
         self.classifiers = {name for name, source in sources.items() if source.is_classifier}
         self.row = RowVariable(ROW, "row", is_there=True)
 
@@ -486,7 +532,7 @@ class _Conditions(Hoister):
     def single_row(self, expression: expressions.Expression) -> RowVariable | None:
         """As ever; a variable's name is no column of Spark's, so what is made of it is taken apart."""
         found = super().single_row(expression)
-        made = found is not None and found.name in self.classifiers and not isinstance(expression, Name)
+        made = found is not None and found.name in self.made and not isinstance(expression, Name)
         return None if made else found
 
     def hoisted(
@@ -498,8 +544,17 @@ class _Conditions(Hoister):
     ) -> kernel.PairExpression:
         variable = self.single_row(expression)
         assert variable is not None
-        if variable.name not in self.classifiers:
+        if variable.name not in self.made:
             return super().hoisted(expression, guards, cast, rank)
-        if not isinstance(expression, Name) or cast is not None:
-            raise NotTypedError("a function of CLASSIFIER()")
-        return kernel.ColumnRef(LABELS, variable.side, 0, None, rank)
+        if variable.name in self.classifiers:
+            if not isinstance(expression, Name) or cast is not None:
+                raise NotTypedError("a function of CLASSIFIER()")
+            return kernel.ColumnRef(LABELS, variable.side, 0, None, rank)
+        kind = self.types[expression.range]
+        if not isinstance(expression, Name) or cast is not None or rank is not None or kind not in KERNEL_TYPES:
+            raise NotTypedError(f"an aggregate of type {kind}")
+        column = self.drafter.made_columns[variable.name]
+        leaf = next((item.leaf for item in self.drafter.running if item.name == column), None)
+        counts = leaf is None or leaf.function in ("count", "count_distinct", "count_if")
+        missing = self.columns.constant(SqlText.of("CAST(0 AS BIGINT)")) if counts else None
+        return kernel.ColumnRef(column, variable.side, 0, missing)

@@ -12,7 +12,7 @@ from pyspark.sql.types import DataType
 
 from windrow.algebra.match import Expression
 from windrow.algebra.names import ROW, order_key, partition_key
-from windrow.algebra.navigations import Leaf, Navigated
+from windrow.algebra.navigations import Aggregation, Leaf, Navigated, Numbered
 from windrow.algebra.physical import field_of, is_field
 from windrow.errors import NotSupportedError, WindrowError
 from windrow.kernels.patterns.plan import CLASSIFIER, STATE
@@ -118,13 +118,22 @@ class MatchReference:
         return holds
 
     def leaf(self, leaf: Leaf) -> Callable[[Seen], Any]:
-        if not isinstance(leaf, Navigated):
-            raise NotImplementedError("refused before")
+        if isinstance(leaf, Numbered):
+            return lambda seen: seen.number
         members = self.match.members_of(leaf.variable)
+        if isinstance(leaf, Aggregation):
+            return self.running(leaf)
         argument = None if leaf.argument is None else self.argument(leaf)
         return lambda seen: seen.navigate(
             members, leaf.from_first, leaf.offset, leaf.shift, argument, self.match.labels
         )
+
+    def running(self, leaf: Aggregation) -> Callable[[Seen], Any]:
+        """An aggregate over the rows that were taken so far."""
+        if leaf.function == "count_star":
+            return lambda seen: len(seen.of(self.match.members_of(leaf.variable)))
+        found = next(item for item in self.draft.running if item.leaf == leaf)
+        return self.aggregated(found)
 
     def argument(self, leaf: Navigated) -> Value:
         """The argument over a row."""
@@ -162,7 +171,8 @@ class MatchReference:
             return lambda given: value(given.row)
         for leaf in self.draft.aggregates:
             if leaf.name == name:
-                return self.aggregated(leaf)
+                value, final = self.aggregated(leaf), leaf.leaf.final
+                return lambda given: None if given.state == 2 else value(given.seen(final=final))
         found = next(value for value in self.draft.values if value.name == name)
         argument = None if found.column == CLASSIFIER else self.hoisted(found.column)
         return lambda given: given.seen(final=found.final).navigate(
@@ -180,7 +190,7 @@ class MatchReference:
             return _key(f"\0{order_key(0)}")
         return self.over_row(text)
 
-    def aggregated(self, leaf: AggregateLeaf) -> Callable[[Given], Any]:
+    def aggregated(self, leaf: AggregateLeaf) -> Callable[[Seen], Any]:
         members = self.match.members_of(leaf.leaf.variable)
         argument: Value | None = None
         kind = "double"
@@ -193,11 +203,8 @@ class MatchReference:
         distinct = leaf.leaf.function == "count_distinct"
         function = "count" if distinct else leaf.leaf.function
 
-        def value(given: Given) -> Any:
-            if given.state == 2:
-                return None
-            seen = given.seen(final=leaf.leaf.final)
-            taken = [(row, label) for row, label in seen.taken if members is None or label in members]
+        def value(seen: Seen) -> Any:
+            taken = seen.of(members)
             if leaf.column == CLASSIFIER:
                 values = [self.match.labels[label] for _, label in taken]
             else:

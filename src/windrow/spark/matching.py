@@ -7,7 +7,7 @@ The kernel gives the values at rows and the aggregates; the expressions of MEASU
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -107,7 +107,13 @@ class MatchTypes:
         columns = [F.col(f"{ROW}.{quoted(name)}") for name in self.fields]
         columns += [F.col(f"{ARGUMENT}{number}") for number in range(len(arguments))]
         for source in sources:
-            value = F.struct(F.lit("x").alias("name")) if source.is_classifier else F.struct(*columns)
+            if source.value is not None:
+                kind = self.analyse([source.value], scope).schema[0].dataType
+                value = F.struct(F.lit(None).cast(kind).alias("value"))
+            elif source.is_classifier:
+                value = F.struct(F.lit("x").alias("name"))
+            else:
+                value = F.struct(*columns)
             scope = scope.withColumn(source.variable.name, value)
         return scope
 
@@ -232,9 +238,16 @@ class _MatchStage(KeyedRows):
             self.match.members[target] if target is not None else frozenset(),
             clause.all_rows, clause.empty_shown, clause.unmatched_shown,
             tuple((f"__f{number}", column) for number, (_, column) in enumerate((*draft.before, *draft.after))),
-            tuple(measures), pa.schema([pa.field(item.name, arrow_of(item.dataType)) for item in result.fields]),
+            tuple(measures), tuple(self.running()), pa.schema([pa.field(item.name, arrow_of(item.dataType)) for item in result.fields]),
             self.analyzer.ansi, self.match.sql, self.analyzer.constants(draft),
         )  # fmt: skip
+
+    def running(self) -> Iterator[tuple[str, Aggregate]]:
+        """The aggregates that conditions read."""
+        scope = self.analyzer.scope(self.draft.arguments)
+        for item in self.draft.running:
+            kind = self.analyzer.aggregate(item, scope)
+            yield item.name, Aggregate(item.leaf.function, item.column, arrow_of(kind), ansi=self.analyzer.ansi)
 
     def result(self, types: Mapping[str, DataType]) -> StructType:
         """What the kernel gives, in Spark's own types."""
@@ -246,6 +259,8 @@ class _MatchStage(KeyedRows):
             fields.append(StructField(value.name, _value_type(value, types)))
         fields += [StructField(name, LongType()) for name in self.draft.numbers]
         scope = self.analyzer.scope(self.draft.arguments)
+        for item in self.draft.running:
+            self.refuse_unknown(item, types)
         for item in self.draft.aggregates:
             self.refuse_unknown(item, types)
             fields.append(StructField(item.name, self.analyzer.aggregate(item, scope)))

@@ -43,8 +43,12 @@ def compiled_run(
     return lambda *_: function(*given)
 
 
+# lists of rows are kept in Python alone
+_STUB = f"@numba.njit(**{OPTIONS!r})\ndef interned(before, row):\n    return np.int64(-1)\n\n"
+
+
 def _head() -> str:
-    return f"import numba\nimport numpy as np\n\n\n@numba.njit(**{OPTIONS!r})\n{inspect.getsource(machine.grown)}\n\n"
+    return f"import numba\nimport numpy as np\n\n\n{_STUB}\n@numba.njit(**{OPTIONS!r})\n{inspect.getsource(machine.grown)}\n\n"
 
 
 @lru_cache(maxsize=1)

@@ -16,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.errors import ExecutionError, Span, WindrowError
-from windrow.kernels.pairs import Rows, holds
+from windrow.kernels.pairs import Rows, Values, holds
 from windrow.kernels.patterns import machine
 from windrow.kernels.patterns.conditions import compiled_run
-from windrow.kernels.patterns.plan import LABELS, Condition, MatchPlan, Register, register_side
+from windrow.kernels.patterns.plan import LABELS, NUMBERS, Condition, MatchPlan, Register, register_side
+from windrow.kernels.patterns.running import RunningAggregates
 from windrow.kernels.plan import Operation, PairExpression, sides_of
 
 __all__ = ["Matches", "find_matches", "is_row_only", "parts_of"]
@@ -91,10 +92,12 @@ def find_matches(plan: MatchPlan, table: pa.Table, bounds: Array, complete: Arra
         np.array([label in plan.targets for label in range(len(plan.labels))]),
     )  # fmt: skip
     run = None
-    if table.num_rows >= _WORTH_COMPILING:
+    lists = RunningAggregates(plan.running, table)
+    rows.running = lists
+    if table.num_rows >= _WORTH_COMPILING and not plan.running:
         run = compiled_run(others, rows, arguments)
     if run is None:
-        run = _interpreted(_asked(others, rows))
+        run = _interpreted(_asked(others, rows), lists)
     partition, start, length, labels, kept, status, place, registers = run(*arguments, ())
     if status:
         _fail(plan, others, rows, int(status), int(place), registers)
@@ -127,10 +130,20 @@ class _MatchRows(Rows):
         self, plan: MatchPlan, table: pa.Table, bounds: Array, expressions: tuple[PairExpression, ...]
     ) -> None:
         self.labels = pa.chunked_array([pa.array(plan.labels, pa.string())])
+        self.running: RunningAggregates | None = None
         super().__init__(table, bounds, plan.constants, expressions, plan.ansi)
 
     def source(self, name: str) -> pa.ChunkedArray:
-        return self.labels if name == LABELS else super().source(name)
+        if name == LABELS:
+            return self.labels
+        if name == NUMBERS:
+            return pa.chunked_array([pa.array(np.arange(self.table.num_rows + 2))])
+        return super().source(name)
+
+    def column(self, name: str, rank: int | None) -> Values:
+        if self.running is not None and name in self.running.names:
+            return self.running.column(name)
+        return super().column(name, rank)
 
 
 def _updates(plan: MatchPlan) -> Array:
@@ -144,20 +157,22 @@ def _updates(plan: MatchPlan) -> Array:
 
 
 def _code(register: Register, number: int) -> int:
-    names = machine.FIRST_CODES
+    names = machine.CODES
+    if register.kind in ("rows", "count", "number"):
+        return names[register.kind]
     if register.from_first:
         head = register.offset == 0
-        if register.is_label:
+        if register.kind == "label":
             return names["label head" if head else "label rest"]
         return names["head" if head else "rest"]
     if register.offset:
         return number - 1
-    return names["label" if register.is_label else "row"]
+    return names[register.kind]
 
 
-def _interpreted(condition: Callable[..., int]) -> Callable[..., Any]:
+def _interpreted(condition: Callable[..., int], lists: RunningAggregates) -> Callable[..., Any]:
     """The machine as it stands, in Python."""
-    names = {**vars(machine), "condition": condition}
+    names = {**vars(machine), "condition": condition, "interned": lists.interned}
     return FunctionType(machine.run.__code__, names)
 
 

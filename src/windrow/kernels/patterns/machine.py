@@ -12,17 +12,25 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["FIRST_CODES", "SKIPS", "run"]
+__all__ = ["CODES", "SKIPS", "run"]
 
 SKIPS = {"past last": 0, "next": 1, "first": 2, "last": 3}
 """Numbers of the ways to go on after a match."""
 
-FIRST_CODES = {"row": -1, "head": -2, "rest": -3, "label": -5, "label head": -6, "label rest": -7}
+CODES = {
+    "row": -1, "head": -2, "rest": -3, "rows": -4, "label": -5, "label head": -6, "label rest": -7, "number": -8,
+    "count": -9,
+}  # fmt: skip
 """How a row that is taken changes a register; a number from 0 on is the register whose former value it gets."""
 
 
 def condition(label, row, registers, begin, end, data):  # type: ignore[no-untyped-def]
     """Stands for the conditions that read registers: 1 true, 0 not, −1 it failed."""
+    raise NotImplementedError
+
+
+def interned(before, row):  # type: ignore[no-untyped-def]
+    """Stands for the number of a list of rows: the one of this number and a row after it."""
     raise NotImplementedError
 
 
@@ -49,7 +57,7 @@ def run(op, x, y, bounds, complete, holds, dependent, update, skip, targets, dat
     dependent
         bool, (labels,): whether `condition` is to be asked too.
     update
-        int64, (labels, registers): how a row of the label changes each register, see `FIRST_CODES`.
+        int64, (labels, registers): how a row of the label changes each register, see `CODES`.
     skip
         How the search goes on after a match, a number of `SKIPS`.
     targets
@@ -104,6 +112,7 @@ def run(op, x, y, bounds, complete, holds, dependent, update, skip, targets, dat
     for partition in range(len(bounds) - 1):
         first, end = bounds[partition], bounds[partition + 1]
         resume = first
+        number = np.int64(1)
         kept[partition] = end
         while resume < end:
             best_start, best_end, best_node = np.int64(-1), np.int64(-1), np.int64(-1)
@@ -135,6 +144,12 @@ def run(op, x, y, bounds, complete, holds, dependent, update, skip, targets, dat
                                 old = row
                             elif code == -5:
                                 old = label
+                            elif code == -4:
+                                old = interned(old, row)
+                            elif code == -8:
+                                old = number
+                            elif code == -9:
+                                old = old + 1 if old > 0 else 1
                             elif code == -2 or code == -6:
                                 if old < 0:
                                     old = row if code == -2 else label
@@ -273,6 +288,7 @@ def run(op, x, y, bounds, complete, holds, dependent, update, skip, targets, dat
                 m_partition, m_start, m_length = grown(m_partition), grown(m_start), grown(m_length)
             m_partition[matches], m_start[matches], m_length[matches] = partition, best_start, length
             matches += 1
+            number += 1
             while written + length > len(m_labels):
                 m_labels = grown(m_labels)
             place = written + length

@@ -15,12 +15,15 @@ from windrow.kernels.patterns.program import Program
 from windrow.kernels.plan import PairExpression
 
 __all__ = [
-    "CLASSIFIER", "LABELS", "STATE", "Aggregated", "Condition", "MatchNumber", "MatchPlan", "Measure",
+    "CLASSIFIER", "LABELS", "NUMBERS", "STATE", "Aggregated", "Condition", "MatchNumber", "MatchPlan", "Measure",
     "Navigation", "Register", "register_side",
 ]  # fmt: skip
 
 CLASSIFIER = "__classifier"
 """Stands for the column of the variables' names in a measure."""
+
+NUMBERS = "__numbers"
+"""The column of a condition that a register of a count or a match's number reads: the number itself."""
 
 LABELS = "__labels"
 """The column of a condition that a register of a label reads."""
@@ -42,15 +45,16 @@ def register_side(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """What a thread keeps: the row, or the label, of the first or the last row of `members` but `offset`.
+    """What a thread keeps, of the rows of `members`.
 
-    Registers of one chain follow each other, from offset 0 on.
+    `kind` is ``row`` or ``label``, of the first or the last row but `offset`; ``count``, how many there are; ``rows``,
+    the number of their list; ``number``, that of the match. Registers of one chain follow each other, from offset 0 on.
     """
 
     members: Members
-    from_first: bool
-    offset: int
-    is_label: bool = False
+    from_first: bool = False
+    offset: int = 0
+    kind: str = "row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,8 @@ class MatchPlan:
     """One MATCH_RECOGNIZE clause, bound.
 
     `labels` are the variables' names. `targets` are the labels to skip to. `outputs` are (name, column) of what the
-    result has of the row itself: the row that is given under `all_rows`, else the first row of the match.
+    result has of the row itself: the row that is given under `all_rows`, else the first row of the match. `running`
+    are aggregates that conditions read, as columns of these names over registers of lists of rows.
     """
 
     program: Program
@@ -117,6 +122,7 @@ class MatchPlan:
     unmatched_shown: bool
     outputs: tuple[tuple[str, str], ...]
     measures: tuple[Measure, ...]
+    running: tuple[tuple[str, Aggregate], ...]
     result: pa.Schema
     ansi: bool = True
     sql: str | None = None

@@ -24,11 +24,16 @@ Taken = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Seen:
-    """The rows of a partition, and those of them that a match has taken so far, or in `whole`."""
+    """The rows of a partition, and those of them that a match, of this number, has taken so far, or in `whole`."""
 
     rows: Sequence[Row]
     taken: Taken
     whole: Taken
+    number: int = 0
+
+    def of(self, members: frozenset[int] | None) -> Taken:
+        """What was taken of these labels."""
+        return tuple((row, label) for row, label in self.taken if members is None or label in members)
 
     def navigate(
         self,
@@ -43,7 +48,7 @@ class Seen:
 
         Without an argument: the variable of that row, if the match has it.
         """
-        found = [row for row, label in self.taken if members is None or label in members]
+        found = [row for row, _ in self.of(members)]
         if offset >= len(found):
             return None
         at = (found[offset] if from_first else found[-1 - offset]) + shift
@@ -88,6 +93,17 @@ class Given:
 
 
 @dataclass(frozen=True)
+class _Sequence:
+    """A partition, and the number of the match that is looked for."""
+
+    rows: Sequence[Row]
+    number: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True)
 class _Match:
     start: int
     taken: Taken
@@ -111,13 +127,15 @@ def match_recognize(rows: Sequence[Row], clause: Clause) -> list[Given]:
 
 def _matches(rows: Sequence[Row], clause: Clause) -> Iterator[_Match]:
     at = 0
+    number = 1
     while at < len(rows):
-        found = next(_words(clause.tree, at, (), frozenset(), rows, clause), None)
+        found = next(_words(clause.tree, at, (), frozenset(), _Sequence(rows, number), clause), None)
         if found is None:
             at += 1
             continue
         _, taken, excluded = found
         yield _Match(at, taken, excluded)
+        number += 1
         at = _resumed(at, taken, clause)
 
 
@@ -140,7 +158,7 @@ Word = tuple[int, Taken, frozenset[int]]
 
 
 def _words(
-    tree: Tree, at: int, taken: Taken, excluded: frozenset[int], rows: Sequence[Row], clause: Clause
+    tree: Tree, at: int, taken: Taken, excluded: frozenset[int], rows: _Sequence, clause: Clause
 ) -> Iterator[Word]:
     """Every way to match from row `at` on, the preferred first: the row after, what was taken, what is excluded."""
     match tree:
@@ -163,7 +181,7 @@ def _words(
 
 
 def _repeated(
-    tree: nodes.Repeat, done: int, word: Word, rows: Sequence[Row], clause: Clause
+    tree: nodes.Repeat, done: int, word: Word, rows: _Sequence, clause: Clause
 ) -> Iterator[Word]:
     if done >= tree.low and not tree.greedy:
         yield word
@@ -176,8 +194,8 @@ def _repeated(
         yield word
 
 
-def _holds(label: int, taken: Taken, rows: Sequence[Row], clause: Clause) -> bool:
-    seen = Seen(rows, taken, taken)
+def _holds(label: int, taken: Taken, rows: _Sequence, clause: Clause) -> bool:
+    seen = Seen(rows.rows, taken, taken, rows.number)
     condition = clause.conditions.get(label)
     if condition is not None and condition(seen) is not True:
         return False
