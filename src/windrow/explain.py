@@ -49,9 +49,7 @@ def _window(number: int, item: BoundWindow, names: dict[str, str]) -> str:
         ),
         (
             "order by",
-            ", ".join(
-                order(key, item.descending, item.nulls_first, names) for key, item in window.order_by
-            ),
+            ", ".join(order(key, item.descending, item.nulls_first, names) for key, item in window.order_by),
         ),
         ("", "ties are in an arbitrary order, the same throughout the query"),
     ]

@@ -26,12 +26,15 @@ def _clause(item: BoundMatch, names: dict[str, str]) -> Lines:
     yield "rows", shown(without_keys(match.rows), names)
     keys = ", ".join(text_of(key, names) for key in match.partition_by)
     yield "partition by", keys or "nothing: one sequence"
-    yield "order by", ", ".join(
-        order(key, by.descending, by.nulls_first, names) for key, by in match.order_by
+    yield (
+        "order by",
+        ", ".join(order(key, by.descending, by.nulls_first, names) for key, by in match.order_by),
     )
     yield "", "ties are in an arbitrary order, the same throughout the query"
     kinds = {(True, False): "with empty matches", (False, False): "without empty matches"}
-    shown_rows = kinds.get((clause.empty_shown, clause.unmatched_shown), "with empty matches and unmatched rows")
+    shown_rows = kinds.get(
+        (clause.empty_shown, clause.unmatched_shown), "with empty matches and unmatched rows"
+    )
     yield "gives", f"all rows of a match, {shown_rows}" if clause.all_rows else "one row a match"
     target = f" {clause.skip.target}" if clause.skip.target else " row"
     yield "after a match", f"on from the {_SKIPS[clause.skip.kind]}{target}"
@@ -50,7 +53,7 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
         yield "define", f"{define.name} AS {match.tokens.text(*define.range)}"
         label = match.labels.index(define.name)
         conditions = [one for one in draft.conditions if one.label == label]
-        yield "", f"strategy: {_strategy(conditions, draft.registers, match.labels)}"
+        yield "", f"strategy: {_strategy(conditions)}"
     undefined = [name for name in match.labels if name not in [define.name for define in match.defines]]
     if undefined:
         yield "define", f"{', '.join(undefined)}: any row"
@@ -71,9 +74,16 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
         yield "measure", f"{name} = {shown(text, names)}"
     for leaf in draft.aggregates:
         over = leaf.leaf.variable or "all rows"
-        yield "aggregate", f"{leaf.name} = {leaf.leaf.function} of {leaf.column or 'rows'} of {over}, in the kernel"
+        yield (
+            "aggregate",
+            f"{leaf.name} = {leaf.leaf.function} of {leaf.column or 'rows'} of {over}, in the kernel",
+        )
     for value in draft.values:
-        over = "all rows" if value.members is None else ", ".join(match.labels[at] for at in sorted(value.members))
+        over = (
+            "all rows"
+            if value.members is None
+            else ", ".join(match.labels[at] for at in sorted(value.members))
+        )
         place = f"{'FIRST' if value.from_first else 'LAST'} of {over}"
         moved = f", {value.shift:+d} rows" if value.shift else ""
         nth = f" but {value.offset}" if value.offset else ""
@@ -85,7 +95,7 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
     yield "exchange", f"in chunks {to}, then sorted; a partition is in one task"
 
 
-def _strategy(conditions: list[Condition], registers: tuple[Register, ...], labels: tuple[str, ...]) -> str:
+def _strategy(conditions: list[Condition]) -> str:
     parts = [part for condition in conditions for part in parts_of(condition)]
     asked = [part for part in parts if not is_row_only(part.expression)]
     if not asked:
@@ -96,7 +106,9 @@ def _strategy(conditions: list[Condition], registers: tuple[Register, ...], labe
 
 
 def _register(register: Register, labels: tuple[str, ...]) -> str:
-    over = "all rows" if register.members is None else ", ".join(labels[at] for at in sorted(register.members))
+    over = (
+        "all rows" if register.members is None else ", ".join(labels[at] for at in sorted(register.members))
+    )
     if register.kind in ("rows", "count"):
         return f"{'the' if register.kind == 'rows' else 'how many'} rows of {over}"
     if register.kind == "number":

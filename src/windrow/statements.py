@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "run"]
 
-_OURS = re.compile(
-    r"\bwindow(\s|/\*.*?\*/|--[^\n]*\n)+by\b|\bmatch_recognize\b", re.IGNORECASE | re.DOTALL
-)
+_OURS = re.compile(r"\bwindow(\s|/\*.*?\*/|--[^\n]*\n)+by\b|\bmatch_recognize\b", re.IGNORECASE | re.DOTALL)
 _BUILDERS = {"batch": build_window, "reference": build_reference}
 
 

@@ -74,7 +74,6 @@ AGGREGATES = frozenset({*_KERNEL, *_OTHER, *_ARRAY})
 """Names, in lower case, that are aggregates where they are called over a window."""
 
 
-
 def kernel_function(name: str) -> str | None:
     """The kernel's name of an aggregate, empty where the kernel lacks it; None where `name` is no aggregate.
 

@@ -113,8 +113,9 @@ class _Binder:
         )
         return Match(
             f"__matches{len(self.windows)}_{relation.range[0]}", tokens.sql, tokens, clause, prefix, rows,
-            partition_by, order_by, tree, compiled(tree, tokens, clause.pattern_at), labels, members, measures,
-            defines, mentioned_outside(tokens, (relation.source[1], relation.range[1])), self.replace,
+            partition_by, order_by, tree, compiled(tree, tokens, clause.pattern_at), labels, members,
+            measures, defines, mentioned_outside(tokens, (relation.source[1], relation.range[1])),
+            self.replace,
         )  # fmt: skip
 
     def bind_block(self, block: Block) -> Window:
@@ -220,12 +221,18 @@ class _Binder:
         order_by: tuple[Fragment, ...],
     ) -> SqlText:
         source = (
-            self.text(*block.source) if block.group_by is None else SqlText.of("FROM (", self.groups(block), ")")
+            self.text(*block.source)
+            if block.group_by is None
+            else SqlText.of("FROM (", self.groups(block), ")")
         )
         return self.keyed_rows(prefix, source, partition_by, order_by)
 
     def keyed_rows(
-        self, prefix: SqlText, source: SqlText, partition_by: tuple[Fragment, ...], order_by: tuple[Fragment, ...]
+        self,
+        prefix: SqlText,
+        source: SqlText,
+        partition_by: tuple[Fragment, ...],
+        order_by: tuple[Fragment, ...],
     ) -> SqlText:
         """Every row as a struct, and its keys."""
         keys: list[SqlText] = []

@@ -36,10 +36,10 @@ class Expression:
 class Match:
     """One MATCH_RECOGNIZE.
 
-    `rows` gives the input: a struct with the row, and the keys (:mod:`windrow.algebra.names`). `labels` are the
-    variables of the pattern; `members` says of each of them, and of each subset, which labels it stands for.
-    `mentioned` are the names outside of the clause that may be columns of its result, None for all columns. `replace`
-    gives the user's text of a range with words of ours in place of some stretches.
+    `rows` gives the input: a struct with the row, and the keys (:mod:`windrow.algebra.names`). `labels` are
+    the variables of the pattern; `members` says of each of them, and of each subset, which labels it stands
+    for. `mentioned` are the names outside of the clause that may be columns of its result, None for all
+    columns. `replace` gives the user's text of a range with words of ours in place of some stretches.
     """
 
     key: str
@@ -144,7 +144,9 @@ def mentioned_outside(tokens: TokenList, clause: Range) -> frozenset[str] | None
         if token.is_symbol("*"):
             counts = tokens.word(at - 2) == "COUNT" and tokens.is_symbol(at + 1, ")")
             before = tokens[at - 1]
-            factor = before.kind in (Kind.NUMBER, Kind.QUOTED) or before.is_symbol(")") or before.is_symbol("]")
+            factor = (
+                before.kind in (Kind.NUMBER, Kind.QUOTED) or before.is_symbol(")") or before.is_symbol("]")
+            )
             if not counts and not factor and not _is_operand(tokens, at - 1):
                 return None
         if token.word == "NATURAL":

@@ -1,7 +1,7 @@
 """Finds what an expression of MATCH_RECOGNIZE reads of the match: navigations, aggregates, numbers.
 
-Each is a stretch of tokens whose value is taken at some rows of the match. What stands between them is an expression
-of values, which Spark judges.
+Each is a stretch of tokens whose value is taken at some rows of the match. What stands between them is an
+expression of values, which Spark judges.
 """
 
 from __future__ import annotations
@@ -179,7 +179,9 @@ class _Finder:
             close = tokens.partner[at + 1]
             if close > at + 2:
                 hint = "write MATCH_NUMBER()"
-                raise self.wrong("INVALID_NAVIGATION", "MATCH_NUMBER takes no argument", (at, close + 1), hint)
+                raise self.wrong(
+                    "INVALID_NAVIGATION", "MATCH_NUMBER takes no argument", (at, close + 1), hint
+                )
             return Numbered((at, close + 1))
         return self.aggregate(first, at, final, stop) if self.is_aggregate(at) else None
 
@@ -253,7 +255,11 @@ class _Finder:
         """The variable of a navigation's or an aggregate's argument, and the argument; None: CLASSIFIER."""
         start, stop = argument
         tokens = self.tokens
-        if self.is_call(start) and tokens.word(start) == "CLASSIFIER" and tokens.partner[start + 1] + 1 == stop:
+        if (
+            self.is_call(start)
+            and tokens.word(start) == "CLASSIFIER"
+            and tokens.partner[start + 1] + 1 == stop
+        ):
             return self.classifier(start).variable, None
         for at in range(start, stop):
             self.refuse_foreign(at)
@@ -279,7 +285,9 @@ class _Finder:
             hint = "give it a measure of its own, and combine the measures in a query around"
             raise self.wrong("NESTED_AGGREGATE", f"aggregate {word} stands in {around}", where, hint)
         if word in ("CLASSIFIER", "MATCH_NUMBER"):
-            raise self.unsupported(f"{word} within {around} beside other values", where, f"write {around}({word}())")
+            raise self.unsupported(
+                f"{word} within {around} beside other values", where, f"write {around}({word}())"
+            )
 
     def aggregate(self, first: int, at: int, final: bool, stop: int) -> Aggregation:
         tokens, close = self.tokens, self.tokens.partner[at + 1]

@@ -130,7 +130,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement with at least one WINDOW BY or MATCH_RECOGNIZE: `windows`, each after those that it reads."""
+    """A statement with WINDOW BY or MATCH_RECOGNIZE: `windows`, each after those that it reads."""
 
     sql: str
     text: SqlText

@@ -15,7 +15,17 @@ from windrow.kernels.plan import PairExpression, Search
 from windrow.syntax.nodes import Side
 from windrow.syntax.sqltext import SqlText, quoted
 
-__all__ = ["Analyzer", "Columns", "Draft", "Found", "Hoisted", "Predicate", "field_of", "find_field", "is_field"]
+__all__ = [
+    "Analyzer",
+    "Columns",
+    "Draft",
+    "Found",
+    "Hoisted",
+    "Predicate",
+    "field_of",
+    "find_field",
+    "is_field",
+]
 
 
 class Analyzer(Protocol):

@@ -115,6 +115,7 @@ class Translator:
         self.variables = 0
 
     def program(self, predicate: PairExpression) -> Program:
+        """The search as a function."""
         value = self.value(predicate)
         with self.per_row.inside(f"if {_all(value.truth, value.known)}:"):
             self.per_row.add("found[k] = j")
@@ -147,6 +148,7 @@ class Translator:
         return self.parameters[key]
 
     def variable(self) -> str:
+        """A name of its own."""
         self.variables += 1
         return f"v{self.variables}"
 
@@ -168,6 +170,7 @@ class Translator:
             self.per_row.add("return k, j")
 
     def value(self, expression: PairExpression) -> _Value:
+        """The value of an expression, after the statements that it needs."""
         match expression:
             case ColumnRef():
                 return self.column(expression)
@@ -214,6 +217,7 @@ class Translator:
         return evaluate(PositionRef(self.target), self.rows, every).data
 
     def position(self, side: str) -> _Value:
+        """The position of a side's row."""
         positions = self.parameter("positions", self.positions)
         if side == self.target:
             return _Value(self.named(f"{positions}[np.uintp(j)]"), None, _INT64)
@@ -223,6 +227,7 @@ class Translator:
         return _Value(position, there, _INT64)
 
     def column(self, ref: ColumnRef) -> _Value:
+        """A column's value at a side's row."""
         if ref.side == self.target:
             return self.read(ref, self.per_row)
         if ref not in self.window_values:
@@ -262,6 +267,7 @@ class Translator:
         return _Value(data, None if instead.known is None and valid is None else known, dtype)
 
     def constant(self, name: str, rank: int | None) -> _Value:
+        """A constant's value."""
         constant = self.rows.constant(name, rank)
         dtype = _supported(constant.data.dtype)
         if not constant.validity()[0]:
@@ -271,6 +277,7 @@ class Translator:
     # -- operators ---------------------------------------------------------------------------------
 
     def operation(self, expression: Operation) -> _Value:
+        """The value of an operator over its operands."""
         operands = expression.operands
         match expression.operator:
             case "AND" | "OR" as operator:
@@ -302,6 +309,7 @@ class Translator:
                 return self.arithmetic(expression, [self.value(operand) for operand in operands])
 
     def comparison(self, operator: str, left: _Value, operand: PairExpression) -> _Value:
+        """The value of a comparison."""
         right = self.value(operand)
         return self.kept(_compared(operator, left, right), _known(left.known, right.known), _BOOL)
 
@@ -328,6 +336,7 @@ class Translator:
         return _Value(result, f"({known} | {result if decided else f'(not {result})'})", _BOOL)
 
     def coalesce(self, expression: Operation) -> _Value:
+        """The first operand that is not NULL."""
         dtype = np.dtype(expression.dtype)
         if dtype != _BOOL:
             _computed(dtype)
@@ -344,6 +353,7 @@ class Translator:
         return _Value(data, None if always else known, dtype)
 
     def arithmetic(self, expression: Operation, operands: list[_Value]) -> _Value:
+        """The value of a computation, checked as Spark checks it."""
         dtype = _computed(np.dtype(expression.dtype))
         if expression.operator == "/" and dtype.kind == "i":
             raise NoFormError  # Spark divides integers as doubles

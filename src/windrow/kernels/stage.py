@@ -61,6 +61,12 @@ class Stage:
     scan: FileScan | None = None
     halo: slices.Halo | None = None
 
+    @property
+    def windows(self) -> WindowPlan:
+        """The plan of windows, whose long partitions come in slices."""
+        assert isinstance(self.plan, WindowPlan)
+        return self.plan
+
     def sorted(self, rows: pa.Table, coded: frozenset[str]) -> tuple[pa.Table, np.ndarray]:
         """The columns that the kernel reads, in order, and the bounds of the partitions.
 
@@ -144,7 +150,7 @@ def alone(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
         around = joined([part for part in (before, own, after) if part is not None])
         assert around is not None
         first = 0 if before is None else before.num_rows
-        yield from slices.finish_alone(stage.plan, around, first, own.num_rows)
+        yield from slices.finish_alone(stage.windows, around, first, own.num_rows)
 
 
 def _sorted_slice(stage: Stage, rows: pa.Table, coded: frozenset[str]) -> pa.Table:
@@ -187,7 +193,7 @@ def summarise(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
         table = _sorted_slice(stage, rows, frozenset())
         for at, part in enumerate(slices.chunks_of(table)):
             yield message(held.cell, Kind.OWN, at, written(part))
-        summary = pickle.dumps(slices.summarise(stage.plan, table))
+        summary = pickle.dumps(slices.summarise(stage.windows, table))
         for other in cells:
             yield message(other, Kind.SUMMARY, held.cell, summary)
 
@@ -200,7 +206,7 @@ def share(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
             continue
         summaries = held.summaries()
         first = sum(len(summary.offsets) - 1 for summary in summaries[: held.place])
-        for place, numbers in enumerate(slices.wanted(stage.plan, summaries)):
+        for place, numbers in enumerate(slices.wanted(stage.windows, summaries)):
             for at, chunk in held.chunks[Kind.OWN].items():
                 if place != held.place and first + at in numbers:
                     yield message(held.present()[place], Kind.REMOTE, first + at, chunk)
@@ -211,7 +217,7 @@ def chain(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
     for held in _cells(batches, stage):
         yield from held.again()
         if held.is_slice:
-            found = slices.chain(stage.plan, held.place, held.summaries(), held.own(), held.remote())
+            found = slices.chain(stage.windows, held.place, held.summaries(), held.own(), held.remote())
             yield message(held.present()[0], Kind.CHAIN, held.place, pickle.dumps(found))
 
 
@@ -233,7 +239,7 @@ def finish(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
         if held.is_slice:
             entries = [pickle.loads(chunk) for chunk in held.in_order(Kind.ENTRY)]
             yield from slices.finish(
-                stage.plan, held.place, held.summaries(), held.own(), held.remote(), *entries
+                stage.windows, held.place, held.summaries(), held.own(), held.remote(), *entries
             )
         else:
             rows = unpack(held.in_order(Kind.ROWS))
@@ -247,7 +253,7 @@ def steps(stage: Stage) -> list[str]:
         return ["whole"]
     if stage.halo is not None:
         return ["alone"]
-    between = ["chain", "compose"] if slices.needs_chain(stage.plan) else []
+    between = ["chain", "compose"] if slices.needs_chain(stage.windows) else []
     return ["summarise", "share", *between, "finish"]
 
 

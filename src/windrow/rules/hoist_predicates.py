@@ -85,6 +85,7 @@ class Ranks:
         self.last = -1
 
     def new(self) -> int:
+        """The next number."""
         self.last += 1
         return self.last
 
@@ -174,6 +175,7 @@ class Hoister:
             self.types[part.range] = kind
 
     def text(self, expression: Expression) -> SqlText:
+        """A part as text for Spark."""
         assert self.when.part is not None
         return self.when.part(expression.range)
 
@@ -190,6 +192,7 @@ class Hoister:
         return None
 
     def reads(self, expression: Expression) -> set[RowVariable]:
+        """The variables that the part reads."""
         found = {self.variable(name) for name in names_in(expression)}
         return {variable for variable in found if variable is not None}
 
@@ -255,6 +258,7 @@ class Hoister:
         raise NotTypedError(f"{self.shown(expression)} reads several rows inside one function")
 
     def operation(self, expression: Operation, guards: Guards) -> kernel.PairExpression:
+        """An operator as the kernel has it."""
         operator, operands = expression.operator, expression.operands
         if operator in ("AND", "OR"):
             converted = []
@@ -284,6 +288,7 @@ class Hoister:
     def comparison(
         self, operator: str, operands: tuple[Expression, ...], guards: Guards
     ) -> kernel.PairExpression:
+        """A comparison in the types in which Spark makes it."""
         left, right = operands
         rows = self.is_row(left), self.is_row(right)
         if rows[0] is not None and rows[1] is not None:
@@ -322,6 +327,7 @@ class Hoister:
         return kernel.Operation(operator, tuple(parts))
 
     def arithmetic(self, expression: Operation, guards: Guards) -> kernel.PairExpression:
+        """A computation as the kernel makes it."""
         operator, operands = expression.operator, expression.operands
         kind = self.types[expression.range]
         kinds = [self.types[operand.range] for operand in operands]
@@ -354,6 +360,7 @@ class Hoister:
         )
 
     def number(self, expression: Expression, guards: Guards, dtype: str) -> kernel.PairExpression:
+        """A part as an operand of arithmetic in this dtype."""
         kind = self.types[expression.range]
         if is_decimal(kind) and dtype == "float64":
             return self.leaf(expression, "DOUBLE", guards)
@@ -368,6 +375,7 @@ class Hoister:
         return self.convert(expression, guards)
 
     def dtype(self, expression: Expression) -> str:
+        """The dtype of a number."""
         kind = self.types[expression.range]
         if kind not in NUMPY:
             raise NotTypedError(f"{kind} is not a number that the kernel has")
@@ -394,6 +402,7 @@ class Hoister:
     def constant(
         self, expression: Expression, cast: str | None = None, rank: int | None = None
     ) -> kernel.PairExpression:
+        """A part that reads no row."""
         rendered = self.text(expression).render()
         if (
             cast is None
@@ -419,13 +428,12 @@ class Hoister:
         cast: str | None = None,
         rank: int | None = None,
     ) -> kernel.PairExpression:
+        """A part that reads one row, as a column."""
         variable = self.single_row(expression)
         assert variable is not None
         kind = self.types[expression.range]
         if cast is None and rank is None and kind not in KERNEL_TYPES and not is_day_interval(kind):
-            raise NotTypedError(
-                f"{self.shown(expression)} of type {kind} is not a value that the kernel has"
-            )
+            raise NotTypedError(f"{self.shown(expression)} of type {kind} is not a value that the kernel has")
         text = _cast(self.text(expression), cast)
         held = [
             (guard, passes)
@@ -502,6 +510,7 @@ class Hoister:
                 return False
 
     def shown(self, expression: Expression) -> str:
+        """A part as errors and EXPLAIN show it."""
         return self.text(expression).render().replace(f"`{IDENTITY}", "").replace("`", "")
 
 

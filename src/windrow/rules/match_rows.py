@@ -4,9 +4,9 @@
     →  h0 = price    h1 = upper(note)    h2 = note
        B: h0(row) < h0(r0) AND h1(row) = h2(row − 1)        r0 = the last row of A
 
-A value at the row that is tried, or at its neighbours, is a column moved up or down; other rows of the match are
-held in registers of the machine. The measures' values at rows and aggregates are the kernel's; the expressions around
-them are Spark's, over the result.
+A value at the row that is tried, or at its neighbours, is a column moved up or down; other rows of the
+match are held in registers of the machine. The measures' values at rows and aggregates are the kernel's;
+the expressions around them are Spark's, over the result.
 """
 
 from __future__ import annotations
@@ -105,10 +105,11 @@ RunningLeaf = AggregateLeaf
 class MatchDraft:
     """A MATCH_RECOGNIZE on its way to a plan.
 
-    `arguments` are expressions over the rows, columns ``__a0`` and so on. `values` are the measures' values at rows,
-    `numbers` the names of match numbers, `running` aggregates that conditions read. `scope` has the fields that measures read as they are, with the values that
-    stand for them. `given` are the fields of the result with the columns that hold them, before the measures and
-    after them. `texts` are the measures over all these.
+    `arguments` are expressions over the rows, columns ``__a0`` and so on. `values` are the measures' values
+    at rows, `numbers` the names of match numbers, `running` aggregates that conditions read. `scope` has
+    the fields that measures read as they are, with the values that stand for them. `given` are the fields
+    of the result with the columns that hold them, before the measures and after them. `texts` are the
+    measures over all these.
     """
 
     match: Match
@@ -257,7 +258,7 @@ class _Drafter:
                 condition="UNSUPPORTED_CONDITION",
                 sql=self.match.sql,
                 span=when.span,
-                hint="compute the part that reads one row in a subquery in FROM, or compare numbers, times or strings",
+                hint="compute what reads one row in a subquery in FROM; compare numbers, times or strings",
             ) from None
         except WindrowError as error:
             raise error.located(self.match.sql) from None
@@ -274,7 +275,9 @@ class _Drafter:
             if leaf.shift:
                 if leaf.shift > 0 or members is not None or leaf.from_first:
                     raise self.unsupported(
-                        leaf, "CLASSIFIER of a neighbour in DEFINE", "LAST(CLASSIFIER(), 1) is that of the row before"
+                        leaf,
+                        "CLASSIFIER of a neighbour in DEFINE",
+                        "LAST(CLASSIFIER(), 1) is that of the row before",
                     )
                 offset -= leaf.shift
             register = self.register(Register(members, leaf.from_first, offset, "label"))
@@ -384,9 +387,7 @@ class _Drafter:
         condition = expressions.Operation(sign, (length, limit), whole)
         span = self.tokens.span(*clause.within)
         typed = self.converted(Fragment(texts[whole], condition, span, texts.__getitem__), "WITHIN")
-        return [
-            Condition(label, typed, (span.start, span.stop)) for label in range(len(self.match.labels))
-        ]
+        return [Condition(label, typed, (span.start, span.stop)) for label in range(len(self.match.labels))]
 
     def duration(self, within: Range) -> SqlText:
         """The duration; a number and a unit are an interval."""
@@ -551,7 +552,12 @@ class _Conditions(Hoister):
                 raise NotTypedError("a function of CLASSIFIER()")
             return kernel.ColumnRef(LABELS, variable.side, 0, None, rank)
         kind = self.types[expression.range]
-        if not isinstance(expression, Name) or cast is not None or rank is not None or kind not in KERNEL_TYPES:
+        if (
+            not isinstance(expression, Name)
+            or cast is not None
+            or rank is not None
+            or kind not in KERNEL_TYPES
+        ):
             raise NotTypedError(f"an aggregate of type {kind}")
         column = self.drafter.made_columns[variable.name]
         leaf = next((item.leaf for item in self.drafter.running if item.name == column), None)

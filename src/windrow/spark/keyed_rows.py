@@ -27,9 +27,7 @@ class KeyedRows:
     `shared` are the keys that are carried anyhow, with their columns.
     """
 
-    def __init__(
-        self, window: Window | Match, rows: DataFrame, shared: Iterable[tuple[str, str]]
-    ) -> None:
+    def __init__(self, window: Window | Match, rows: DataFrame, shared: Iterable[tuple[str, str]]) -> None:
         self.window, self.rows = window, rows
         self.shared = {key: column for key, column in shared if not contains(self.type_of(key), "collated")}
         self.partition = tuple(map(self.key, map(partition_key, range(len(window.partition_by)))))
@@ -49,6 +47,7 @@ class KeyedRows:
         return wide.select(*(self.travelling(wide, name) for name in wide.columns))
 
     def travelling(self, frame: DataFrame, name: str) -> Column:
+        """A column as it travels; refused if it cannot."""
         kind = frame.schema[name].dataType
         if not can_travel(kind):
             raise NotSupportedError(
@@ -65,6 +64,7 @@ class KeyedRows:
         return self.shared.get(name, name)
 
     def type_of(self, key: str) -> DataType:
+        """The type of a key."""
         return self.rows.schema[key].dataType
 
 
@@ -77,6 +77,7 @@ def explain_cost(gateway: Gateway, rows: DataFrame) -> str:
 
 
 def arrow_of(kind: DataType) -> pa.DataType:
+    """The Arrow type of values that can travel."""
     found = arrow_type(kind)
     assert found is not None, f"{kind.simpleString()} was refused before"
     return found

@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import Any
 
 from pyspark.sql import DataFrame, Row
-from pyspark.sql.types import DataType
 
 from windrow.algebra.match import Expression
 from windrow.algebra.names import ROW, order_key, partition_key
@@ -58,18 +57,23 @@ class MatchReference:
         try:
             given = match_recognize(rows, self.clause())
         except WindrowError as error:
+            if error.condition.startswith("SKIP_TO") or error.condition.startswith("SKIP_TARGET"):
+                error.span = self.match.clause.skip.span
             raise error.located(self.match.sql) from None
         schema = result_types(self.gateway, self.bound)
-        columns = [self.column(field.name, schema[field.name].dataType) for field in schema.fields]
+        columns = [self.column(field.name) for field in schema.fields]
         data = [tuple(value(item) for value in columns) for item in given]
         frame = self.gateway.spark.createDataFrame(data, schema)
         return selected(self.bound, frame)
 
     def clause(self) -> Clause:
+        """The clause as the interpreter takes it."""
         match, clause = self.match, self.match.clause
         target = clause.skip.target
         return Clause(
-            partition_by=tuple(_key(f"\0{partition_key(number)}") for number in range(len(match.partition_by))),
+            partition_by=tuple(
+                _key(f"\0{partition_key(number)}") for number in range(len(match.partition_by))
+            ),
             order_by=tuple(
                 OrderKey(_key(f"\0{order_key(number)}"), item.descending, item.nulls_first)
                 for number, (_, item) in enumerate(match.order_by)
@@ -85,11 +89,13 @@ class MatchReference:
         )
 
     def compiled(self, text: str) -> Value:
+        """An expression of the user's, with its parameters, over an environment."""
         return compile_expression(with_parameters(self.gateway, text), ansi=self.analyzer.ansi)
 
     # -- DEFINE and WITHIN -------------------------------------------------------------------------
 
     def condition(self, item: Expression) -> Callable[[Seen], Any]:
+        """A condition over what was taken."""
         names = {leaf.range: f"__l{number}" for number, leaf in enumerate(item.leaves)}
         test = self.compiled(self.match.replace(item.range, names).render())
         values = {names[leaf.range]: self.leaf(leaf) for leaf in item.leaves}
@@ -101,6 +107,7 @@ class MatchReference:
         return holds
 
     def within(self) -> Callable[[Seen], Any] | None:
+        """The condition that WITHIN is."""
         clause = self.match.clause
         if clause.within is None:
             return None
@@ -118,6 +125,7 @@ class MatchReference:
         return holds
 
     def leaf(self, leaf: Leaf) -> Callable[[Seen], Any]:
+        """What an expression reads of the match."""
         if isinstance(leaf, Numbered):
             return lambda seen: seen.number
         members = self.match.members_of(leaf.variable)
@@ -138,9 +146,7 @@ class MatchReference:
     def argument(self, leaf: Navigated) -> Value:
         """The argument over a row."""
         assert leaf.argument is not None
-        replaced = {
-            (at, at + 1): ROW for at in range(*leaf.argument) if self.is_qualifier(at, leaf.argument)
-        }
+        replaced = {(at, at + 1): ROW for at in range(*leaf.argument) if self.is_qualifier(at, leaf.argument)}
         path = self.match.tokens.text(*leaf.argument).rpartition(".")[2]
         is_time = path.upper() == "ELEMENT_TIME" and path.lower() not in map(str.lower, self.analyzer.fields)
         if is_time:
@@ -148,18 +154,25 @@ class MatchReference:
         return self.over_row(self.match.replace(leaf.argument, replaced).render())
 
     def is_qualifier(self, at: int, within: tuple[int, int]) -> bool:
+        """Whether a token is a variable before a column."""
         tokens = self.match.tokens
         known = {name.upper() for name in self.match.members}
         follows = tokens.is_symbol(at + 1, ".") and at + 2 < within[1]
-        return tokens[at].is_name and follows and tokens[at].name.upper() in known and not tokens.is_symbol(at - 1, ".")
+        return (
+            tokens[at].is_name
+            and follows
+            and tokens[at].name.upper() in known
+            and not tokens.is_symbol(at - 1, ".")
+        )
 
     def over_row(self, text: str) -> Value:
+        """An expression over a row."""
         value = self.compiled(text)
         return lambda row: value({**row, ROW: row})
 
     # -- the result --------------------------------------------------------------------------------
 
-    def column(self, name: str, kind: DataType) -> Callable[[Given], Any]:
+    def column(self, name: str) -> Callable[[Given], Any]:
         """The value of a column of the result."""
         if name == STATE:
             return lambda given: given.state
@@ -191,6 +204,7 @@ class MatchReference:
         return self.over_row(text)
 
     def aggregated(self, leaf: AggregateLeaf) -> Callable[[Seen], Any]:
+        """An aggregate over what is seen."""
         members = self.match.members_of(leaf.leaf.variable)
         argument: Value | None = None
         kind = "double"
@@ -206,7 +220,7 @@ class MatchReference:
         def value(seen: Seen) -> Any:
             taken = seen.of(members)
             if leaf.column == CLASSIFIER:
-                values = [self.match.labels[label] for _, label in taken]
+                values: list[Any] = [self.match.labels[label] for _, label in taken]
             else:
                 values = [None if argument is None else argument(seen.rows[row]) for row, _ in taken]
             return aggregate(function, values, distinct=distinct, kind=kind)

@@ -1,8 +1,10 @@
 """Runs MATCH_RECOGNIZE as batch DataFrames.
 
-    rows ─▶ arguments ─▶ hoisted columns ─▶ exchange and sort ─▶ kernel ─▶ SELECT of keys, measures, other columns
+    rows ─▶ arguments ─▶ hoisted columns ─▶ exchange and sort ─▶ kernel ─▶ SELECT of keys, measures, other
+    columns
 
-The kernel gives the values at rows and the aggregates; the expressions of MEASURES are Spark's, over its result.
+The kernel gives the values at rows and the aggregates; the expressions of MEASURES are Spark's, over its
+result.
 """
 
 from __future__ import annotations
@@ -98,11 +100,15 @@ class MatchTypes:
         return [item.dataType.simpleString() for item in schema.fields]
 
     def scope(self, arguments: Sequence[SqlText], sources: Sequence[Source] = ()) -> DataFrame:
-        """The rows: their fields, the row as a struct, the arguments, and the sources as structs of all these."""
+        """The rows: fields, the row as a struct, the arguments, and the sources as structs of all these."""
         scope = self.rows.select(f"{ROW}.*", "*") if self.row.fields else self.rows
         if arguments:
-            items = [SqlText.of("(", text, f") AS {ARGUMENT}{number}") for number, text in enumerate(arguments)]
-            query = SqlText.of(self.match.prefix, "SELECT *, ", SqlText.join(", ", items), " FROM ", Relation(_SCOPE))
+            items = [
+                SqlText.of("(", text, f") AS {ARGUMENT}{number}") for number, text in enumerate(arguments)
+            ]
+            query = SqlText.of(
+                self.match.prefix, "SELECT *, ", SqlText.join(", ", items), " FROM ", Relation(_SCOPE)
+            )
             scope = self.run(query, scope)
         columns = [F.col(f"{ROW}.{quoted(name)}") for name in self.fields]
         columns += [F.col(f"{ARGUMENT}{number}") for number in range(len(arguments))]
@@ -124,6 +130,7 @@ class MatchTypes:
         return self.run(query, scope)
 
     def run(self, query: SqlText, scope: DataFrame) -> DataFrame:
+        """Run SQL over the rows, its errors told in terms of the clause."""
         try:
             return self.gateway.sql(query, {_SCOPE: scope})
         except WindrowError as error:
@@ -233,13 +240,16 @@ class _MatchStage(KeyedRows):
             spec = Aggregate(item.leaf.function, item.column, kind, ansi=self.analyzer.ansi)
             members = self.match.members_of(item.leaf.variable)
             measures.append(Aggregated(item.name, members, item.leaf.final and clause.all_rows, spec))
+        outputs = enumerate(column for _, column in (*draft.before, *draft.after))
+        schema = pa.schema([pa.field(item.name, arrow_of(item.dataType)) for item in result.fields])
         return MatchPlan(
             self.match.program, self.match.labels, draft.conditions, draft.registers, clause.skip.kind,
             self.match.members[target] if target is not None else frozenset(),
             clause.all_rows, clause.empty_shown, clause.unmatched_shown,
-            tuple((f"__f{number}", column) for number, (_, column) in enumerate((*draft.before, *draft.after))),
-            tuple(measures), tuple(self.running()), pa.schema([pa.field(item.name, arrow_of(item.dataType)) for item in result.fields]),
-            self.analyzer.ansi, self.match.sql, self.analyzer.constants(draft),
+            tuple((f"__f{number}", column) for number, column in outputs), tuple(measures),
+            tuple(self.running()), schema,
+            self.analyzer.ansi, self.match.sql, (clause.skip.span.start, clause.skip.span.stop),
+            self.analyzer.constants(draft),
         )  # fmt: skip
 
     def running(self) -> Iterator[tuple[str, Aggregate]]:
@@ -247,7 +257,10 @@ class _MatchStage(KeyedRows):
         scope = self.analyzer.scope(self.draft.arguments)
         for item in self.draft.running:
             kind = self.analyzer.aggregate(item, scope)
-            yield item.name, Aggregate(item.leaf.function, item.column, arrow_of(kind), ansi=self.analyzer.ansi)
+            yield (
+                item.name,
+                Aggregate(item.leaf.function, item.column, arrow_of(kind), ansi=self.analyzer.ansi),
+            )
 
     def result(self, types: Mapping[str, DataType]) -> StructType:
         """What the kernel gives, in Spark's own types."""
@@ -269,12 +282,14 @@ class _MatchStage(KeyedRows):
 
     def refuse_unknown(self, item: AggregateLeaf, types: Mapping[str, DataType]) -> None:
         """Refuse aggregates that the kernel does not have for this type."""
-        kind: DataType = StringType() if item.column == CLASSIFIER else types.get(item.column or "", LongType())
+        kind: DataType = (
+            StringType() if item.column == CLASSIFIER else types.get(item.column or "", LongType())
+        )
         found = arrow_type(kind)
         odd = contains(kind, "collated") or contains(kind, "months")
         if found is None or odd or not supports(item.leaf.function, found):
             raise NotSupportedError(
-                f"aggregate {item.leaf.function} of {kind.simpleString()} in MATCH_RECOGNIZE is not supported",
+                f"aggregate {item.leaf.function} of {kind.simpleString()} is not supported",
                 condition="UNSUPPORTED_MEASURE",
                 sql=self.match.sql,
                 span=self.match.tokens.span(*item.leaf.range),

@@ -155,7 +155,9 @@ class _Reference:
         assert call.argument is not None
         distinct = call.function == "count_distinct"
         function = "count" if distinct else call.function
-        argument = compile_expression(with_parameters(self.gateway, call.argument.text.render()), ansi=self.ansi)
+        argument = compile_expression(
+            with_parameters(self.gateway, call.argument.text.render()), ansi=self.ansi
+        )
         kind = self.analyzer.argument_type(call.argument) if call.function != "count_star" else "double"
 
         def value(result: Mapping[str, Any]) -> Any:

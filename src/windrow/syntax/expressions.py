@@ -109,9 +109,7 @@ Atoms = Mapping[int, Name]
 """Stretches that stand for a name, by their first tokens."""
 
 
-def parse_expression(
-    tokens: TokenList, start: int, stop: int, atoms: Atoms | None = None
-) -> Expression:
+def parse_expression(tokens: TokenList, start: int, stop: int, atoms: Atoms | None = None) -> Expression:
     """The expression between tokens `start` and `stop`, in which `atoms` are names whatever they hold."""
     atoms = atoms or {}
     try:

@@ -34,10 +34,33 @@ from windrow.syntax.patterns import (
 from windrow.syntax.tokens import Kind, Token, TokenList
 from windrow.syntax.window_by import order_item
 
-__all__ = ["MatchClause", "MatchRelation", "Named", "Skip", "Subset", "find_matches", "parameter_marks", "variable_name"]
+__all__ = [
+    "MatchClause",
+    "MatchRelation",
+    "Named",
+    "Skip",
+    "Subset",
+    "find_matches",
+    "parameter_marks",
+    "variable_name",
+]
 
 _ORDER = "PARTITION BY, ORDER BY, MEASURES, ROWS PER MATCH, AFTER MATCH, PATTERN, WITHIN, SUBSET, DEFINE"
-_OPERATORS = {"AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "DIV", "AS", "BY", "IS"}
+_OPERATORS = {
+    "AND",
+    "OR",
+    "NOT",
+    "IN",
+    "BETWEEN",
+    "LIKE",
+    "ILIKE",
+    "RLIKE",
+    "REGEXP",
+    "DIV",
+    "AS",
+    "BY",
+    "IS",
+}
 _UNITS = {"DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"}
 
 
@@ -61,7 +84,7 @@ class Subset:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Where the search goes on after a match: ``past last``, ``next``, or at ``first`` or ``last`` of `target`."""
+    """How the search goes on after a match: ``past last``, ``next``, ``first`` or ``last`` of `target`."""
 
     kind: str
     target: str | None
@@ -72,8 +95,8 @@ class Skip:
 class MatchClause:
     """A MATCH_RECOGNIZE clause.
 
-    `empty_shown` and `unmatched_shown` say which rows beside those of matches are given. `within` is the range of a
-    duration that is longer than any match, or, if `inclusive`, as long as the longest.
+    `empty_shown` and `unmatched_shown` say which rows beside those of matches are given. `within` is the
+    range of a duration that is longer than any match, or, if `inclusive`, as long as the longest.
     """
 
     span: Span
@@ -95,7 +118,7 @@ class MatchClause:
 
 @dataclass(frozen=True, slots=True)
 class MatchRelation:
-    """A relation in FROM with the clause: the range of both, that of the relation alone, the queries it sees."""
+    """A relation in FROM with the clause: the range of both, the relation's alone, the queries it sees."""
 
     range: Range
     source: Range
@@ -144,7 +167,9 @@ def _is_clause(tokens: TokenList, at: int) -> bool:
     if tokens.word(at) != "MATCH_RECOGNIZE" or not tokens.is_symbol(at + 1, "("):
         return False
     inside = tokens.level(at + 2, tokens.partner[at + 1])
-    return any(tokens.word(index) == "PATTERN" and tokens.is_symbol(index + 1, "(") for index in inside) or any(
+    return any(
+        tokens.word(index) == "PATTERN" and tokens.is_symbol(index + 1, "(") for index in inside
+    ) or any(
         tokens.word(index) in ("ORDER", "PARTITION") and tokens.word(index + 1) == "BY" for index in inside
     )
 
@@ -324,7 +349,9 @@ class _Parser:
 
     def within(self) -> tuple[Range | None, bool]:
         if self.word() == "DURATION":
-            self.refuse("DURATION", 1, "a LEFT JOIN, or WINDOW BY with ONLY END left out, finds what did not come")
+            self.refuse(
+                "DURATION", 1, "a LEFT JOIN, or WINDOW BY with ONLY END left out, finds what did not come"
+            )
         if self.word() != "WITHIN":
             return None, False
         self.at += 1
@@ -513,13 +540,18 @@ class _Parser:
             case "PARTITION" | "ORDER":
                 return following == "BY"
             case "ONE" | "ALL":
-                return following in ("ROW", "ROWS", "MATCHES") and tokens.word(index + 2) in ("PER", "PATTERN")
+                return following in ("ROW", "ROWS", "MATCHES") and tokens.word(index + 2) in (
+                    "PER",
+                    "PATTERN",
+                )
             case "AFTER":
                 return following == "MATCH"
             case "PATTERN":
                 return tokens.is_symbol(index + 1, "(")
             case "SUBSET":
-                return bool(following) and tokens.is_symbol(index + 2, "=") and tokens.is_symbol(index + 3, "(")
+                return (
+                    bool(following) and tokens.is_symbol(index + 2, "=") and tokens.is_symbol(index + 3, "(")
+                )
             case "DEFINE":
                 return index + 1 < self.stop and tokens[index + 1].is_name and tokens.word(index + 2) == "AS"
             case "MEASURES":

@@ -101,7 +101,8 @@ def parse_pattern(tokens: TokenList, opened: int) -> Pattern:
     ParseError
         ``PARSE_SYNTAX_ERROR``.
     AnalysisError
-        ``INVALID_QUANTIFIER`` for ``{0}``, ``{,0}`` and ``{3,2}``, ``NESTED_EXCLUSION``, ``PATTERN_TOO_LONG``.
+        ``INVALID_QUANTIFIER`` for ``{0}``, ``{,0}`` and ``{3,2}``, ``NESTED_EXCLUSION``,
+        ``PATTERN_TOO_LONG``.
     """
     parser = _Parser(tokens, opened + 1, tokens.partner[opened])
     found = parser.alternation()

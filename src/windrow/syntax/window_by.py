@@ -44,11 +44,7 @@ def order_item(tokens: TokenList, item: Range) -> OrderItem:
     """An ORDER BY key with its direction."""
     start, stop = item
     nulls_first: bool | None = None
-    if (
-        stop - start > 2
-        and tokens.word(stop - 2) == "NULLS"
-        and tokens.word(stop - 1) in ("FIRST", "LAST")
-    ):
+    if stop - start > 2 and tokens.word(stop - 2) == "NULLS" and tokens.word(stop - 1) in ("FIRST", "LAST"):
         nulls_first = tokens.word(stop - 1) == "FIRST"
         stop -= 2
     descending = stop - start > 1 and tokens.word(stop - 1) == "DESC"

@@ -1,7 +1,7 @@
 """Compiles the machine together with the conditions that read registers.
 
-The conditions become one function, a branch a label, whose meaning is that of :mod:`windrow.kernels.pairs`: the
-statements are written by :mod:`windrow.kernels.codegen`. The columns that it reads travel as `data`.
+The conditions become one function, a branch a label, whose meaning is that of :mod:`windrow.kernels.pairs`:
+the statements are written by :mod:`windrow.kernels.codegen`. The columns that it reads travel as `data`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ from windrow.kernels.plan import Operation
 __all__ = ["compiled_run"]
 
 
-def compiled_run(
-    parts: list[Condition], rows: Rows, arguments: tuple[Any, ...]
-) -> Callable[..., Any] | None:
+def compiled_run(parts: list[Condition], rows: Rows, arguments: tuple[Any, ...]) -> Callable[..., Any] | None:
     """The machine as machine code, which takes `arguments`; None where a part or numba does not allow it."""
     try:
         source, data = _condition(parts, rows)
@@ -48,7 +46,8 @@ _STUB = f"@numba.njit(**{OPTIONS!r})\ndef interned(before, row):\n    return np.
 
 
 def _head() -> str:
-    return f"import numba\nimport numpy as np\n\n\n{_STUB}\n@numba.njit(**{OPTIONS!r})\n{inspect.getsource(machine.grown)}\n\n"
+    grown = f"@numba.njit(**{OPTIONS!r})\n{inspect.getsource(machine.grown)}"
+    return f"from __future__ import annotations\n\nimport numba\nimport numpy as np\n\n\n{_STUB}\n{grown}\n\n"
 
 
 @lru_cache(maxsize=1)

@@ -1,8 +1,8 @@
 """Finds the matches of sorted partitions: conditions into columns, then the machine.
 
-A part of a condition that reads the row and its neighbours alone is evaluated for all rows at once. What is left
-reads registers; the machine asks for it thread by thread, by a function compiled for it or, where the rows are few or
-a part has no compiled form, by :func:`windrow.kernels.pairs.evaluate`.
+A part of a condition that reads the row and its neighbours alone is evaluated for all rows at once. What is
+left reads registers; the machine asks for it thread by thread, by a function compiled for it or, where the
+rows are few or a part has no compiled form, by :func:`windrow.kernels.pairs.evaluate`.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Matches:
     excluded
         bool: which of these rows are not put out.
     kept
-        int64, one a partition: the first row that is still needed where more rows may come; the matches before are
-        final.
+        int64, one a partition: the first row that is still needed where more rows may come; the matches
+        before are final.
     """
 
     partition: Array
@@ -66,8 +66,8 @@ def find_matches(plan: MatchPlan, table: pa.Table, bounds: Array, complete: Arra
     bounds
         int64, (partitions + 1,): partition p is rows ``bounds[p] : bounds[p + 1]``.
     complete
-        bool, (partitions,): False where more rows of a partition may come after those that there are; None for all
-        complete.
+        bool, (partitions,): False where more rows of a partition may come after those that there are; None
+        for all complete.
 
     Raises
     ------
@@ -211,19 +211,21 @@ def _fail(
                         break
         raise AssertionError("a condition failed in the machine alone")
     names = [plan.labels[label] for label in sorted(plan.targets)]
-    where = f"variable {names[0]}" if len(names) == 1 else f"no variable of {', '.join(names)}"
+    where = f"variable {names[0]}" if len(names) == 1 else f"one of {', '.join(names)}"
+    span = None if plan.skip_place is None else Span(*plan.skip_place)
     if status == 1:
-        message = f"AFTER MATCH SKIP goes to {where}, which the match lacks"
-        if len(names) > 1:
-            message = f"AFTER MATCH SKIP goes to one of {', '.join(names)}, which the match lacks"
         raise ExecutionError(
-            message,
+            f"AFTER MATCH SKIP goes to {where}, which the match lacks",
+            span=span,
+            sql=plan.sql,
             condition="SKIP_TARGET_MISSING",
             sqlstate="2200M",
             hint="skip to a variable that every match has, or SKIP PAST LAST ROW",
         )
     raise ExecutionError(
         "AFTER MATCH SKIP goes to the first row of the match, which would be found again",
+        span=span,
+        sql=plan.sql,
         condition="SKIP_TO_FIRST_ROW",
         sqlstate="2200M",
         hint="skip to a later variable, or to the next row",

@@ -1,14 +1,17 @@
 """The machine that runs a pattern's program over partitions.
 
-Threads are kept in preference order, those of earlier first rows before those of later ones, and go on row by row
-together. A thread is dropped where one before it is at the same instruction with the same registers: what follows
-would be the same, and the one before is preferred. So time is linear in the rows for patterns without registers.
+Threads are kept in preference order, those of earlier first rows before those of later ones, and go on row
+by row together. A thread is dropped where one before it is at the same instruction with the same registers:
+what follows would be the same, and the one before is preferred. So time is linear in the rows for patterns
+without registers.
 
-`run` is plain Python over arrays, which numba compiles as it is; `condition` is put beside it where its source is
-executed (:mod:`windrow.kernels.patterns.execution`).
+`run` is plain Python over arrays, which numba compiles as it is; `condition` is put beside it where its
+source is executed (:mod:`windrow.kernels.patterns.execution`).
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -18,30 +21,42 @@ SKIPS = {"past last": 0, "next": 1, "first": 2, "last": 3}
 """Numbers of the ways to go on after a match."""
 
 CODES = {
-    "row": -1, "head": -2, "rest": -3, "rows": -4, "label": -5, "label head": -6, "label rest": -7, "number": -8,
-    "count": -9,
+    "row": -1, "head": -2, "rest": -3, "rows": -4, "label": -5, "label head": -6, "label rest": -7,
+    "number": -8, "count": -9,
 }  # fmt: skip
-"""How a row that is taken changes a register; a number from 0 on is the register whose former value it gets."""
+"""How a row that is taken changes a register; from 0 on it is the register whose former value it gets."""
 
 
-def condition(label, row, registers, begin, end, data):  # type: ignore[no-untyped-def]
+def condition(label: int, row: int, registers: Any, begin: int, end: int, data: Any) -> int:
     """Stands for the conditions that read registers: 1 true, 0 not, −1 it failed."""
     raise NotImplementedError
 
 
-def interned(before, row):  # type: ignore[no-untyped-def]
+def interned(before: int, row: int) -> int:
     """Stands for the number of a list of rows: the one of this number and a row after it."""
     raise NotImplementedError
 
 
-def grown(array):  # type: ignore[no-untyped-def]
+def grown(array: Any) -> Any:
     """The array with room for twice as many."""
-    larger = np.empty((2 * array.shape[0],) + array.shape[1:], array.dtype)
+    larger = np.empty((2 * array.shape[0],) + array.shape[1:], array.dtype)  # noqa: RUF005 - numba knows no star here
     larger[: array.shape[0]] = array
     return larger
 
 
-def run(op, x, y, bounds, complete, holds, dependent, update, skip, targets, data):  # type: ignore[no-untyped-def]
+def run(
+    op: Any,
+    x: Any,
+    y: Any,
+    bounds: Any,
+    complete: Any,
+    holds: Any,
+    dependent: Any,
+    update: Any,
+    skip: Any,
+    targets: Any,
+    data: Any,
+) -> Any:
     """Find the matches of all partitions.
 
     Parameters
@@ -68,10 +83,11 @@ def run(op, x, y, bounds, complete, holds, dependent, update, skip, targets, dat
     Returns
     -------
     partition, start, length, labels, kept, status, place, registers
-        Of each match its partition, its first row and how many rows it has, int64; the rows' labels one match after
-        the other, int32, negative and one less where the row is excluded. Of each partition the first row that is
-        still needed if it is not complete. Status 0, or what went wrong at row `place`: 1 the target of the skip is
-        absent, 2 it is the first row, from 3 on the condition of label (status − 3) failed over `registers`.
+        Of each match its partition, its first row and how many rows it has, int64; the rows' labels one
+        match after the other, int32, negative and one less where the row is excluded. Of each partition the
+        first row that is still needed if it is not complete. Status 0, or what went wrong at row `place`: 1
+        the target of the skip is absent, 2 it is the first row, from 3 on the condition of label (status −
+        3) failed over `registers`.
     """
     registers = update.shape[1]
     m_partition, m_start, m_length = np.empty(256, np.int64), np.empty(256, np.int64), np.empty(256, np.int64)
@@ -111,7 +127,7 @@ def run(op, x, y, bounds, complete, holds, dependent, update, skip, targets, dat
     stamp = -1
     for partition in range(len(bounds) - 1):
         first, end = bounds[partition], bounds[partition + 1]
-        resume = first
+        resume: Any = first
         number = np.int64(1)
         kept[partition] = end
         while resume < end:
@@ -302,11 +318,11 @@ def run(op, x, y, bounds, complete, holds, dependent, update, skip, targets, dat
             elif skip == 1:
                 resume = best_start + 1
             else:
-                found = np.int64(-1)
+                found = -1
                 for offset in range(length):
                     label = m_labels[written + offset]
                     if targets[label if label >= 0 else -1 - label]:
-                        found = np.int64(offset)
+                        found = offset
                         if skip == 2:
                             break
                 if found <= 0:

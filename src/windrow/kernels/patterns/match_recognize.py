@@ -51,7 +51,9 @@ def match_recognize(plan: MatchPlan, table: pa.Table, bounds: Array) -> Iterator
         columns.append(pa.chunked_array([pa.array(state[part], pa.int32())]))
         names = [*(name for name, _ in plan.outputs), *(measure.name for measure in plan.measures), STATE]
         plain = [
-            column.cast(plan.result.field(name).type) if column.type != plan.result.field(name).type else column
+            column.cast(plan.result.field(name).type)
+            if column.type != plan.result.field(name).type
+            else column
             for name, column in zip(names, columns, strict=True)
         ]
         yield from pa.table(dict(zip(names, plain, strict=True)), plan.result).combine_chunks().to_batches()

@@ -1,8 +1,8 @@
 """Computes the measures of matches, for all rows that are given at once.
 
-A measure is seen from a *point*: the place, among the rows of all matches written one after the other, of the last row
-that counts. It is the row itself under RUNNING, the last row of the match under FINAL, −1 where there is none (an empty
-match, an unmatched row).
+A measure is seen from a *point*: the place, among the rows of all matches written one after the other, of
+the last row that counts. It is the row itself under RUNNING, the last row of the match under FINAL, −1
+where there is none (an empty match, an unmatched row).
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ class Written:
             self._members[labels] = np.flatnonzero(mask), before
         return self._members[labels]
 
-    def seen(self, members: frozenset[int] | None, given: Given, *, final: bool) -> tuple[Array, Array, Array]:
+    def seen(
+        self, members: frozenset[int] | None, given: Given, *, final: bool
+    ) -> tuple[Array, Array, Array]:
         """The places of the members, and of those the range that is seen from each given row."""
         there = given.point >= 0
         match = np.where(there, given.match, 0)
@@ -133,7 +135,9 @@ def _aggregated(plan: MatchPlan, measure: Aggregated, written: Written, given: G
         labels = written.matches.labels[places].astype(np.int64)
         rows = pa.table({CLASSIFIER: names.take(pa.array(labels))})
     elif spec.argument is not None:
-        rows = pa.table({spec.argument: written.table.column(spec.argument).take(pa.array(written.row[places]))})
+        rows = pa.table(
+            {spec.argument: written.table.column(spec.argument).take(pa.array(written.row[places]))}
+        )
     full = stop > low
     try:
         found = aggregate(spec, rows, low[full], stop[full])

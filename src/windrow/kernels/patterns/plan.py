@@ -1,7 +1,8 @@
 """What a MATCH_RECOGNIZE kernel is told: plain frozen data that travels to the workers.
 
-Labels are the pattern's variables by number. A condition is an expression of :mod:`windrow.kernels.plan` whose
-sides are ``row``, the row that is tried, and ``r0``, ``r1`` …, the rows (or labels) that the registers hold.
+Labels are the pattern's variables by number. A condition is an expression of :mod:`windrow.kernels.plan`
+whose sides are ``row``, the row that is tried, and ``r0``, ``r1`` …, the rows (or labels) that the
+registers hold.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from windrow.kernels.patterns.program import Program
 from windrow.kernels.plan import PairExpression
 
 __all__ = [
-    "CLASSIFIER", "LABELS", "NUMBERS", "STATE", "Aggregated", "Condition", "MatchNumber", "MatchPlan", "Measure",
-    "Navigation", "Register", "register_side",
+    "CLASSIFIER", "LABELS", "NUMBERS", "STATE", "Aggregated", "Condition", "MatchNumber", "MatchPlan",
+    "Measure", "Navigation", "Register", "register_side",
 ]  # fmt: skip
 
 CLASSIFIER = "__classifier"
@@ -47,8 +48,9 @@ def register_side(number: int) -> str:
 class Register:
     """What a thread keeps, of the rows of `members`.
 
-    `kind` is ``row`` or ``label``, of the first or the last row but `offset`; ``count``, how many there are; ``rows``,
-    the number of their list; ``number``, that of the match. Registers of one chain follow each other, from offset 0 on.
+    `kind` is ``row`` or ``label``, of the first or the last row but `offset`; ``count``, how many there
+    are; ``rows``, the number of their list; ``number``, that of the match. Registers of one chain follow
+    each other, from offset 0 on.
     """
 
     members: Members
@@ -106,9 +108,10 @@ Measure = Navigation | Aggregated | MatchNumber
 class MatchPlan:
     """One MATCH_RECOGNIZE clause, bound.
 
-    `labels` are the variables' names. `targets` are the labels to skip to. `outputs` are (name, column) of what the
-    result has of the row itself: the row that is given under `all_rows`, else the first row of the match. `running`
-    are aggregates that conditions read, as columns of these names over registers of lists of rows.
+    `labels` are the variables' names. `targets` are the labels to skip to. `outputs` are (name, column) of
+    what the result has of the row itself: the row that is given under `all_rows`, else the first row of the
+    match. `running` are aggregates that conditions read, as columns of these names over registers of lists
+    of rows. `skip_place` is the stretch of the query that names the targets.
     """
 
     program: Program
@@ -126,4 +129,5 @@ class MatchPlan:
     result: pa.Schema
     ansi: bool = True
     sql: str | None = None
+    skip_place: tuple[int, int] | None = None
     constants: pa.Table = field(default_factory=lambda: pa.table({}))

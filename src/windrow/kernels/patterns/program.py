@@ -22,7 +22,8 @@ from windrow.errors import AnalysisError
 from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree, is_nullable
 
 __all__ = [
-    "CHECK", "DONE", "END", "JUMP", "MARK", "MATCH", "SPLIT", "START", "Program", "compile_pattern", "listing",
+    "CHECK", "DONE", "END", "JUMP", "MARK", "MATCH", "SPLIT", "START", "Program", "compile_pattern",
+    "listing",
 ]  # fmt: skip
 
 MATCH, SPLIT, JUMP, START, END, MARK, CHECK, DONE = range(8)

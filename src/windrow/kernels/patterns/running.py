@@ -1,12 +1,14 @@
 """Aggregates over the rows that a thread has taken, for conditions.
 
-A list of rows has a number: that of the list before its last row, and the row, lead to it. So equal lists have equal
-numbers, which is what threads are compared by. Values are computed once a list, from the state of the list before.
+A list of rows has a number: that of the list before its last row, and the row, lead to it. So equal lists
+have equal numbers, which is what threads are compared by. Values are computed once a list, from the state
+of the list before.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,7 @@ class RunningAggregates:
         self.aggregates = {name: _Running(spec, table, self.lists) for name, spec in running}
 
     def interned(self, before: int, row: int) -> int:
-        """The number of the list that has a row more than the one of the number `before` (−1: the empty one)."""
+        """The number of the list with a row more than the one of number `before` (−1: the empty one)."""
         key = (int(before), int(row))
         if key not in self.numbers:
             self.numbers[key] = len(self.lists)
@@ -55,6 +57,7 @@ class _Running:
         self.data, self.valid = np.zeros(16, dtype), np.zeros(16, bool)
 
     def values(self) -> Values:
+        """The value for every list, as they are numbered."""
         if len(self.lists) > len(self.data):
             size = max(len(self.lists), 2 * len(self.data))
             self.data, self.valid = np.resize(self.data, size), np.resize(self.valid, size)
@@ -150,11 +153,29 @@ def _greatest(state: Any, value: Any) -> Any:
     return value if state is None or value != value or value > state else state
 
 
-_STEPS = {"count": lambda _, __: None, "sum": _added, "avg": _added, "min": _least, "max": _greatest}
-_ENDS = {
-    "count": lambda count, _state, _spec: count,
+def _nothing(_state: Any, _value: Any) -> None:
+    """Only the count counts."""
+
+
+def _count(count: int, _state: Any, _spec: Aggregate) -> int:
+    return count
+
+
+def _extreme(count: int, state: Any, _spec: Aggregate) -> Any:
+    return state if count else None
+
+
+_STEPS: dict[str, Callable[[Any, Any], Any]] = {
+    "count": _nothing,
+    "sum": _added,
+    "avg": _added,
+    "min": _least,
+    "max": _greatest,
+}
+_ENDS: dict[str, Callable[[int, Any, Aggregate], Any]] = {
+    "count": _count,
     "sum": _sum,
     "avg": _average,
-    "min": lambda count, state, _spec: state if count else None,
-    "max": lambda count, state, _spec: state if count else None,
+    "min": _extreme,
+    "max": _extreme,
 }

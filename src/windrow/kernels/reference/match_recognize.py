@@ -1,7 +1,7 @@
 """Row pattern recognition by the book: all ways to match are tried in the order of preference, row by row.
 
-The executable semantics of MATCH_RECOGNIZE (SQL:2016, row pattern recognition in FROM). It takes exponential time
-where patterns do; it is the judge, not the engine.
+The executable semantics of MATCH_RECOGNIZE (SQL:2016, row pattern recognition in FROM). It takes
+exponential time where patterns do; it is the judge, not the engine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Taken = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Seen:
-    """The rows of a partition, and those of them that a match, of this number, has taken so far, or in `whole`."""
+    """The rows of a partition, and those that a match of this number has taken so far, or in `whole`."""
 
     rows: Sequence[Row]
     taken: Taken
@@ -44,7 +44,8 @@ class Seen:
         argument: Callable[[Row], Any] | None,
         labels: Sequence[str],
     ) -> Any:
-        """The value at FIRST or LAST of the members but `offset`, `shift` rows on; NULL where there is no row.
+        """The value at FIRST or LAST of the members but `offset`, `shift` rows on; NULL where there is no
+        row.
 
         Without an argument: the variable of that row, if the match has it.
         """
@@ -59,7 +60,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Clause:
-    """A MATCH_RECOGNIZE: its keys, its pattern, and the conditions of its labels over what was taken with the row."""
+    """The keys, the pattern, and the conditions of its labels over what was taken, the row included."""
 
     partition_by: tuple[Callable[[Row], Any], ...]
     order_by: tuple[OrderKey, ...]
@@ -75,7 +76,8 @@ class Clause:
 
 @dataclass(frozen=True)
 class Given:
-    """A row of the result: `row` with its columns; of a match the number, what was taken and how far that row is.
+    """A row of the result: `row` with its columns; of a match the number, what was taken and how far that
+    row is.
 
     `state` is 0 for a row of a match, 1 for an empty match, 2 for an unmatched row.
     """
@@ -160,7 +162,7 @@ Word = tuple[int, Taken, frozenset[int]]
 def _words(
     tree: Tree, at: int, taken: Taken, excluded: frozenset[int], rows: _Sequence, clause: Clause
 ) -> Iterator[Word]:
-    """Every way to match from row `at` on, the preferred first: the row after, what was taken, what is excluded."""
+    """Every way to match from row `at` on, the preferred first."""
     match tree:
         case nodes.Label(number=label, excluded=is_excluded):
             if at < len(rows) and _holds(label, (*taken, (at, label)), rows, clause):
@@ -180,9 +182,7 @@ def _words(
                 yield at, taken, excluded
 
 
-def _repeated(
-    tree: nodes.Repeat, done: int, word: Word, rows: _Sequence, clause: Clause
-) -> Iterator[Word]:
+def _repeated(tree: nodes.Repeat, done: int, word: Word, rows: _Sequence, clause: Clause) -> Iterator[Word]:
     if done >= tree.low and not tree.greedy:
         yield word
     if tree.high is None or done < tree.high:

@@ -15,7 +15,7 @@ from windrow.errors import UsageError
 from windrow.kernels.reference.comparison import compare
 from windrow.kernels.reference.values import BoundRow, Env, Row, canonical
 
-__all__ = ["BoundRow", "Boundary", "Env", "OrderKey", "Row", "WindowBy", "window_by", "partitions"]
+__all__ = ["BoundRow", "Boundary", "Env", "OrderKey", "Row", "WindowBy", "partitions", "window_by"]
 
 Predicate = Callable[[Env], bool | None]
 
