@@ -137,6 +137,9 @@ def refuse_computed_keys(tokens: TokenList, partition_by: tuple[Range, ...]) -> 
 
 def mentioned_outside(tokens: TokenList, clause: Range) -> frozenset[str] | None:
     """The names in the text around a clause, in lower case; None where a star may stand for any."""
+    after = clause[1] + (tokens.word(clause[1]) == "AS")
+    if after < len(tokens) and tokens[after].is_name and tokens.is_symbol(after + 1, "("):
+        return None  # an alias that names all columns
     names = set()
     for at, token in enumerate(tokens.tokens):
         if clause[0] <= at < clause[1]:

@@ -168,22 +168,15 @@ def _is_clause(tokens: TokenList, at: int) -> bool:
         return False
     inside = tokens.level(at + 2, tokens.partner[at + 1])
     return any(
-        tokens.word(index) == "PATTERN" and tokens.is_symbol(index + 1, "(") for index in inside
-    ) or any(
-        tokens.word(index) in ("ORDER", "PARTITION") and tokens.word(index + 1) == "BY" for index in inside
+        (tokens.word(index) in ("PATTERN", "DEFINE") and index + 1 < len(tokens))
+        or (tokens.word(index) in ("ORDER", "PARTITION") and tokens.word(index + 1) == "BY")
+        for index in inside
     )
 
 
 def _relation(tokens: TokenList, at: int) -> MatchRelation:
-    parent = tokens.parent[at]
-    before = [index for index in tokens.level(parent + 1, at) if tokens.parent[index] == parent]
-    starts = [
-        index
-        for index in before
-        if (tokens.word(index) in ("FROM", "JOIN", "USING") or tokens.is_symbol(index, ","))
-        and not tokens.is_symbol(index - 1, ".")
-    ]
-    if not starts or starts[-1] + 1 == at or "FROM" not in [tokens.word(index) for index in starts]:
+    start = _start_of_relation(tokens, at)
+    if start is None or start == at:
         raise ParseError(
             "MATCH_RECOGNIZE follows no relation of FROM",
             condition="PARSE_SYNTAX_ERROR",
@@ -193,7 +186,29 @@ def _relation(tokens: TokenList, at: int) -> MatchRelation:
         )
     stop = tokens.partner[at + 1] + 1
     clause = _Parser(tokens, at).clause()
-    return MatchRelation((starts[-1] + 1, stop), (starts[-1] + 1, at), clause, visible_ctes(tokens, at))
+    return MatchRelation((start, stop), (start, at), clause, visible_ctes(tokens, at))
+
+
+def _start_of_relation(tokens: TokenList, at: int) -> int | None:
+    """The token with which the relation before the clause begins; None outside of FROM."""
+    parent = tokens.parent[at]
+    start: int | None = None
+    for index in tokens.level(parent + 1, at):
+        if tokens.parent[index] != parent or tokens.is_symbol(index - 1, "."):
+            continue
+        if (
+            tokens.word(index) in ("FROM", "JOIN")
+            or (start is not None and tokens.word(index) == "USING")
+            or (start is not None and tokens.is_symbol(index, ",") and not _lists_rows(tokens, start, index))
+        ):
+            start = index + 1
+    return start
+
+
+def _lists_rows(tokens: TokenList, start: int, comma: int) -> bool:
+    """Whether a comma stands between the rows of VALUES."""
+    rows = [index for index in tokens.level(start + 1, comma) if tokens.parent[index] == tokens.parent[start]]
+    return tokens.word(start) == "VALUES" and not any(tokens[index].is_name for index in rows)
 
 
 class _Parser:

@@ -93,7 +93,7 @@ def run(
     m_partition, m_start, m_length = np.empty(256, np.int64), np.empty(256, np.int64), np.empty(256, np.int64)
     matches = 0
     m_labels = np.empty(1024, np.int32)
-    written = 0
+    written: Any = 0
     kept = np.empty(len(bounds) - 1, np.int64)
     # what threads have taken: nodes with the one before and the label
     n_before, n_label = np.empty(1024, np.int64), np.empty(1024, np.int32)
@@ -127,7 +127,7 @@ def run(
     stamp = -1
     for partition in range(len(bounds) - 1):
         first, end = bounds[partition], bounds[partition + 1]
-        resume: Any = first
+        resume = first
         number = np.int64(1)
         kept[partition] = end
         while resume < end:
