@@ -196,11 +196,10 @@ def _start_of_relation(tokens: TokenList, at: int) -> int | None:
     for index in tokens.level(parent + 1, at):
         if tokens.parent[index] != parent or tokens.is_symbol(index - 1, "."):
             continue
-        if (
-            tokens.word(index) in ("FROM", "JOIN")
-            or (start is not None and tokens.word(index) == "USING")
-            or (start is not None and tokens.is_symbol(index, ",") and not _lists_rows(tokens, start, index))
-        ):
+        inside = start is not None
+        begins = tokens.word(index) in ("FROM", "JOIN") or (inside and tokens.word(index) == "USING")
+        comma = tokens.is_symbol(index, ",") and start is not None and not _lists_rows(tokens, start, index)
+        if begins or comma:
             start = index + 1
     return start
 
