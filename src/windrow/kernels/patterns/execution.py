@@ -20,6 +20,7 @@ from windrow.kernels.pairs import Rows, Values, holds
 from windrow.kernels.patterns import machine
 from windrow.kernels.patterns.conditions import compiled_run
 from windrow.kernels.patterns.plan import LABELS, NUMBERS, Condition, MatchPlan, Register, register_side
+from windrow.kernels.patterns.program import first_labels
 from windrow.kernels.patterns.running import RunningAggregates
 from windrow.kernels.plan import Operation, PairExpression, sides_of
 
@@ -88,7 +89,7 @@ def find_matches(plan: MatchPlan, table: pa.Table, bounds: Array, complete: Arra
     arguments = (
         plan.program.op, plan.program.x, plan.program.y, np.asarray(bounds, np.int64),
         np.ones(len(bounds) - 1, bool) if complete is None else complete,
-        matrix, dependent, _updates(plan), np.int64(machine.SKIPS[plan.skip]),
+        matrix, _opening(plan, matrix), dependent, _updates(plan), np.int64(machine.SKIPS[plan.skip]),
         np.array([label in plan.targets for label in range(len(plan.labels))]),
     )  # fmt: skip
     run = None
@@ -144,6 +145,12 @@ class _MatchRows(Rows):
         if self.running is not None and name in self.running.names:
             return self.running.column(name)
         return super().column(name, rank)
+
+
+def _opening(plan: MatchPlan, matrix: Array) -> Array:
+    """The rows that may be the first of a match, as far as their own values tell; all where it may be empty."""
+    labels = first_labels(plan.program)
+    return np.ones(matrix.shape[1], bool) if labels is None else matrix[sorted(labels)].any(axis=0)
 
 
 def _updates(plan: MatchPlan) -> Array:

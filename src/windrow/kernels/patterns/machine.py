@@ -51,6 +51,7 @@ def run(
     bounds: Any,
     complete: Any,
     holds: Any,
+    opening: Any,
     dependent: Any,
     update: Any,
     skip: Any,
@@ -69,6 +70,8 @@ def run(
         bool, (partitions,): whether no more rows of a partition will come.
     holds
         bool, (labels, rows): where the conditions of a label that read no register hold.
+    opening
+        bool, (rows,): where a match may begin at all.
     dependent
         bool, (labels,): whether `condition` is to be asked too.
     update
@@ -98,31 +101,15 @@ def run(
     # what threads have taken: nodes with the one before and the label
     n_before, n_label = np.empty(1024, np.int64), np.empty(1024, np.int32)
     # threads at one row: instruction, node, first row, the source whose registers they have
-    c_pc, c_node, c_start, c_source = (
-        np.empty(64, np.int64),
-        np.empty(64, np.int64),
-        np.empty(64, np.int64),
-        np.empty(64, np.int64),
-    )
-    d_pc, d_node, d_start, d_source = (
-        np.empty(64, np.int64),
-        np.empty(64, np.int64),
-        np.empty(64, np.int64),
-        np.empty(64, np.int64),
-    )
+    c_threads, d_threads = np.empty((64, 4), np.int64), np.empty((64, 4), np.int64)
     c_registers, d_registers = (
         np.empty((64, registers), np.int64),
         np.empty((64, registers), np.int64),
     )
-    # what was visited at this row: chained in buckets, which hold what the stamp says
+    # what was visited at this row: instruction, marks, source, the next in its bucket, which holds what the stamp says
     mask = 1023
     b_head, b_stamp = np.empty(mask + 1, np.int64), np.full(mask + 1, -1, np.int64)
-    v_pc, v_bits, v_source, v_next = (
-        np.empty(64, np.int64),
-        np.empty(64, np.int64),
-        np.empty(64, np.int64),
-        np.empty(64, np.int64),
-    )
+    seen = np.empty((64, 4), np.int64)
     s_pc, s_bits = np.empty(2 * len(op) + 2, np.int64), np.empty(2 * len(op) + 2, np.int64)
     stamp = -1
     for partition in range(len(bounds) - 1):
@@ -146,16 +133,16 @@ def run(
                     if sources == d_registers.shape[0]:
                         d_registers = grown(d_registers)
                     if thread < current:
-                        at = c_pc[thread]
+                        at = c_threads[thread, 0]
                         label = x[at]
                         row = position - 1
                         if not holds[label, row]:
                             continue
                         for register in range(registers):
                             code = update[label, register]
-                            old = c_registers[c_source[thread], register]
+                            old = c_registers[c_threads[thread, 3], register]
                             if code >= 0:
-                                old = c_registers[c_source[thread], code]
+                                old = c_registers[c_threads[thread, 3], code]
                             elif code == -1:
                                 old = row
                             elif code == -5:
@@ -169,7 +156,7 @@ def run(
                             elif code == -2 or code == -6:
                                 if old < 0:
                                     old = row if code == -2 else label
-                            elif old < 0 and c_registers[c_source[thread], register - 1] >= 0:
+                            elif old < 0 and c_registers[c_threads[thread, 3], register - 1] >= 0:
                                 old = row if code == -3 else label
                             d_registers[sources, register] = old
                         if dependent[label]:
@@ -183,14 +170,14 @@ def run(
                                 continue
                         if nodes == len(n_before):
                             n_before, n_label = grown(n_before), grown(n_label)
-                        n_before[nodes] = c_node[thread]
+                        n_before[nodes] = c_threads[thread, 1]
                         n_label[nodes] = -1 - label if y[at] else label
                         node = np.int64(nodes)
                         nodes += 1
-                        start = c_start[thread]
+                        start = c_threads[thread, 2]
                         s_pc[0] = at + 1
                     else:
-                        if best_start >= 0 or position >= end:
+                        if best_start >= 0 or position >= end or not opening[position]:
                             continue
                         for register in range(registers):
                             d_registers[sources, register] = -1
@@ -210,43 +197,37 @@ def run(
                         if b_stamp[bucket] == stamp:
                             entry = b_head[bucket]
                             while entry >= 0 and not known:
-                                if v_pc[entry] == pc and v_bits[entry] == bits:
+                                if seen[entry, 0] == pc and seen[entry, 1] == bits:
                                     known = True
                                     for register in range(registers):
                                         if (
-                                            d_registers[v_source[entry], register]
+                                            d_registers[seen[entry, 2], register]
                                             != d_registers[sources, register]
                                         ):
                                             known = False
                                             break
-                                entry = v_next[entry]
+                                entry = seen[entry, 3]
                         else:
                             b_stamp[bucket] = stamp
                             b_head[bucket] = -1
                         if known:
                             continue
-                        if visited == len(v_pc):
-                            v_pc, v_bits, v_source, v_next = (
-                                grown(v_pc),
-                                grown(v_bits),
-                                grown(v_source),
-                                grown(v_next),
-                            )
-                        v_pc[visited], v_bits[visited], v_source[visited] = pc, bits, sources
-                        v_next[visited] = b_head[bucket]
+                        if visited == seen.shape[0]:
+                            seen = grown(seen)
+                        seen[visited, 0] = pc
+                        seen[visited, 1] = bits
+                        seen[visited, 2] = sources
+                        seen[visited, 3] = b_head[bucket]
                         b_head[bucket] = visited
                         visited += 1
                         kind = op[pc]
                         if kind == 0:
-                            if following == len(d_pc):
-                                d_pc, d_node, d_start, d_source = (
-                                    grown(d_pc),
-                                    grown(d_node),
-                                    grown(d_start),
-                                    grown(d_source),
-                                )
-                            d_pc[following], d_node[following] = pc, node
-                            d_start[following], d_source[following] = start, sources
+                            if following == d_threads.shape[0]:
+                                d_threads = grown(d_threads)
+                            d_threads[following, 0] = pc
+                            d_threads[following, 1] = node
+                            d_threads[following, 2] = start
+                            d_threads[following, 3] = sources
                             following += 1
                         elif kind == 1:
                             if depth + 2 > len(s_pc):
@@ -281,17 +262,17 @@ def run(
                     sources += 1
                     if cut:
                         break
-                c_pc, d_pc = d_pc, c_pc
-                c_node, d_node = d_node, c_node
-                c_start, d_start = d_start, c_start
-                c_source, d_source = d_source, c_source
+                c_threads, d_threads = d_threads, c_threads
                 c_registers, d_registers = d_registers, c_registers
                 current = following
                 if position >= end or (current == 0 and best_start >= 0):
                     break
                 position += 1
+                if current == 0:
+                    while position < end and not opening[position]:
+                        position += 1
             if not complete[partition] and (current or waiting >= 0):
-                open_from = c_start[0] if current else waiting
+                open_from = c_threads[0, 2] if current else waiting
                 if waiting >= 0:
                     open_from = min(open_from, waiting)
                 if best_start < 0 or open_from <= best_start:

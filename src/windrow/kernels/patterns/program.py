@@ -23,7 +23,7 @@ from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence,
 
 __all__ = [
     "CHECK", "DONE", "END", "JUMP", "MARK", "MATCH", "SPLIT", "START", "Program", "compile_pattern",
-    "listing",
+    "first_labels", "listing",
 ]  # fmt: skip
 
 MATCH, SPLIT, JUMP, START, END, MARK, CHECK, DONE = range(8)
@@ -86,6 +86,34 @@ def listing(program: Program, names: tuple[str, ...]) -> list[str]:
                 rest = ""
         lines.append(f"{at} {_NAMES[op]}{rest}")
     return lines
+
+
+def first_labels(program: Program) -> frozenset[int] | None:
+    """The labels that the first row of a match may have; None if there may be no row.
+
+    >>> first_labels(compile_pattern(Sequence((Repeat(Label(0), 0, 1), Label(1)))))
+    frozenset({0, 1})
+    """
+    found: set[int] = set()
+    seen: set[int] = set()
+    ahead = [0]
+    while ahead:
+        at = ahead.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        match int(program.op[at]):
+            case 0:
+                found.add(int(program.x[at]))
+            case 1:
+                ahead += [int(program.x[at]), int(program.y[at])]
+            case 2:
+                ahead.append(int(program.x[at]))
+            case 7:
+                return None
+            case _:
+                ahead.append(at + 1)
+    return frozenset(found)
 
 
 class _Compiler:
