@@ -148,9 +148,12 @@ class _MatchRows(Rows):
 
 
 def _opening(plan: MatchPlan, matrix: Array) -> Array:
-    """The rows that may be the first of a match, as far as their own values tell; all where it may be empty."""
+    """The rows that may be the first of a match as far as their values tell; all if it may be empty."""
     labels = first_labels(plan.program)
-    return np.ones(matrix.shape[1], bool) if labels is None else matrix[sorted(labels)].any(axis=0)
+    if labels is None:
+        return np.ones(matrix.shape[1], bool)
+    opening: Array = np.logical_or.reduce(matrix[sorted(labels)], axis=0)
+    return opening
 
 
 def _updates(plan: MatchPlan) -> Array:

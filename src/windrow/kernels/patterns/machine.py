@@ -106,7 +106,7 @@ def run(
         np.empty((64, registers), np.int64),
         np.empty((64, registers), np.int64),
     )
-    # what was visited at this row: instruction, marks, source, the next in its bucket, which holds what the stamp says
+    # what was visited at this row: instruction, marks, source, the next in the bucket (of this stamp)
     mask = 1023
     b_head, b_stamp = np.empty(mask + 1, np.int64), np.full(mask + 1, -1, np.int64)
     seen = np.empty((64, 4), np.int64)
