@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -286,6 +288,33 @@ def test_time_is_linear_in_the_rows_for_nested_quantifiers(monkeypatch):
         table, bounds = table_of([[1] * count])
         assert len(find_matches(plan, table, bounds).start) == 0
         assert len(steps) <= 2 * count
+
+
+@pytest.mark.parametrize(
+    ("tree", "skip", "condition"),
+    [
+        (Choice((Sequence((A, B)), C)), ("first", {1}), "SKIP_TARGET_MISSING"),
+        (Repeat(B, 0, None), ("last", {1}), "SKIP_TARGET_MISSING"),
+        (Sequence((A, B)), ("first", {0}), "SKIP_TO_FIRST_ROW"),
+    ],
+)
+def test_a_skip_that_leads_nowhere_is_an_error_at_the_variable(tree, skip, condition):
+    plan = replace(plan_of(tree, {0: "low", 1: "falls"}, skip), sql="SKIP TO B", skip_place=(8, 9))
+    with pytest.raises(ExecutionError) as raised:
+        find_matches(plan, *table_of([[1, 0, 2, 3]]))
+    error = raised.value
+    assert (error.condition, error.getQueryContext()[0].fragment()) == (condition, "B")
+
+
+@pytest.mark.parametrize("side", ["row", "r2"])
+def test_an_error_in_a_condition_is_located_there(side):
+    quotient = Operation("/", (Number(1), value(side)), "float64")
+    failing = Condition(1, compare("<", Number(0), quotient), (2, 7))
+    plan = replace(plan_of(Sequence((A, B)), {}), conditions=(failing,), sql="B AS 1 / x")
+    with pytest.raises(ExecutionError) as raised:
+        find_matches(plan, *table_of([[0, 0]]))
+    error = raised.value
+    assert (error.condition, error.getQueryContext()[0].fragment()) == ("DIVIDE_BY_ZERO", "AS 1 ")
 
 
 LISTINGS = {

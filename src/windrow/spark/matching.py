@@ -138,7 +138,11 @@ class MatchTypes:
 
     def in_match_terms(self, error: WindrowError) -> WindrowError:
         """Say of an unknown qualifier that it is no variable."""
-        if error.span is None or error.sql is None or not error.condition.startswith("UNRESOLVED_COLUMN"):
+        if error.span is None or error.sql is None:
+            return error
+        if error.condition == "FIELD_NOT_FOUND":
+            return self.unknown_field(error)
+        if not error.condition.startswith("UNRESOLVED_COLUMN"):
             return error
         path = [part.strip("` ") for part in error.sql[error.span.start : error.span.stop].split(".")]
         known = [*self.match.members]
@@ -151,6 +155,28 @@ class MatchTypes:
             sql=error.sql,
             span=error.span,
             hint=did_you_mean(path[0].upper(), known) or f"there are {', '.join(known)}",
+        )
+
+    def unknown_field(self, error: WindrowError) -> WindrowError:
+        """The error for a column of a variable that the rows do not have."""
+        tokens = self.match.tokens
+        assert error.span is not None
+        starts = [token.start for token in tokens.tokens]
+        if error.span.start not in starts:
+            return error
+        first = starts.index(error.span.start)
+        stop = first + 1
+        while tokens.is_symbol(stop, ".") and stop + 1 < len(tokens) and tokens[stop + 1].is_name:
+            stop += 2
+        unknown = tokens[stop - 1].name
+        hint = did_you_mean(unknown, self.fields) or f"columns are {', '.join(self.fields)}"
+        return AnalysisError(
+            f"rows have no column {unknown}",
+            condition="UNKNOWN_FIELD",
+            sqlstate="42703",
+            sql=error.sql,
+            span=tokens.span(first, stop),
+            hint=hint,
         )
 
     def constants(self, draft: MatchDraft) -> pa.Table:
