@@ -62,6 +62,9 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
         yield "within", f"{words} {match.tokens.text(*match.clause.within)}: a condition of every variable"
     for number, register in enumerate(draft.registers):
         yield "register", f"{register_side(number)} = {_register(register, match.labels)}"
+    if draft.neighbours:
+        shifts = ", ".join(f"{shift:+d}" for shift in draft.neighbours)
+        yield "beside", f"the rows {shifts} of each row, by Spark's lag, for columns that read them"
     for leaf in draft.running:
         yield "running", f"{leaf.name} = {leaf.leaf.function} of {leaf.column}, row by row in Python"
     for number, text in enumerate(draft.arguments):

@@ -11,7 +11,7 @@ the expressions around them are Spark's, over the result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,7 +38,7 @@ from windrow.syntax.expressions import Name, names_in, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText, quoted
 
-__all__ = ["ARGUMENT", "AggregateLeaf", "MatchAnalyzer", "MatchDraft", "Source", "draft_match"]
+__all__ = ["ARGUMENT", "AggregateLeaf", "MatchAnalyzer", "MatchDraft", "Source", "draft_match", "neighbour"]
 
 ARGUMENT = "__a"
 """Prefix of the columns that hold expressions of one row."""
@@ -46,6 +46,15 @@ ARGUMENT = "__a"
 _SOURCE = "__v"
 _CLASSIFIERS = "__c"
 _WITHIN: tuple[Range, Range, Range, Range] = ((-4, -4), (-3, -3), (-2, -2), (-1, -1))
+
+
+def neighbour(shift: int) -> str:
+    """The struct with the row so many rows on, where Spark evaluates a condition over it.
+
+    >>> neighbour(-2)
+    '__prev2'
+    """
+    return f"__prev{-shift}" if shift < 0 else f"__next{shift}"
 
 
 class MatchAnalyzer(Protocol):
@@ -107,9 +116,9 @@ class MatchDraft:
 
     `arguments` are expressions over the rows, columns ``__a0`` and so on. `values` are the measures' values
     at rows, `numbers` the names of match numbers, `running` aggregates that conditions read. `scope` has
-    the fields that measures read as they are, with the values that stand for them. `given` are the fields
-    of the result with the columns that hold them, before the measures and after them. `texts` are the
-    measures over all these.
+    the fields that measures read as they are, with the values that stand for them. `before` and `after` are
+    the fields of the result, with the columns that hold them, on either side of the measures. `texts` are the
+    measures over all these. `neighbours` say how far the rows are that Spark evaluates conditions over.
     """
 
     match: Match
@@ -120,6 +129,7 @@ class MatchDraft:
     shared: tuple[tuple[str, str], ...]
     conditions: tuple[Condition, ...]
     registers: tuple[Register, ...]
+    neighbours: tuple[int, ...]
     values: tuple[Navigation, ...]
     aggregates: tuple[AggregateLeaf, ...]
     numbers: tuple[str, ...]
@@ -158,6 +168,7 @@ class _Drafter:
         self.aggregates: list[AggregateLeaf] = []
         self.numbers: list[str] = []
         self.leaves = 0
+        self.neighbours: set[int] = set()
 
     def draft(self) -> MatchDraft:
         conditions = [*self.defined(), *self.within()]
@@ -168,7 +179,8 @@ class _Drafter:
         return MatchDraft(
             self.match, tuple(self.arguments), tuple(self.sources.values()), hoisted,
             tuple(self.columns.constants.items()), shared_keys(self.match, hoisted, self.analyzer.fields),
-            tuple(conditions), tuple(self.registers), tuple(self.values), tuple(self.aggregates),
+            tuple(conditions), tuple(self.registers), tuple(sorted(self.neighbours)),
+            tuple(self.values), tuple(self.aggregates),
             tuple(self.numbers), tuple(self.running), scope, before, after, texts,
         )  # fmt: skip
 
@@ -237,19 +249,28 @@ class _Drafter:
     def typed(self, item: Expression, label: int) -> kernel.PairExpression:
         atoms: dict[int, Name] = {}
         replaced: dict[Range, str] = {}
+        beside: dict[Range, str] = {}
         for leaf in item.leaves:
             source, field = self.read(leaf, label)
-            replaced[leaf.range] = self.shown(source, field)
+            replaced[leaf.range] = beside[leaf.range] = self.shown(source, field)
+            if source.variable.side == "row" and source.variable.shift:
+                beside[leaf.range] = f"{neighbour(source.variable.shift)}.{quoted(field)}"
             atoms[leaf.range[0]] = Name((source.variable.name, field), leaf.range)
         expression = parse_expression(self.tokens, *item.range, atoms)
 
         def part(of: Range) -> SqlText:
             return self.match.replace(of, replaced)
 
-        return self.converted(Fragment(part(item.range), expression, item.span, part), f"DEFINE {item.name}")
+        def with_neighbours(of: Range) -> SqlText:
+            return self.match.replace(of, beside)
 
-    def converted(self, when: Fragment, what: str) -> kernel.PairExpression:
-        hoister = _Conditions(self, when)
+        when = Fragment(part(item.range), expression, item.span, part)
+        return self.converted(when, f"DEFINE {item.name}", with_neighbours)
+
+    def converted(
+        self, when: Fragment, what: str, with_neighbours: Callable[[Range], SqlText] | None = None
+    ) -> kernel.PairExpression:
+        hoister = _Conditions(self, when, with_neighbours)
         try:
             return hoister.typed(what)
         except NotTypedError as reason:
@@ -497,8 +518,10 @@ class _Drafter:
 class _Conditions(Hoister):
     """Types a condition, in which names without a variable are of the row that is tried."""
 
-    def __init__(self, drafter: _Drafter, when: Fragment) -> None:
-        self.drafter = drafter
+    def __init__(
+        self, drafter: _Drafter, when: Fragment, with_neighbours: Callable[[Range], SqlText] | None
+    ) -> None:
+        self.drafter, self.with_neighbours = drafter, with_neighbours
         sources = {source.variable.name: source for source in drafter.sources.values()}
         self.made = {name for name, source in sources.items() if source.is_made}
         self.classifiers = {name for name, source in sources.items() if source.is_classifier}
@@ -516,6 +539,20 @@ class _Conditions(Hoister):
             drafter.ranks,
             ansi=drafter.analyzer.ansi,
         )
+
+    def convert(self, expression: expressions.Expression, guards: Guards) -> kernel.PairExpression:
+        """As ever; what the kernel cannot evaluate over the row and its neighbours, Spark does."""
+        try:
+            return super().convert(expression, guards)
+        except NotTypedError:
+            read = self.reads(expression)
+            beside = all(variable.side == "row" for variable in read)
+            if not beside or self.with_neighbours is None or self.types[expression.range] not in KERNEL_TYPES:
+                raise
+            shifts = {variable.shift for variable in read} - {0}
+            self.drafter.neighbours |= shifts
+            column = self.columns.add(self.with_neighbours(expression.range), ROW)
+            return kernel.ColumnRef(column, "row")
 
     def variable(self, name: Name) -> RowVariable | None:
         found = self.scope.get(name.parts[0])

@@ -302,13 +302,5 @@ class _Stage(KeyedRows):
         return wide.schema[item.name].dataType
 
 
-def sort_key(name: str, descending: bool, nulls_first: bool) -> Column:
-    """The column as a sort key."""
-    column = F.col(name)
-    if descending:
-        return column.desc_nulls_first() if nulls_first else column.desc_nulls_last()
-    return column.asc_nulls_first() if nulls_first else column.asc_nulls_last()
-
-
 def _struct(fields: tuple[tuple[str, str], ...], types: Mapping[str, DataType]) -> StructType:
     return StructType([StructField(name, types[column]) for name, column in fields])

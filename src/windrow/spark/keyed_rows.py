@@ -18,7 +18,7 @@ from windrow.kernels.sorting import SortKey
 from windrow.spark.arrow import arrow_type, can_travel, contains, encode, travelling_type
 from windrow.spark.gateway import Gateway
 
-__all__ = ["KeyedRows", "arrow_of", "explain_cost", "travelling_schema"]
+__all__ = ["KeyedRows", "arrow_of", "explain_cost", "sort_key", "travelling_schema"]
 
 
 class KeyedRows:
@@ -109,3 +109,11 @@ def _one_of_equals(name: str) -> Column:
     """The bytes that stand for all values that a collation calls equal; they differ in bytes."""
     text = F.to_json(F.struct(F.col(name).alias("x"))).cast("binary")
     return F.min(text).over(SparkWindow.partitionBy(name))
+
+
+def sort_key(name: str, descending: bool, nulls_first: bool) -> Column:
+    """The column as a sort key."""
+    column = F.col(name)
+    if descending:
+        return column.desc_nulls_first() if nulls_first else column.desc_nulls_last()
+    return column.asc_nulls_first() if nulls_first else column.asc_nulls_last()
