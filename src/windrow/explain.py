@@ -19,7 +19,7 @@ from windrow.spark.matching import BoundMatch
 __all__ = ["explain", "explain_continuous"]
 
 _CHEAP = ("always", "unbounded")
-_INTERNAL = re.compile(r"\b__(?=[poham]\d+\b|aggregate\d+\b)")
+_INTERNAL = re.compile(r"\b__(?=[pohamd]\d+\b|aggregate\d+\b)")
 
 
 def explain(statement: Statement, bound: tuple[Bound, ...]) -> str:

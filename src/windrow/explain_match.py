@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from windrow.explain_text import order, section, shown, text_of, without_keys
 from windrow.kernels.patterns.execution import is_row_only, parts_of
-from windrow.kernels.patterns.plan import Condition, Register, register_side
+from windrow.kernels.patterns.plan import CLASSIFIER, Condition, Register, register_side
 from windrow.kernels.patterns.program import listing
 from windrow.kernels.plan import sides_of
 from windrow.spark.matching import BoundMatch
@@ -36,7 +36,7 @@ def _clause(item: BoundMatch, names: dict[str, str]) -> Lines:
         (clause.empty_shown, clause.unmatched_shown), "with empty matches and unmatched rows"
     )
     yield "gives", f"all rows of a match, {shown_rows}" if clause.all_rows else "one row a match"
-    target = f" {clause.skip.target}" if clause.skip.target else " row"
+    target = f" {clause.skip.target}" if clause.skip.target else ""
     yield "after a match", f"on from the {_SKIPS[clause.skip.kind]}{target}"
 
 
@@ -91,7 +91,8 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
         moved = f", {value.shift:+d} rows" if value.shift else ""
         nth = f" but {value.offset}" if value.offset else ""
         final = ", FINAL" if value.final else ""
-        yield "value", f"{value.name} = {value.column} of {place}{nth}{moved}{final}"
+        column = "CLASSIFIER()" if value.column == CLASSIFIER else value.column
+        yield "value", f"{value.name} = {column} of {place}{nth}{moved}{final}"
     if item.reads_files:
         yield "reads", "the Parquet files, in the tasks themselves"
     to = "by hash of the partition keys" if match.partition_by else "to one task"
