@@ -79,7 +79,7 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
         over = leaf.leaf.variable or "all rows"
         yield (
             "aggregate",
-            f"{leaf.name} = {leaf.leaf.function} of {leaf.column or 'rows'} of {over}, in the kernel",
+            f"{leaf.name} = {leaf.leaf.function} of {_column(leaf.column)} of {over}, in the kernel",
         )
     for value in draft.values:
         over = (
@@ -91,8 +91,7 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
         moved = f", {value.shift:+d} rows" if value.shift else ""
         nth = f" but {value.offset}" if value.offset else ""
         final = ", FINAL" if value.final else ""
-        column = "CLASSIFIER()" if value.column == CLASSIFIER else value.column
-        yield "value", f"{value.name} = {column} of {place}{nth}{moved}{final}"
+        yield "value", f"{value.name} = {_column(value.column)} of {place}{nth}{moved}{final}"
     if item.reads_files:
         yield "reads", "the Parquet files, in the tasks themselves"
     to = "by hash of the partition keys" if match.partition_by else "to one task"
@@ -120,3 +119,7 @@ def _register(register: Register, labels: tuple[str, ...]) -> str:
     what = "variable of the " if register.kind == "label" else ""
     nth = f" but {register.offset}" if register.offset else ""
     return f"{what}{'first' if register.from_first else 'last'} row of {over}{nth}"
+
+
+def _column(name: str | None) -> str:
+    return "CLASSIFIER()" if name == CLASSIFIER else name or "rows"

@@ -317,6 +317,13 @@ def test_an_error_in_a_condition_is_located_there(side):
     assert (error.condition, error.getQueryContext()[0].fragment()) == ("DIVIDE_BY_ZERO", "AS 1 ")
 
 
+def test_a_condition_guards_the_next_one_on_the_same_row():
+    quotient = compare("<", Number(0), Operation("/", (Number(1), value()), "float64"))
+    guarded = Condition(1, compare("AND", compare("<>", value(), Number(0)), quotient))
+    plan = replace(plan_of(Sequence((A, B)), {}), conditions=(guarded,))
+    assert list(find_matches(plan, *table_of([[0, 0, 1]])).start) == [1]
+
+
 LISTINGS = {
     "a sequence": (Sequence((A, B)), ["0 match A", "1 match B", "2 done"]),
     "one or more": (Repeat(A, 1, None), ["0 match A", "1 split 0, 2", "2 done"]),

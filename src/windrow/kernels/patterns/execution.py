@@ -77,7 +77,7 @@ def find_matches(plan: MatchPlan, table: pa.Table, bounds: Array, complete: Arra
     """
     parts = [part for condition in plan.conditions for part in parts_of(condition)]
     rows = _MatchRows(plan, table, bounds, tuple(part.expression for part in parts))
-    row_only = [part for part in parts if is_row_only(part.expression)]
+    row_only = _together([part for part in parts if is_row_only(part.expression)])
     others = [part for part in parts if not is_row_only(part.expression)]
     matrix = np.ones((len(plan.labels), table.num_rows), bool)
     every = np.arange(table.num_rows)
@@ -117,6 +117,17 @@ def parts_of(condition: Condition) -> list[Condition]:
             ]
         case _:
             return [condition]
+
+
+def _together(parts: list[Condition]) -> list[Condition]:
+    """One condition for the parts of one stretch of the query: where one is FALSE, the next is not evaluated."""
+    found: dict[tuple[int, tuple[int, int] | None], list[PairExpression]] = {}
+    for part in parts:
+        found.setdefault((part.label, part.place), []).append(part.expression)
+    return [
+        Condition(label, operands[0] if len(operands) == 1 else Operation("AND", tuple(operands)), place)
+        for (label, place), operands in found.items()
+    ]
 
 
 def is_row_only(expression: PairExpression) -> bool:
