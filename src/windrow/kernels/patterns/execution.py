@@ -120,7 +120,7 @@ def parts_of(condition: Condition) -> list[Condition]:
 
 
 def _together(parts: list[Condition]) -> list[Condition]:
-    """One condition for the parts of a stretch of the query: where one is FALSE, the next is not evaluated."""
+    """One condition for the parts of a stretch of the query: none is evaluated after one that is FALSE."""
     found: dict[tuple[int, tuple[int, int] | None], list[PairExpression]] = {}
     for part in parts:
         found.setdefault((part.label, part.place), []).append(part.expression)
