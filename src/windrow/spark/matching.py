@@ -170,7 +170,9 @@ class MatchTypes:
             return error
         path = [part.strip("` ") for part in error.sql[error.span.start : error.span.stop].split(".")]
         known = [*self.match.members]
-        if len(path) < 2 or path[0] in known:
+        if len(path) < 2:
+            return self.unknown_field(error)
+        if path[0] in known:
             return error
         return AnalysisError(
             f"variable {path[0]} is not in PATTERN",
