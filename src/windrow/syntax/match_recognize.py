@@ -16,6 +16,7 @@ None of these words is reserved. A part begins where its words stand and no oper
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, Span, did_you_mean
@@ -61,7 +62,6 @@ _OPERATORS = {
     "BY",
     "IS",
 }
-_UNITS = {"DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -586,7 +586,8 @@ class _Parser:
         )
 
 
-def _exclusions(pattern: Pattern):  # type: ignore[no-untyped-def]
+def _exclusions(pattern: Pattern) -> Iterator[Exclusion]:
+    """The exclusions in a pattern, in order."""
     match pattern:
         case Exclusion():
             yield pattern
