@@ -235,10 +235,13 @@ def test_the_compiled_machine_is_the_one_in_python(tree, conditions, rows):
     plan = plan_of(tree, conditions)
     slow = find_matches(plan, table, bounds)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(execution, "_PATIENCE", 10)
+        impatient = find_matches(plan, table, bounds)
         patch.setattr(execution, "_WORTH_COMPILING", 0)
         fast = find_matches(plan, table, bounds)
     for name in ("partition", "start", "length", "labels", "excluded"):
         np.testing.assert_array_equal(getattr(slow, name), getattr(fast, name))
+        np.testing.assert_array_equal(getattr(slow, name), getattr(impatient, name))
 
 
 @settings(max_examples=300, deadline=None)
@@ -270,8 +273,8 @@ def test_time_is_linear_in_the_rows_for_nested_quantifiers(monkeypatch):
     steps = []
     original = execution._asked
 
-    def counted(parts, rows):
-        condition = original(parts, rows)
+    def counted(parts, rows, patience=None):
+        condition = original(parts, rows, patience)
 
         def count(*arguments):
             steps.append(1)

@@ -67,7 +67,7 @@ def test_a_recorded_stream_is_read_as_its_rows(session):
 
 
 def test_names_of_columns_are_matched_regardless_of_case(session):
-    query = pattern("A b", "B AS b.V < A.v").replace("PARTITION BY k ORDER BY i", "PARTITION BY K ORDER BY I")
+    query = pattern("A b", "B AS b.V < A.v").replace("BY k ORDER BY i", "BY K ORDER BY I")
     assert [tuple(row) for row in session.sql(query).collect()] == [("a", 2)]
 
 

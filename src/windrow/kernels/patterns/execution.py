@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from types import FunctionType
 from typing import Any
 
@@ -27,6 +28,7 @@ from windrow.kernels.plan import Operation, PairExpression, sides_of
 __all__ = ["Matches", "find_matches", "is_row_only", "parts_of"]
 
 _WORTH_COMPILING = 30_000  # rows
+_PATIENCE = 50_000  # conditions asked in Python, which take a second or two
 Array = np.ndarray
 
 
@@ -95,15 +97,38 @@ def find_matches(plan: MatchPlan, table: pa.Table, bounds: Array, complete: Arra
     run = None
     lists = RunningAggregates(plan.running, table)
     rows.running = lists
-    if table.num_rows >= _WORTH_COMPILING and not plan.running:
-        run = compiled_run(others, rows, arguments)
-    if run is None:
-        run = _interpreted(_asked(others, rows), lists)
-    partition, start, length, labels, kept, status, place, registers = run(*arguments, ())
+    found = _found(others, rows, lists, arguments, may_compile=not plan.running)
+    partition, start, length, labels, kept, status, place, registers = found
     if status:
         _fail(plan, others, rows, int(status), int(place), registers)
     excluded = labels < 0
     return Matches(partition, start, length, np.where(excluded, -1 - labels, labels), excluded, kept)
+
+
+def _found(
+    asked: list[Condition],
+    rows: Rows,
+    lists: RunningAggregates,
+    arguments: tuple[Any, ...],
+    *,
+    may_compile: bool,
+) -> Any:
+    """What the machine finds: in Python while that is little work, compiled where it can be."""
+    run: Callable[..., Any] | None = None
+    if may_compile and rows.table.num_rows < _WORTH_COMPILING:
+        try:
+            return _interpreted(_asked(asked, rows, _PATIENCE), lists)(*arguments, ())
+        except _LongWorkError:
+            run = compiled_run(asked, rows, arguments)
+    elif may_compile:
+        run = compiled_run(asked, rows, arguments)
+    if run is None:
+        run = _interpreted(_asked(asked, rows), lists)
+    return run(*arguments, ())
+
+
+class _LongWorkError(Exception):
+    """Conditions were asked so often that compiling them pays."""
 
 
 def parts_of(condition: Condition) -> list[Condition]:
@@ -197,13 +222,16 @@ def _interpreted(condition: Callable[..., int], lists: RunningAggregates) -> Cal
     return FunctionType(machine.run.__code__, names)
 
 
-def _asked(parts: list[Condition], rows: Rows) -> Callable[..., int]:
-    """The conditions evaluated for one thread at a time."""
+def _asked(parts: list[Condition], rows: Rows, patience: int | None = None) -> Callable[..., int]:
+    """The conditions evaluated for one thread at a time, `patience` times at most."""
+    left = count() if patience is None else iter(range(patience))
     by_label: dict[int, list[Condition]] = {}
     for part in parts:
         by_label.setdefault(part.label, []).append(part)
 
     def condition(label: int, row: int, registers: Array, *_: Any) -> int:
+        if next(left, None) is None:
+            raise _LongWorkError
         sides = _sides(row, registers)
         try:
             return int(all(holds(part.expression, rows, sides)[0] for part in by_label[label]))
