@@ -73,7 +73,7 @@ def test_names_of_columns_are_matched_regardless_of_case(session):
 
 @pytest.mark.slow
 def test_many_rows_give_what_plain_sql_gives(spark):
-    """Runs of values above a bound that a lower value ends, by the compiled machine and by islands of OVER."""
+    """Runs of values above a bound that a lower value ends: the compiled machine, and islands of OVER."""
     count = 400_000
     generator = np.random.default_rng(5)
     table = pa.table(

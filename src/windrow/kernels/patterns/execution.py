@@ -94,7 +94,6 @@ def find_matches(plan: MatchPlan, table: pa.Table, bounds: Array, complete: Arra
         matrix, _opening(plan, matrix), dependent, _updates(plan), np.int64(machine.SKIPS[plan.skip]),
         np.array([label in plan.targets for label in range(len(plan.labels))]),
     )  # fmt: skip
-    run = None
     lists = RunningAggregates(plan.running, table)
     rows.running = lists
     found = _found(others, rows, lists, arguments, may_compile=not plan.running)
