@@ -24,7 +24,8 @@ from windrow.algebra.row_comparison import compared_rows
 from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.blocks import find_blocks
 from windrow.syntax.expressions import Name, parse_expression, plain_names
-from windrow.syntax.match_recognize import MatchRelation, find_matches
+from windrow.syntax.match_nodes import MatchRelation
+from windrow.syntax.match_recognize import find_matches
 from windrow.syntax.nodes import Block, BoundaryClause, Cte, Range, Variable, WindowClause
 from windrow.syntax.patterns import variables_of
 from windrow.syntax.sqltext import Piece, Relation, SqlText, quoted

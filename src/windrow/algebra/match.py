@@ -12,7 +12,7 @@ from windrow.kernels.patterns.program import Program, compile_pattern
 from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree
 from windrow.syntax import patterns
 from windrow.syntax.expressions import Name, parse_expression
-from windrow.syntax.match_recognize import MatchClause
+from windrow.syntax.match_nodes import MatchClause
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.sqltext import Relation, SqlText
 from windrow.syntax.tokens import Kind, TokenList

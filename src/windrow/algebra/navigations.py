@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from windrow.algebra.aggregates import kernel_function
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError, did_you_mean
-from windrow.syntax.match_recognize import variable_name
+from windrow.syntax.match_nodes import variable_name
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import Kind, TokenList
 
