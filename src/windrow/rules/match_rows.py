@@ -31,14 +31,15 @@ from windrow.kernels.patterns.plan import (
     Register,
     register_side,
 )
-from windrow.rules.hoist_predicates import KERNEL_TYPES, Guards, Hoister, NotTypedError, Ranks, RowVariable
+from windrow.rules.hoist_predicates import NotTypedError, Ranks, RowVariable
+from windrow.rules.match_conditions import Conditions, Source
 from windrow.rules.share_keys import plain_field, shared_keys
 from windrow.syntax import expressions
 from windrow.syntax.expressions import Name, names_in, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText, quoted
 
-__all__ = ["ARGUMENT", "AggregateLeaf", "MatchAnalyzer", "MatchDraft", "Source", "draft_match", "neighbour"]
+__all__ = ["ARGUMENT", "AggregateLeaf", "MatchAnalyzer", "MatchDraft", "draft_match", "neighbour"]
 
 ARGUMENT = "__a"
 """Prefix of the columns that hold expressions of one row."""
@@ -78,23 +79,6 @@ class MatchAnalyzer(Protocol):
         WindrowError
             Located in the user's text, where Spark cannot analyse one of them.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A row that conditions read, under a name: a struct of fields and arguments, or of the variable's name.
-
-    With `value`, an expression over the rows, it is a struct of a value of that type: an aggregate, a number.
-    """
-
-    variable: RowVariable
-    is_classifier: bool = False
-    value: SqlText | None = None
-
-    @property
-    def is_made(self) -> bool:
-        """Whether it is no row of the input."""
-        return self.is_classifier or self.value is not None
 
 
 @dataclass(frozen=True)
@@ -161,7 +145,7 @@ class _Drafter:
         self.ranks = Ranks()
         self.arguments: list[SqlText] = []
         self.sources: dict[tuple[str, int, str], Source] = {}
-        self.made_columns: dict[str, str] = {}
+        self.made_columns: dict[str, tuple[str, bool]] = {}
         self.running: list[RunningLeaf] = []
         self.registers: list[Register] = []
         self.values: list[Navigation] = []
@@ -270,9 +254,24 @@ class _Drafter:
     def converted(
         self, when: Fragment, what: str, with_neighbours: Callable[[Range], SqlText] | None = None
     ) -> kernel.PairExpression:
-        hoister = _Conditions(self, when, with_neighbours)
+        sources = list(self.sources.values())
+
+        def types_of(texts: list[SqlText]) -> list[str]:
+            return self.analyzer.types_of(texts, self.arguments, sources)
+
+        hoister = Conditions(
+            sources,
+            when,
+            types_of,
+            self.analyzer.fields,
+            self.columns,
+            self.ranks,
+            ansi=self.analyzer.ansi,
+            made=self.made_columns,
+            with_neighbours=with_neighbours,
+        )
         try:
-            return hoister.typed(what)
+            typed = hoister.typed(what)
         except NotTypedError as reason:
             raise NotSupportedError(
                 f"condition over several rows is not supported: {reason}",
@@ -283,6 +282,8 @@ class _Drafter:
             ) from None
         except WindrowError as error:
             raise error.located(self.match.sql) from None
+        self.neighbours |= hoister.neighbours
+        return typed
 
     def read(self, leaf: Leaf, label: int) -> tuple[Source, str]:
         """The source and the field that a leaf of a condition of this label is."""
@@ -313,7 +314,7 @@ class _Drafter:
     def number(self, register: Register) -> Source:
         """A register that is a number itself."""
         side = register_side(self.register(register))
-        return self.made(side, NUMBERS, SqlText.of("CAST(1 AS BIGINT)"))
+        return self.made(side, NUMBERS, SqlText.of("CAST(1 AS BIGINT)"), counts=True)
 
     def running_aggregate(self, leaf: Aggregation) -> Source:
         """An aggregate over the rows so far: a count of rows is a register, others are of a list of rows."""
@@ -330,14 +331,16 @@ class _Drafter:
         side = register_side(self.register(Register(members, kind="rows")))
         name = f"__d{len(self.running)}"
         self.running.append(RunningLeaf(name, leaf, column, text))
-        return self.made(side, name, text)
+        counts = leaf.function in ("count", "count_distinct", "count_if")
+        return self.made(side, name, text, counts=counts)
 
-    def made(self, side: str, column: str, value: SqlText) -> Source:
+    def made(self, side: str, column: str, value: SqlText, *, counts: bool) -> Source:
+        """A source that is no row; of counts, there are none where there are no rows."""
         key = (side, 0, column)
         if key not in self.sources:
             variable = RowVariable(f"{_SOURCE}{len(self.sources)}", side)
             self.sources[key] = Source(variable, value=value)
-            self.made_columns[variable.name] = column
+            self.made_columns[variable.name] = (column, counts)
         return self.sources[key]
 
     def unsupported(self, leaf: Leaf, what: str, hint: str) -> NotSupportedError:
@@ -513,91 +516,3 @@ class _Drafter:
             for name in names
             if mentioned is None or name.lower() in mentioned
         ]
-
-
-class _Conditions(Hoister):
-    """Types a condition, in which names without a variable are of the row that is tried."""
-
-    def __init__(
-        self, drafter: _Drafter, when: Fragment, with_neighbours: Callable[[Range], SqlText] | None
-    ) -> None:
-        self.drafter, self.with_neighbours = drafter, with_neighbours
-        sources = {source.variable.name: source for source in drafter.sources.values()}
-        self.made = {name for name, source in sources.items() if source.is_made}
-        self.classifiers = {name for name, source in sources.items() if source.is_classifier}
-        self.row = RowVariable(ROW, "row", is_there=True)
-
-        def types_of(texts: list[SqlText]) -> list[str]:
-            return drafter.analyzer.types_of(texts, drafter.arguments, list(sources.values()))
-
-        super().__init__(
-            {name: source.variable for name, source in sources.items()},
-            when,
-            types_of,
-            drafter.analyzer.fields,
-            drafter.columns,
-            drafter.ranks,
-            ansi=drafter.analyzer.ansi,
-        )
-
-    def convert(self, expression: expressions.Expression, guards: Guards) -> kernel.PairExpression:
-        """As ever; what the kernel cannot evaluate over the row and its neighbours, Spark does."""
-        try:
-            return super().convert(expression, guards)
-        except NotTypedError:
-            read = self.reads(expression)
-            beside = all(variable.side == "row" for variable in read)
-            if not beside or self.with_neighbours is None or self.types[expression.range] not in KERNEL_TYPES:
-                raise
-            shifts = {variable.shift for variable in read} - {0}
-            self.drafter.neighbours |= shifts
-            column = self.columns.add(self.with_neighbours(expression.range), ROW)
-            return kernel.ColumnRef(column, "row")
-
-    def variable(self, name: Name) -> RowVariable | None:
-        found = self.scope.get(name.parts[0])
-        if found is not None:
-            return self.row if found.side == "row" and found.shift == 0 else found
-        return self.row if find_field(self.fields, name.parts[0]) is not None else None
-
-    def field(self, expression: expressions.Expression) -> str | None:
-        if not isinstance(expression, Name):
-            return None
-        if expression.parts[0] in self.scope:
-            return expression.parts[1] if len(expression.parts) == 2 else None
-        return expression.parts[0] if len(expression.parts) == 1 and self.variable(expression) else None
-
-    def single_row(self, expression: expressions.Expression) -> RowVariable | None:
-        """As ever; a variable's name is no column of Spark's, so what is made of it is taken apart."""
-        found = super().single_row(expression)
-        made = found is not None and found.name in self.made and not isinstance(expression, Name)
-        return None if made else found
-
-    def hoisted(
-        self,
-        expression: expressions.Expression,
-        guards: Guards,
-        cast: str | None = None,
-        rank: int | None = None,
-    ) -> kernel.PairExpression:
-        variable = self.single_row(expression)
-        assert variable is not None
-        if variable.name not in self.made:
-            return super().hoisted(expression, guards, cast, rank)
-        if variable.name in self.classifiers:
-            if not isinstance(expression, Name) or cast is not None:
-                raise NotTypedError("a function of CLASSIFIER()")
-            return kernel.ColumnRef(LABELS, variable.side, 0, None, rank)
-        kind = self.types[expression.range]
-        if (
-            not isinstance(expression, Name)
-            or cast is not None
-            or rank is not None
-            or kind not in KERNEL_TYPES
-        ):
-            raise NotTypedError(f"an aggregate of type {kind}")
-        column = self.drafter.made_columns[variable.name]
-        leaf = next((item.leaf for item in self.drafter.running if item.name == column), None)
-        counts = leaf is None or leaf.function in ("count", "count_distinct", "count_if")
-        missing = self.columns.constant(SqlText.of("CAST(0 AS BIGINT)")) if counts else None
-        return kernel.ColumnRef(column, variable.side, 0, missing)

@@ -34,7 +34,8 @@ from windrow.kernels.patterns.plan import (
 )
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.stage import Stage
-from windrow.rules.match_rows import ARGUMENT, AggregateLeaf, MatchDraft, Source, draft_match, neighbour
+from windrow.rules.match_conditions import Source
+from windrow.rules.match_rows import ARGUMENT, AggregateLeaf, MatchDraft, draft_match, neighbour
 from windrow.spark.arrow import arrow_type, contains, decode, is_orderable
 from windrow.spark.exchange import run_stage
 from windrow.spark.file_scan import file_scan
