@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from windrow.api import UNBOUNDED, Boundary, boundary, window_by
     from windrow.relation import Relation
     from windrow.session import Session
+    from windrow.spark.live import LiveQuery, Memory
 
 __version__ = "0.1.0"
 
@@ -28,6 +29,8 @@ __all__ = [
     "Boundary",
     "ExecutionError",
     "InputError",
+    "LiveQuery",
+    "Memory",
     "NotSupportedError",
     "ParseError",
     "Relation",
@@ -40,6 +43,8 @@ __all__ = [
 ]
 
 _NEED_SPARK = {
+    "LiveQuery": "windrow.spark.live",
+    "Memory": "windrow.spark.live",
     "Relation": "windrow.relation",
     "Session": "windrow.session",
     "UNBOUNDED": "windrow.api",

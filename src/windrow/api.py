@@ -172,6 +172,14 @@ def window_by(
 
 
 def _run(df: DataFrame, sql: str, keys: dict[str, Column], columns: dict[str, Column | None]) -> DataFrame:
+    gateway = Gateway(df.sparkSession)
+    with gateway.reading(sql) as read:
+        return _frame(gateway, df, read, keys, columns)
+
+
+def _frame(
+    gateway: Gateway, df: DataFrame, sql: str, keys: dict[str, Column], columns: dict[str, Column | None]
+) -> DataFrame:
     tokens = tokenize(sql)
     statement = bind(tokens, (0, len(tokens)))
     assert statement is not None
@@ -184,7 +192,6 @@ def _run(df: DataFrame, sql: str, keys: dict[str, Column], columns: dict[str, Co
         start=_with_column(window.start, columns["start"]) or window.start,
         end=_with_column(window.end, columns["end"]),
     )
-    gateway = Gateway(df.sparkSession)
     rows = gateway.sql(window.rows, {_INPUT: df.withColumns(keys) if keys else df})
     bound = bind_window(gateway, window, rows)
     windows = build_window(gateway, bound)

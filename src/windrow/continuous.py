@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
+from windrow.algebra.changing import refuse_changing
 from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import Query, Reader
 from windrow.algebra.names import verbatim
-from windrow.errors import AnalysisError, NotSupportedError, ParseError, Span
+from windrow.errors import AnalysisError, NotSupportedError, ParseError, did_you_mean
 from windrow.explain import explain_continuous
-from windrow.relation import Relation, StreamRelation, VaryingRelation
+from windrow.relation import LiveRelation, Relation, StreamRelation, VaryingRelation
 from windrow.spark.continuous import Runner
 from windrow.spark.gateway import Gateway
+from windrow.spark.live import LivePlan, live_streams
 from windrow.spark.sources import read_table
-from windrow.spark.streams import Catalog, Stream, is_text_log, of_frame, of_text_log
+from windrow.spark.streams import Catalog, Definition, Log, Stream, is_text_log, of_frame, of_text_log
 from windrow.spark.text_log import read_text_log
 from windrow.spark.varying import Varying
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
-from windrow.syntax.sqltext import SqlText, quoted
-from windrow.syntax.streams import CreateStream, parse_create_stream
+from windrow.syntax.sqltext import Piece, SqlText, quoted
+from windrow.syntax.sqltext import Relation as SourceRelation
+from windrow.syntax.streams import Column, CreateStream, parse_create_stream
 from windrow.syntax.tokens import Kind, TokenList
 
 __all__ = ["has_stream_words", "is_continuous", "remember_stream", "run_continuous"]
@@ -34,6 +38,7 @@ _SIGNS = re.compile(
 )
 
 
+_SOURCE = "__source"
 _QUERIES = ("SELECT", "WITH", "FROM", "ISTREAM", "DSTREAM", "RSTREAM", "VALUES", "TABLE")
 
 
@@ -61,6 +66,7 @@ def run_continuous(
     if tokens.word(start) == "EXPLAIN":
         start += 1 + (tokens.word(start + 1) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST"))
         gateway.plan_only = True
+    asked_for_plan = gateway.plan_only
     create = parse_create_stream(tokens, start, stop)
     if create is not None:
         stream = _created(gateway, tokens, create)
@@ -87,13 +93,22 @@ def run_continuous(
         )
     if isinstance(query, Query) and query.varies:
         reader.refuse_bare_streams(query)
+    refuse_changing(tokens, view.body if view is not None else (start, stop))
+    live = live_streams(catalog, query)
+    gateway.plan_only = gateway.plan_only or bool(live and view is None)
     runner = Runner(gateway, catalog, reader, execution)
     result = runner.run(query)
     plan = explain_continuous(query, runner.by_instants)
+    if live and view is None and not asked_for_plan:
+        return LiveRelation(LivePlan(gateway, catalog, reader, query, execution, live), result, plan)
     if gateway.plan_only:
         return _planned(gateway, plan)
     if view is not None:
         _remember_view(gateway, catalog, tokens, view, result)
+        if not isinstance(result, DataFrame):
+            catalog.definitions[view.name.lower()] = Definition(
+                reader, query, tuple(view.columns or result.shown)
+            )
         return _nothing(gateway)
     if isinstance(result, Varying):
         return VaryingRelation(result, plan, gateway)
@@ -121,8 +136,16 @@ def _drop(gateway: Gateway, catalog: Catalog, name: str) -> Relation:
         return _planned(gateway, f"drop {name or 'nothing'}")
     if name.lower() in catalog.streams:
         gateway.spark.catalog.dropTempView(name)
-    catalog.forget(name)
+    _forget(gateway, catalog, name)
     return _nothing(gateway)
+
+
+def _forget(gateway: Gateway, catalog: Catalog, name: str) -> None:
+    """Forget what has a name, and the view of its late rows."""
+    known = catalog.streams.get(name.lower())
+    if known is not None and known.late is not None:
+        gateway.spark.catalog.dropTempView(f"{known.name}_late")
+    catalog.forget(name)
 
 
 def _planned(gateway: Gateway, plan: str) -> Relation:
@@ -147,10 +170,13 @@ def remember_stream(
             sqlstate="42723",
             hint="choose another name, or CREATE OR REPLACE STREAM",
         )
-    catalog.forget(name)
+    _forget(gateway, catalog, name)
     with gateway.translated():
         stream.frame.select(*map(quoted, stream.columns)).createOrReplaceTempView(quoted(name))
-    catalog.streams[name.lower()] = stream
+        late = stream.late_rows()
+        if late is not None:
+            late.createOrReplaceTempView(quoted(f"{name}_late"))
+    catalog.streams[name.lower()] = dataclasses.replace(stream, name=name)
 
 
 def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Stream:
@@ -170,40 +196,78 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
         )
     start, stop = create.source
     types = [(column.name, kind(column.kind)) for column in create.columns]
-    at_source: Span = tokens.span(start, stop)
     try:
         if stop - start == 1 and tokens[start].kind is Kind.STRING:
             path = tokens[start].text[1:-1]
             if is_text_log(path):
+                _refuse_parts(tokens, create)
                 log = read_text_log(path, width=len(types) - 1)
-                clock = _clock_of(gateway, tokens, kind(rowtime.kind), rowtime.unit, at_source)
+                clock = _clock_of(gateway, tokens, rowtime)
                 return of_text_log(gateway, log, tuple(types), clock, rowtime.name)
             frame = read_table(gateway.spark, path)
         else:
             frame = gateway.sql(SqlText.of("TABLE ", _piece(tokens, start, stop)))
     except (AnalysisError, ParseError) as error:
         raise error.located(tokens.sql) from None
-    casts = [
-        f"CAST({quoted(column.name)} AS {kind(column.kind)}) AS {quoted(column.name)}"
-        if column.kind is not None
-        else quoted(column.name)
-        for column in create.columns
-    ]
-    with gateway.translated():
-        chosen = frame.selectExpr(*casts)
-    return of_frame(chosen, rowtime.name, unit=rowtime.unit)
+    columns = SqlText.join(", ", (_cast(tokens, column, frame.columns) for column in create.columns))
+    chosen = gateway.sql(SqlText.of("SELECT ", columns, " FROM ", SourceRelation(_SOURCE)), {_SOURCE: frame})
+    parts = {column.part: column.name for column in create.columns}
+    places = {column.name.lower(): tokens.span(*column.tokens) for column in create.columns}
+    return of_frame(
+        chosen,
+        Log(
+            rowtime.name,
+            rowtime.unit,
+            parts.get("PTIME"),
+            parts.get("PRODUCER"),
+            parts.get("BOUND"),
+            places=places,
+            sql=tokens.sql,
+        ),
+    )
 
 
-def _clock_of(gateway: Gateway, tokens: TokenList, kind: str, unit: str | None, span: Span) -> Clock:
-    with gateway.translated():
-        simple = gateway.spark.sql(f"SELECT CAST(NULL AS {kind})").schema[0].dataType.simpleString()
-    clock = Clock.of(simple, unit)
-    if clock is None:
+def _cast(tokens: TokenList, column: Column, known: list[str]) -> SqlText:
+    """A column of the source in the type that it is given; errors of it are at its definition."""
+    span, name = tokens.span(*column.tokens), quoted(column.name)
+    if column.name.lower() not in {each.lower() for each in known}:
         raise AnalysisError(
-            f"{kind} is no type of a rowtime",
-            condition="INVALID_ROWTIME",
+            f"the source has no column {column.name}",
+            condition="UNRESOLVED_COLUMN",
+            sqlstate="42703",
             sql=tokens.sql,
             span=span,
+            hint=did_you_mean(column.name, known) or f"columns are {', '.join(known)}",
+        )
+    if column.kind is None:
+        return SqlText.of(name)
+    cast = Piece(f"CAST({name} AS ", tokens.sql, span.start, span.stop - span.start)
+    return SqlText.of(cast, _piece(tokens, *column.kind), f") AS {name}")
+
+
+def _refuse_parts(tokens: TokenList, create: CreateStream) -> None:
+    """Refuse to name in a recorded text what its form says."""
+    for column in create.columns:
+        if column.part and not column.is_rowtime:
+            raise NotSupportedError(
+                f"a recorded text has no column of {column.part}",
+                condition="UNSUPPORTED_CLAUSE",
+                sql=tokens.sql,
+                span=tokens.span(*column.tokens),
+                hint="its lines are in the order in which they came, and lines with h are bounds",
+            )
+
+
+def _clock_of(gateway: Gateway, tokens: TokenList, rowtime: Column) -> Clock:
+    kind = _piece(tokens, *rowtime.kind) if rowtime.kind is not None else SqlText.of("BIGINT")
+    simple = gateway.sql(SqlText.of("SELECT CAST(NULL AS ", kind, ")")).schema[0].dataType.simpleString()
+    clock = Clock.of(simple, rowtime.unit)
+    if clock is None:
+        raise AnalysisError(
+            f"{simple.upper()} is no type of a rowtime",
+            condition="INVALID_ROWTIME",
+            sql=tokens.sql,
+            span=tokens.span(*rowtime.tokens),
             hint="rowtimes are TIMESTAMP, DATE or BIGINT with a unit",
         )
     return clock

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import DataFrame
 
+from windrow.algebra.clock import Clock
 from windrow.errors import UsageError
+from windrow.spark.changelog import changelog
 from windrow.spark.gateway import Gateway
-from windrow.spark.streams import Stream
+from windrow.spark.live import LivePlan, LiveQuery, Memory
+from windrow.spark.streams import LATE, Stream
 from windrow.spark.varying import Varying, tick_of
 
 if TYPE_CHECKING:
@@ -18,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Row
 
-__all__ = ["Relation", "StreamRelation", "VaryingRelation"]
+__all__ = ["LiveRelation", "Relation", "StreamRelation", "VaryingRelation"]
 
 _HTML_ROWS = 20
 
@@ -67,7 +72,11 @@ class Relation:
         """
         raise self._does_not_vary()
 
-    def changelog(self, envelope: str = "delta") -> Relation:  # noqa: ARG002 - of relations that vary
+    def changelog(
+        self,
+        envelope: str = "delta",  # noqa: ARG002 - of relations that vary
+        key: str | Sequence[str] = (),  # noqa: ARG002
+    ) -> Relation:
         """What enters and leaves the relation, and when.
 
         Parameters
@@ -76,11 +85,31 @@ class Relation:
             ``"delta"``: the columns, ``_change_type``, ``_commit_version``, ``_commit_timestamp``; ``"op"``:
             ``_op``, ``_at``, the columns; ``"diff"``: the columns, ``_diff``, ``_at``; ``"cql"``:
             ``timestamp``, ``kind``, ``tuple``.
+        key
+            Columns that tell which row is which. Where a row of a key leaves as one of the same key enters,
+            that is an update: ``update_preimage`` and ``update_postimage`` in ``"delta"``, -U and +U in
+            ``"op"``.
 
         Raises
         ------
         UsageError
-            ``NOT_VARYING``, ``UNKNOWN_ENVELOPE``.
+            ``NOT_VARYING``, ``UNKNOWN_ENVELOPE``, ``INVALID_ARGUMENT`` for a key in another envelope.
+        AnalysisError
+            ``UNRESOLVED_COLUMN``, ``AMBIGUOUS_REFERENCE``, ``UNORDERABLE_TYPE`` of the key.
+        """
+        raise self._does_not_vary()
+
+    @property
+    def late(self) -> Relation:
+        """The rows that came late to the recorded streams that this is made of, which are not in it.
+
+        Their columns are ``stream``, ``row`` (as JSON), ``rowtime``, ``bound``: what was promised before and
+        is violated, and ``producer``.
+
+        Raises
+        ------
+        UsageError
+            ``NOT_VARYING`` for what is made of no stream.
         """
         raise self._does_not_vary()
 
@@ -160,9 +189,18 @@ class VaryingRelation(Relation):
         tick = tick_of(self._gateway, self._varying.clock, instant)
         return Relation(self._varying.at(tick), f"{self._plan}\n\nat {instant}", self._gateway)
 
-    def changelog(self, envelope: str = "delta") -> Relation:
+    @property
+    def late(self) -> Relation:
+        """The late rows: see :attr:`Relation.late`."""
+        return _late(self._gateway, self._varying.streams, self._varying.clock)
+
+    def changelog(self, envelope: str = "delta", key: str | Sequence[str] = ()) -> Relation:
         """What enters and leaves, and when: see :meth:`Relation.changelog`."""
-        frame, ordered = (self._varying.changelog(envelope, ordered=order) for order in (False, True))
+        keys = [(name, None) for name in ([key] if isinstance(key, str) else key)]
+        with self._gateway.translated():
+            frame, ordered = (
+                changelog(self._varying, envelope, key=keys, ordered=order) for order in (False, True)
+            )
         return Relation(frame, f"{self._plan}\n\nits changelog", self._gateway, ordered=ordered)
 
     def __repr__(self) -> str:
@@ -176,6 +214,85 @@ class StreamRelation(Relation):
 
     def __init__(self, stream: Stream, plan: str, gateway: Gateway) -> None:
         super().__init__(stream.df(), plan, gateway, ordered=stream.df(ordered=True))
+        self._stream = stream
+
+    @property
+    def late(self) -> Relation:
+        """The late rows: see :attr:`Relation.late`."""
+        return _late(self._gateway, (self._stream,), self._stream.clock)
+
+
+def _late(gateway: Gateway, streams: Sequence[Stream], clock: Clock) -> Relation:
+    """The late rows of all streams, each once."""
+    frame = gateway.spark.createDataFrame([], LATE.format(kind=clock.kind))
+    found = {name: rows for stream in streams for name, rows in stream.on(clock).all_late()}
+    for name in sorted(found):
+        frame = frame.unionByName(found[name])
+    return Relation(frame, "late rows", gateway)
+
+
+class LiveRelation(Relation):
+    """A query over live streams: its rows come as long as it runs."""
+
+    def __init__(self, live: LivePlan, result: Varying | Stream | DataFrame, plan: str) -> None:
+        self._live, self._plan, self._gateway = live, plan, live.gateway
+        self._is_plan, self._ordered = False, None
+        self._names = list(result.columns if isinstance(result, DataFrame) else result.shown)
+
+    @property
+    def df(self) -> DataFrame:  # type: ignore[override]
+        """Refused: there is no end of its rows.
+
+        Raises
+        ------
+        UsageError
+            ``LIVE_RELATION``.
+        """
+        raise UsageError(
+            "this relation is live: its rows come as long as it runs",
+            condition="LIVE_RELATION",
+            hint="relation.start('folder', checkpoint='folder of its own') starts it",
+        )
+
+    def start(
+        self,
+        sink: str | Path | Memory | Callable[[DataFrame, int], object],
+        *,
+        checkpoint: str | Path | None = None,
+        trigger: Mapping[str, Any] | None = None,
+        envelope: str = "delta",
+        on_late: Literal["keep", "fail"] = "keep",
+    ) -> LiveQuery:
+        """Start the query.
+
+        Parameters
+        ----------
+        sink
+            Where its rows go: a folder, in which every micro-batch with rows is one Parquet file;
+            ``"console"``; a :class:`windrow.Memory`; or a function of a DataFrame and the number of the
+            micro-batch, which may be called twice with the same number.
+        checkpoint
+            A folder of its own, with which it goes on where it was when it is started again. Without, it
+            starts anew each time.
+        trigger
+            As ``DataStreamWriter.trigger`` takes it: ``{"processingTime": "1 second"}``,
+            ``{"availableNow": True}``.
+        envelope
+            The form of the changelog of a relation, as :meth:`changelog` has it. Streams give their rows.
+        on_late
+            What becomes of late rows: ``"keep"`` them apart, in ``query.late``, or ``"fail"``.
+
+        Raises
+        ------
+        WindrowError
+            ``CHECKPOINT_OF_ANOTHER_QUERY``, ``CHECKPOINT_VERSION``, ``UNKNOWN_SINK``, ``UNKNOWN_ENVELOPE``.
+        """
+        return LiveQuery(
+            self._live, sink, checkpoint=checkpoint, trigger=trigger, envelope=envelope, on_late=on_late
+        )
+
+    def __repr__(self) -> str:
+        return f"LiveRelation[{', '.join(self._names)}]"
 
 
 def _cell(value: Any) -> str:

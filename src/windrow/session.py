@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,18 +17,21 @@ from windrow.algebra.names import POSITIONAL
 from windrow.continuous import remember_stream
 from windrow.errors import ParseError, Span, UsageError, did_you_mean
 from windrow.relation import Relation
-from windrow.spark.gateway import Gateway
+from windrow.spark.gateway import Gateway, check_dialect
+from windrow.spark.live import live_stream
 from windrow.spark.local import local_session
 from windrow.spark.sources import of_table, read_table
-from windrow.spark.streams import Catalog, is_text_log, of_frame, of_text_log, unit_named
+from windrow.spark.streams import Catalog, Log, is_text_log, of_frame, of_text_log, unit_named
 from windrow.spark.text_log import read_text_log
 from windrow.statements import check, run
 from windrow.syntax.blocks import split_statements
+from windrow.syntax.streams import TIME_UNITS
 from windrow.syntax.tokens import tokenize
 
 __all__ = ["Session"]
 
 Execution = Literal["batch", "reference"]
+Dialect = Literal["spark", "cql"]
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -42,6 +46,9 @@ class Session:
     execution
         ``"batch"``, or ``"reference"`` to let the reference interpreter compute the windows: slow, on the
         driver, and right by definition.
+    dialect
+        ``"spark"``, or ``"cql"`` for expressions as in CQL: `||` passes over NULL, `sysdate`, strings in
+        double quotes, times with the month first. By default what ``spark.windrow.dialect`` says.
 
     Attributes
     ----------
@@ -49,7 +56,13 @@ class Session:
         The SparkSession.
     """
 
-    def __init__(self, spark: SparkSession | None = None, *, execution: Execution = "batch") -> None:
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        execution: Execution = "batch",
+        dialect: Dialect | None = None,
+    ) -> None:
         if execution not in ("batch", "reference"):
             raise UsageError(
                 f"execution mode {execution!r} is unknown",
@@ -58,6 +71,7 @@ class Session:
             )
         self.spark = spark if spark is not None else local_session()
         self.execution: Execution = execution
+        self.dialect = None if dialect is None else check_dialect(dialect)
         self._catalog = Catalog()
 
     def __repr__(self) -> str:
@@ -193,34 +207,52 @@ class Session:
         unit: str | None = None,
         ptime: str | None = None,
         producer: str | None = None,
-        bound: int | None = None,
+        bound: int | str | None = None,
+        on_late: Literal["keep", "fail"] = "keep",
+        lag: datetime.timedelta | int | None = None,
+        idle: datetime.timedelta | None = None,
         columns: Mapping[str, str] | None = None,
         malformed: Literal["fail", "keep"] = "fail",
     ) -> Relation:
-        """Give a recorded stream a name in this session's queries.
+        """Give a recorded or a live stream a name in this session's queries.
 
         Parameters
         ----------
         name
             A plain identifier. Spark knows the rows by it too, as a temporary view.
         source
-            Rows as :meth:`register` takes them, or a path of a recorded text (``.cql``): a line a row, as its
-            instant and its values, and ``h`` with an instant: no row of an earlier one follows.
+            Rows as :meth:`register` takes them; a streaming DataFrame, over which queries are live; or a path
+            of a recorded text (``.cql``): a line a row, as its instant and its values, and ``h`` with an
+            instant: no row of an earlier one follows.
         rowtime
             The column of the rowtimes: TIMESTAMP, DATE, or BIGINT with a `unit`. A NULL fails the query. A
             recorded text needs none; with a name, queries see its instants.
         unit
             Of integer rowtimes, from days to nanoseconds; milliseconds by default.
         ptime, producer
-            Columns by which rows of one rowtime are ordered: when they came, and from whom.
+            Columns that say when an entry of the log came, or which it is in number, and from whom. Rows of
+            one rowtime are in their order.
         bound
-            A rowtime, in its unit or ticks, before which no more rows will come.
+            The column of bounds, of the rowtime's type: each promises that no entry of a later `ptime` and of
+            the same producer is a row with a rowtime below it. An entry with a bound and a rowtime of NULL is
+            no row. Or an int: a rowtime, in its unit or ticks, before which no more rows will come.
+        on_late
+            What becomes of rows below what their producer promised: ``"keep"`` them apart, as the temporary
+            view `name` + ``_late``, or ``"fail"`` the query.
+        lag
+            Of a streaming DataFrame: rows are estimated to come at most so much below the greatest rowtime of
+            their producer; integers count ticks of the rowtime. Without a lag and a column of bounds, rows
+            of a producer come in the order of their rowtimes, and one that does not is late.
+        idle
+            Of a streaming DataFrame: a producer that has been silent for so long holds the others no longer
+            back.
         columns
             The names and types of the values of a recorded text; by default c1, c2, and so on, with types
             told from the values.
         malformed
             What becomes of lines of a recorded text that cannot be read: ``"fail"``, or ``"keep"`` them as
-            the temporary view `name` + ``_malformed`` (line, text, problem).
+            the temporary view `name` + ``_malformed`` (line, text, problem), and lines out of order as late
+            rows.
 
         Returns
         -------
@@ -230,7 +262,8 @@ class Session:
         Raises
         ------
         WindrowError
-            ``INVALID_NAME``, ``UNKNOWN_ROWTIME``, ``INVALID_ROWTIME``, ``MALFORMED_LINE``, ``UNKNOWN_UNIT``.
+            ``INVALID_NAME``, ``UNKNOWN_ROWTIME``, ``INVALID_ROWTIME``, ``INVALID_BOUND``, ``MISSING_PTIME``,
+            ``MALFORMED_LINE``, ``UNKNOWN_UNIT``, ``UNKNOWN_OPTION``.
         """
         _check_name(name)
         gateway = Gateway(self.spark)
@@ -252,15 +285,34 @@ class Session:
                     condition="UNKNOWN_ROWTIME",
                     hint="name the column that holds it: rowtime='ts', on the command line --rowtime ts",
                 )
-            ties = tuple(column for column in (ptime, producer) if column is not None)
+            log_columns = Log(rowtime, known, ptime, producer, bound, on_late)
             frame = self._frame(name, source)
-            stream = of_frame(frame, rowtime, unit=known, ties=ties, bound=bound)
+            if frame.isStreaming:
+                waits = {"lag": _ticks_of(lag, known), "idle": _micros_of(idle)}
+                stream = live_stream(self.spark, frame, log_columns, **waits)
+            elif lag is not None or idle is not None:
+                raise UsageError(
+                    f"stream {name} is recorded, and so has no lag",
+                    condition="UNKNOWN_OPTION",
+                    hint="lag and idle are of streaming DataFrames",
+                )
+            else:
+                stream = of_frame(frame, log_columns)
         remember_stream(gateway, self._catalog, name, stream)
         return self.table(name)
 
+    def count_late(self) -> dict[str, int]:
+        """How many rows of each stream came late, where any did."""
+        found = {
+            name: stream.late.count()
+            for name, stream in self._catalog.streams.items()
+            if stream.late is not None
+        }
+        return {name: count for name, count in found.items() if count}
+
     def _gateway(self, args: Sequence[Any], params: Mapping[str, Any]) -> Gateway:
         named = {f"{POSITIONAL}{number}": value for number, value in enumerate(args)}
-        return Gateway(self.spark, {**named, **params})
+        return Gateway(self.spark, {**named, **params}, self.dialect)
 
 
 def _check_name(name: str) -> None:
@@ -275,3 +327,15 @@ def _check_name(name: str) -> None:
 def _refuse_no_text(text: object) -> None:
     if not isinstance(text, str):
         raise TypeError(f"SQL is a text, not {type(text).__name__}")
+
+
+def _ticks_of(lag: datetime.timedelta | int | None, unit: str | None) -> int | None:
+    """A lag in ticks of a rowtime: microseconds for times, whole days for dates."""
+    if lag is None or isinstance(lag, int):
+        return lag
+    nanoseconds = (lag // datetime.timedelta(microseconds=1)) * 1000
+    return nanoseconds // (TIME_UNITS[unit] if unit is not None else 1000)
+
+
+def _micros_of(length: datetime.timedelta | None) -> int | None:
+    return None if length is None else length // datetime.timedelta(microseconds=1)

@@ -39,6 +39,13 @@ def run(
     gateway: Gateway, text: str, positional: list[Any], execution: str, catalog: Catalog | None = None
 ) -> Relation:
     """Run one statement; `catalog` has the session's streams."""
+    with gateway.reading(text) as read:
+        return _run(gateway, read, positional, execution, catalog)
+
+
+def _run(
+    gateway: Gateway, text: str, positional: list[Any], execution: str, catalog: Catalog | None
+) -> Relation:
     if catalog is not None and is_continuous(text, catalog) and not _matches_rows(text):
         tokens = tokenize(text)
         found = run_continuous(gateway, catalog, tokens, _only_statement(tokens), execution)
@@ -70,6 +77,11 @@ def check(gateway: Gateway, text: str, catalog: Catalog) -> None:
     WindrowError
         As :func:`run` would before it starts to compute.
     """
+    with gateway.reading(text) as read:
+        _check(gateway, read, catalog)
+
+
+def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
     if is_continuous(text, catalog) and not _matches_rows(text):
         gateway.plan_only = True
         tokens = tokenize(text)

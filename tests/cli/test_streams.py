@@ -30,6 +30,11 @@ def test_changelogs(invoke, attached):
     assert done.stdout.split() == ["timestamp,kind,tuple", "1500,+,20", "2500,-,20"]
     done = invoke("run", "-c", QUERY, *attached, "--format", "csv", "--changelog")
     assert done.stdout.split()[1] == "20,insert,1500,1500"
+    updates = "SELECT 1 AS k, c1 FROM s [ROWS 1]"
+    done = invoke("run", "-c", updates, *attached, "--format", "csv", "--key", "k", "--envelope", "op")
+    assert done.stdout.split()[1:] == ["+I,1000,1,10", "-U,1500,1,10", "+U,1500,1,20"]
+    done = invoke("run", "-c", updates, *attached, "--format", "csv", "--key", "k, z")
+    assert "UNRESOLVED_COLUMN" in done.stderr
 
 
 def test_a_stream_of_a_table(invoke, readings):
@@ -72,3 +77,13 @@ def test_mistakes(invoke, attached, options, condition):
 
 def test_a_table_does_not_vary(invoke):
     assert "NOT_VARYING" in invoke("run", "-c", "SELECT 1", "--changelog").stderr
+
+
+def test_late_rows_are_counted(invoke, tmp_path):
+    path = tmp_path / "log.json"
+    path.write_text('{"n": 1, "ts": 5, "upto": 9}\n{"n": 2, "ts": 8}\n{"n": 3, "ts": 9}\n')
+    script = f"""CREATE STREAM s (ROWTIME ts BIGINT, PTIME n INT, BOUND upto BIGINT) FROM '{path}';
+SELECT ts FROM s [RANGE UNBOUNDED] WHERE ts > 5"""
+    done = invoke("run", "-c", script, "--format", "csv")
+    assert done.stdout.split() == ["ts", "9"]
+    assert "late rows of stream s: 1; they are in s_late" in done.stderr

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from windrow import Session
+from windrow.errors import WindrowError
 
 from .cql_examples import Case, Change, Output, queries, read_cases, titles
 
@@ -60,7 +61,7 @@ def test_every_example_is_a_case():
 
 @pytest.fixture(params=["batch", "reference"])
 def session(spark, request):
-    return Session(spark, execution=request.param)
+    return Session(spark, execution=request.param, dialect="cql")
 
 
 def declared(session: Session, case: Case, directory: Path) -> None:
@@ -123,6 +124,39 @@ def comparable(row: tuple[str, ...]) -> tuple[str, ...]:
 
 def shown(value: object) -> str:
     return "" if value is None else str(value)
+
+
+@pytest.fixture
+def s10(session, tmp_path):
+    path = tmp_path / "S10.cql"
+    path.write_text("1000 1,ab\n2000 2,\n3000 3,c\n")
+    session.stream("S10", path, columns={"c1": "INT", "c2": "STRING"})
+    return session
+
+
+def test_concatenation_of_4_1(s10):
+    """Of a string and NULL it is the string; a window of the stream gives what the stream gives."""
+    query = queries(REFERENCE)[1]
+    for windowed in (query, f"{query} [RANGE UNBOUNDED]"):
+        relation = s10.sql(windowed)
+        assert relation.df.columns == ['c2 || "xyz"']
+        assert sorted(row[0] for row in relation.collect()) == ["abxyz", "cxyz", "xyz"]
+
+
+def test_operators_of_tables_4_1_to_4_3(s10, spark):
+    text = REFERENCE.read_text()
+    found = dict(re.findall(r"Table (4-[23]) .*?CDATA\[(.*?)\]\]>", text, re.DOTALL))
+    assert [tuple(row) for row in s10.sql(found["4-3"]).collect()] == [(5,)]
+    spark.sql("SELECT * FROM VALUES (-1), (1) AS t(quantity)").createOrReplaceTempView("orderitemsstream")
+    assert [tuple(row) for row in s10.sql(found["4-2"]).collect()] == [(-1,)]
+    (example,) = re.findall(r"adds the result to 1\.\n\n(\S+)", text)
+    assert s10.sql(f"SELECT {example} AS r, -{example} || 1 - 1 AS s").collect() == [(7, 50)]
+
+
+def test_alternation_of_4_2_is_not_there_yet(s10):
+    with pytest.raises(WindrowError) as caught:
+        s10.sql(queries(REFERENCE)[2])
+    assert caught.value.condition == "UNSUPPORTED_CLAUSE"
 
 
 def test_dstream_of_table_4_5(session, tmp_path):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.zset import COUNTS, NEVER, counted, elementary, gaps, overlapping
+from windrow.kernels.zset.first import first_rows
 from windrow.kernels.zset.grouped import grouped
 
 INSTANTS = range(12)
@@ -84,8 +85,22 @@ def test_counts_are_those_of_every_instant(left, right, operator):
                 "intersect all": one & other,
                 "except": Counter(set(one) - set(other)),
                 "except all": one - other,
+                "semi": Counter({row: count for row, count in one.items() if other[row]}),
+                "anti": Counter({row: count for row, count in one.items() if not other[row]}),
             }[operator]
         )
+
+
+@settings(deadline=None, max_examples=200)
+@given(rows, st.integers(0, 3), st.none() | st.integers(0, 3))
+def test_first_rows_are_those_of_every_instant(in_order, offset, limit):
+    _, enter, leave = arrays(in_order)
+    row, begins, stops = first_rows(enter, leave, offset, limit)
+    assert (begins < stops).all()
+    for tick in [*INSTANTS, 100]:
+        there = np.flatnonzero((enter <= tick) & (tick < leave))
+        wanted = there[offset : None if limit is None else offset + limit]
+        assert sorted(row[(begins <= tick) & (tick < stops)]) == wanted.tolist()
 
 
 @settings(deadline=None)

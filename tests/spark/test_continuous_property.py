@@ -63,7 +63,13 @@ def relations():
         "SELECT a.k, b.v FROM {} AS a {} {} AS b ON a.k = b.k".format,
         leaf,
         st.sampled_from(
-            ["JOIN", "LEFT JOIN", "LEFT ANTI JOIN (SELECT k AS j, k, v FROM names) AS c ON a.v = c.j JOIN"]
+            [
+                "JOIN",
+                "LEFT JOIN",
+                "RIGHT JOIN",
+                "FULL JOIN",
+                "LEFT ANTI JOIN (SELECT k AS j, k, v FROM names) AS c ON a.v = c.j JOIN",
+            ]
         ),
         leaf,
     )
@@ -80,7 +86,7 @@ def relations():
         window,
     )
     asked = st.builds(
-        "SELECT k, v FROM {} WHERE {}".format,
+        "SELECT q.k, q.v FROM {} AS q WHERE {}".format,
         leaf,
         st.sampled_from(
             [
@@ -88,10 +94,36 @@ def relations():
                 "EXISTS (SELECT 1 FROM t [RANGE 3])",
                 "v > (SELECT MIN(v) FROM s [ROWS 3])",
                 "k IN (SELECT k FROM names)",
+                "v NOT IN (SELECT k FROM t [ROWS 2])",
+                "EXISTS (SELECT 1 FROM t [ROWS 3] AS u WHERE u.k = q.k AND u.v > q.v)",
+                "v IN (SELECT u.v FROM t [RANGE 3] AS u WHERE u.k = q.k)",
             ]
         ),
     )
-    base = st.one_of(plain, filtered, grouped, whole, distinct, joined, on, table, inner, asked)
+    half = st.builds(
+        "SELECT k, v FROM {} AS a LEFT {} JOIN {} AS b ON {}".format,
+        leaf,
+        st.sampled_from(["SEMI", "ANTI"]),
+        leaf,
+        st.sampled_from(["a.k = b.k", "a.k = b.k AND a.v < b.v", "a.v > b.k"]),
+    )
+    framed = st.builds(
+        "SELECT k, {} AS v FROM {}".format,
+        st.sampled_from(
+            [
+                "SUM(v) OVER (PARTITION BY k)",
+                "RANK() OVER (PARTITION BY k ORDER BY v)",
+                "COUNT(*) OVER (ORDER BY ts)",
+            ]
+        ),
+        leaf,
+    )
+    first = st.builds(
+        "SELECT k, v FROM {} ORDER BY {} LIMIT 2".format, leaf, st.sampled_from(["k, v", "v DESC, k"])
+    )
+    base = st.one_of(
+        plain, filtered, grouped, whole, distinct, joined, on, half, table, inner, asked, framed, first
+    )
     setting = st.sampled_from(["UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"])
     combined = st.builds("({}) {} ({})".format, base, setting, base)
     named = st.builds("WITH r AS ({}) SELECT k, COUNT(*) AS v FROM r GROUP BY k".format, base)

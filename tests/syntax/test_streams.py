@@ -111,7 +111,11 @@ def test_windows_stand_where_relations_do(sql):
         ("[RANGE 0 MINUTES]", "INVALID_WINDOW_SIZE", "0"),
         ("[RANGE 5 SLIDE 0]", "INVALID_WINDOW_SIZE", "0"),
         ("[RANGE 5 SLIDE]", "PARSE_SYNTAX_ERROR", "]"),
-        ("[RANGE 5 fortnights]", "PARSE_SYNTAX_ERROR", "fortnights"),
+        ("[RANGE 5 fortnights]", "UNKNOWN_UNIT", "fortnights"),
+        ("[RANGE 5 ROWS 2]", "PARSE_SYNTAX_ERROR", "ROWS"),
+        ("[RANGE 1 MONTH]", "INVALID_WINDOW_SIZE", "MONTH"),
+        ("[RANGE 5 DAYS SLIDE 2 YEARS]", "INVALID_WINDOW_SIZE", "YEARS"),
+        ("[PARTITION BY k ROWS 2 RANGE 2 WEEKS]", "UNKNOWN_UNIT", "WEEKS"),
         ("[ROWS 0]", "INVALID_WINDOW_SIZE", "0"),
         ("[ROWS 1.5]", "INVALID_WINDOW_SIZE", "1.5"),
         ("[ROWS 3 SLIDE 0]", "INVALID_WINDOW_SIZE", "0"),
@@ -157,7 +161,7 @@ def test_streams_of_relations(sql, kind, query, using):
     found = parse_to_stream(tokens, 0, len(tokens))
     assert found is not None
     assert (found.kind, tokens.text(*found.query)) == (kind, query)
-    assert [tokens[start].name for start, _ in found.using] == using
+    assert [name for name, _ in found.using] == using
 
 
 @pytest.mark.parametrize(
@@ -211,3 +215,22 @@ def test_mistakes_in_create_stream_have_a_place(rest, marked):
 def test_a_column_called_stream_is_no_stream():
     tokens = tokenize("CREATE TABLE stream (a INT)")
     assert parse_create_stream(tokens, 0, len(tokens)) is None
+
+
+def test_parts_of_a_log_in_create_stream():
+    sql = (
+        "CREATE STREAM s (ROWTIME ts INT, PTIME p TIMESTAMP, PRODUCER who STRING, BOUND b INT, "
+        "producer STRING, bound DECIMAL(3, 1), ptime INTERVAL DAY TO SECOND) FROM t"
+    )
+    tokens = tokenize(sql)
+    found = parse_create_stream(tokens, 0, len(tokens))
+    assert found is not None
+    assert [(column.part, column.name) for column in found.columns] == [
+        ("ROWTIME", "ts"),
+        ("PTIME", "p"),
+        ("PRODUCER", "who"),
+        ("BOUND", "b"),
+        ("", "producer"),
+        ("", "bound"),
+        ("", "ptime"),
+    ]

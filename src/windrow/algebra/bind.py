@@ -19,7 +19,7 @@ from windrow.algebra.match import (
 from windrow.algebra.names import IDENTITY, ROW, order_key, partition_key, verbatim
 from windrow.algebra.navigations import find_leaves
 from windrow.algebra.nodes import Boundary, Fragment, Statement, Uses, Window
-from windrow.algebra.predicates import refuse_changing, refuse_in_predicate
+from windrow.algebra.predicates import refuse_changing_condition, refuse_in_predicate
 from windrow.algebra.row_comparison import compared_rows
 from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.blocks import find_blocks
@@ -101,7 +101,7 @@ class _Binder:
         tree = tree_of(clause.pattern, numbers)
         known = frozenset(members)
         for item in clause.defines:
-            refuse_changing(tokens, item.expression)
+            refuse_changing_condition(tokens, item.expression)
         measures, defines = (
             tuple(
                 Expression(

@@ -56,7 +56,7 @@ class Clock:
             "bigint": f"CAST({column} AS BIGINT)",
             "date": f"CAST(unix_date({column}) AS BIGINT)",
             "timestamp": f"unix_micros({column})",
-            "timestamp_ntz": f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ '1970-01-01 00:00:00', {column})",
+            "timestamp_ntz": _micros_of_clock_time(column),
         }[kind]
         factor = TIME_UNITS[unit] // self.nanoseconds
         return whole if factor == 1 else f"{whole} * {factor}L"
@@ -71,6 +71,16 @@ class Clock:
         if self.kind == "timestamp":
             return f"timestamp_micros({micros})"
         return f"timestampadd(MICROSECOND, {micros}, TIMESTAMP_NTZ '1970-01-01 00:00:00')"
+
+
+def _micros_of_clock_time(column: str) -> str:
+    """SQL for the microseconds of a TIMESTAMP_NTZ.
+
+    Of its parts: what subtracts it goes by the session's zone, in which an hour may be left out.
+    """
+    minutes = f"hour({column}) * 60L + minute({column})"
+    seconds = f"CAST(extract(SECOND FROM {column}) * 1000000 AS BIGINT)"
+    return f"(unix_date(CAST({column} AS DATE)) * 86400000000L + ({minutes}) * 60000000L + {seconds})"
 
 
 def common_clock(clocks: Iterable[Clock], lengths: Iterable[Decimal] = ()) -> Clock:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from windrow.algebra.names import verbatim
 from windrow.errors import AnalysisError, Span, did_you_mean
 from windrow.syntax.blocks import visible_ctes, with_items
+from windrow.syntax.mistakes import misplaced_to_stream
 from windrow.syntax.nodes import Cte, Range
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 from windrow.syntax.streams import (
@@ -19,6 +20,7 @@ from windrow.syntax.streams import (
     ToStream,
     alias_after,
     begins_relation,
+    named_columns,
     parse_stream_window,
     parse_to_stream,
     refuse_alias_before,
@@ -65,10 +67,11 @@ class NamedRelation:
 
 @dataclass(frozen=True)
 class ChangelogOf:
-    """``CHANGELOG OF (query)``: a table that does not vary."""
+    """``CHANGELOG OF (query) [KEY (columns)]``: a table that does not vary."""
 
     key: str
     query: Query
+    key_columns: tuple[tuple[str, Span], ...]
     span: Span
 
 
@@ -153,8 +156,7 @@ class Reader:
         self.refuse_bare_streams(query)
         if not query.varies:
             raise _not_varying(tokens, query.span)
-        using = tuple((tokens[at].name, tokens[at].span) for at, _ in to_stream.using)
-        return StreamQuery(to_stream.kind, query, using, tokens.span(*to_stream.tokens))
+        return StreamQuery(to_stream.kind, query, to_stream.using, tokens.span(*to_stream.tokens))
 
     def _query(self, prefix: SqlText, body: SqlText, start: int, stop: int) -> Query:
         text = SqlText.of(prefix, body)
@@ -243,9 +245,15 @@ class Reader:
         bracket = self._bracket_after(index, stop)
         if bracket is not None:
             return self._windowed(index, bracket, stop)
-        if not tokens[index].is_name or not begins_relation(tokens, index):
+        to_stream = tokens.word(index) in ("ISTREAM", "DSTREAM", "RSTREAM") and tokens.is_symbol(
+            index + 1, "("
+        )
+        in_from = tokens[index].is_name and begins_relation(tokens, index)
+        if to_stream and not in_from and tokens.word(index - 1) != "AS":
+            raise misplaced_to_stream(tokens, index)
+        if not in_from:
             return None
-        if tokens.word(index) in ("ISTREAM", "DSTREAM", "RSTREAM") and tokens.is_symbol(index + 1, "("):
+        if to_stream:
             span = tokens.span(index, tokens.partner[index + 1] + 1)
             raise _stream_given(tokens, span, "a relation stands in FROM")
         if _calls_or_has_fields(tokens, index):
@@ -327,7 +335,10 @@ class Reader:
 
     def _changelog(self, index: int, stop: int) -> tuple[SqlText, int]:
         tokens, after = self.tokens, self.tokens.partner[index + 2] + 1
-        inside = self.read(index + 3, after - 1)
+        columns: tuple[tuple[str, Span], ...] = ()
+        if tokens.word(after) == "KEY" and tokens.is_symbol(after + 1, "("):
+            columns, after = named_columns(tokens, after + 1, "KEY"), tokens.partner[after + 1] + 1
+        inside = self.read(index + 3, tokens.partner[index + 2])
         span = tokens.span(index, after)
         if isinstance(inside, StreamQuery):
             raise _stream_given(tokens, span, "CHANGELOG OF takes a relation")
@@ -335,7 +346,7 @@ class Reader:
         query = self._query(prefix, inside.text, *inside.tokens)
         if not query.varies:
             raise _not_varying(tokens, span)
-        return self._placed((index, after), ChangelogOf(self._key(index), query, span), None, stop)
+        return self._placed((index, after), ChangelogOf(self._key(index), query, columns, span), None, stop)
 
     def _placed(self, at: Range, item: Input, name: str | None, stop: int) -> tuple[SqlText, int]:
         """The input's key where it stood, under the name that the query knows it by."""

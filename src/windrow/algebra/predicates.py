@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from windrow.algebra.aggregates import AGGREGATES
+from windrow.algebra.changing import reads_clock, varies_by_run
 from windrow.errors import AnalysisError, NotSupportedError
 from windrow.syntax.nodes import Range, Side, WindowClause
 from windrow.syntax.tokens import Kind, TokenList
 
-__all__ = ["refuse_changing", "refuse_in_predicate"]
+__all__ = ["refuse_changing_condition", "refuse_in_predicate"]
 
 _SEES = "a {} predicate sees the variables of its own boundary and of those before it"
-_CHANGING = {"rand", "randn", "random", "randstr", "uniform", "uuid", "shuffle",
-             "monotonically_increasing_id", "spark_partition_id", "input_file_name"}  # fmt: skip
-_CLOCK = {"current_timestamp", "now", "current_date", "curdate", "current_time", "localtimestamp"}
 # scalar functions that share a name with an aggregate of ours; over one row they are not aggregates
 _SCALAR_TOO = {
     "any",
@@ -42,7 +40,7 @@ def refuse_in_predicate(tokens: TokenList, predicate: Range, clause: WindowClaus
         token = tokens[index]
         if tokens.is_symbol(index - 1, "."):
             continue
-        _refuse_changing(tokens, index)
+        _refuse_at(tokens, index)
         if token.word == "OVER" and index > predicate[0] and tokens.is_symbol(index - 1, ")"):
             raise AnalysisError(
                 "window function in a WHEN predicate",
@@ -79,7 +77,7 @@ def refuse_in_predicate(tokens: TokenList, predicate: Range, clause: WindowClaus
             )
 
 
-def refuse_changing(tokens: TokenList, condition: Range) -> None:
+def refuse_changing_condition(tokens: TokenList, condition: Range) -> None:
     """Refuse functions in a condition that change from run to run.
 
     Raises
@@ -89,13 +87,12 @@ def refuse_changing(tokens: TokenList, condition: Range) -> None:
     """
     for index in range(*condition):
         if not tokens.is_symbol(index - 1, "."):
-            _refuse_changing(tokens, index)
+            _refuse_at(tokens, index)
 
 
-def _refuse_changing(tokens: TokenList, index: int) -> None:
+def _refuse_at(tokens: TokenList, index: int) -> None:
     token = tokens[index]
-    name = token.text.lower()
-    if token.kind is Kind.WORD and name in _CLOCK and not tokens.is_symbol(index + 1, "."):
+    if reads_clock(tokens, index):
         raise NotSupportedError(
             f"{token.text} reads the system clock, on which no window of stored rows can depend",
             condition="SYSTEM_CLOCK_IN_PREDICATE",
@@ -105,7 +102,7 @@ def _refuse_changing(tokens: TokenList, index: int) -> None:
             ),
             hint="compare with a time in the rows, or give the time as a parameter",
         )
-    if token.kind is Kind.WORD and tokens.is_symbol(index + 1, "(") and name in _CHANGING:
+    if varies_by_run(tokens, index):
         raise NotSupportedError(
             f"{token.text} gives another value in each run and cannot decide where a window ends",
             condition="NONDETERMINISTIC_PREDICATE",

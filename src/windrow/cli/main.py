@@ -179,6 +179,16 @@ def run_command(
             show_default=False,
         ),
     ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key",
+            metavar="COLUMN,…",
+            help="The columns that tell rows of a changelog, which it implies, apart: what leaves and enters "
+            "of one key is an update.",
+            show_default=False,
+        ),
+    ] = None,
     master: MASTER = "local[*]",
     conf: CONF = None,
     table_format: TABLE_FORMAT = None,
@@ -195,7 +205,9 @@ def run_command(
         )
         from windrow.cli.run import Output, View, run_script
 
-        view = View(at, (envelope or "delta") if changelog or envelope is not None else None)
+        asks_changes = changelog or envelope is not None or key is not None
+        columns = tuple(name.strip() for name in key.split(",")) if key is not None else ()
+        view = View(at, (envelope or "delta") if asks_changes else None, columns)
         shown = Output(output_form, output, limit, view)
         run_script(statements, asked, shown, call.factory, call.opened)
 

@@ -37,10 +37,11 @@ _MORE = " (--limit N shows N, --output writes all)"
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is shown of relations that vary: the rows at an instant, or the changelog in an envelope."""
+    """What is shown of relations that vary: the rows at an instant, or the changelog in a form, by a key."""
 
     at: str | None = None
     envelope: str | None = None
+    key: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.at is not None and self.envelope is not None:
@@ -54,7 +55,7 @@ class View:
             return relation
         if self.at is not None:
             return relation.at(self.at)
-        return relation if self.envelope is None else relation.changelog(self.envelope)
+        return relation if self.envelope is None else relation.changelog(self.envelope, self.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,9 @@ def run_script(
                 elif relation.df.columns and not statement.is_silent:
                     _show(relation, statement, output, progress)
             progress.pause()
+        for name, late in session.count_late().items():
+            told = f"late rows of stream {name}: {late:,}; they are in {name}_late"
+            errors_console().print(told, style="dim", markup=False)
 
 
 @contextmanager

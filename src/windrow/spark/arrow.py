@@ -68,7 +68,9 @@ def decode(value: Column, kind: DataType) -> Column:
 
 
 def contains(kind: DataType, what: str) -> bool:
-    """Whether the type or a part of it is of a sort: ``months``, ``collated`` or ``void``."""
+    """Whether the type or a part of it is of a sort: ``months``, ``collated``, ``variant`` or ``void``."""
+    if what == "variant":
+        return any(part.typeName() == "variant" for part in _parts(kind))
     if what == "void":
         return any(isinstance(part, NullType) for part in _parts(kind))
     if what == "months":

@@ -22,6 +22,7 @@ from windrow.algebra.continuous import (
 )
 from windrow.algebra.names import verbatim
 from windrow.errors import AnalysisError, Span, WindrowError, did_you_mean
+from windrow.spark.changelog import changelog
 from windrow.spark.gateway import Gateway
 from windrow.spark.relational import Planner, Unplanned
 from windrow.spark.snapshots import by_snapshots
@@ -32,6 +33,8 @@ from windrow.syntax.sqltext import SqlText
 from windrow.syntax.streams import Duration, StreamWindow
 
 __all__ = ["Result", "Runner"]
+
+_NAMES = ("UNRESOLVED_COLUMN", "AMBIGUOUS_REFERENCE")
 
 Result = Varying | Stream | DataFrame
 """What a continuous query gives; a DataFrame where nothing in it varies."""
@@ -83,7 +86,7 @@ class Runner:
             if isinstance(item, WindowedStream):
                 inputs[item.key] = self.window(item, clock)
             elif isinstance(item, NamedRelation):
-                inputs[item.key] = self.catalog.relations[item.name.lower()].on(clock)
+                inputs[item.key] = self.named(item, clock)
             else:
                 tables[item.key] = self.changelog(item)
         unrun = self._unrun(
@@ -91,9 +94,14 @@ class Runner:
         )  # what is wrong with the text is told of it as written
         if self.execution != "reference":
             try:
-                return Planner(self.gateway, self.reader, clock, inputs, tables).relation(query)
+                planned = Planner(self.gateway, self.reader, clock, inputs, tables).relation(query)
+                return planned.renamed(unrun.names)
             except Unplanned as found:
                 self.by_instants[query.span] = str(found)
+            except WindrowError as error:
+                if not error.condition.startswith(_NAMES):
+                    raise
+                self.by_instants[query.span] = "a name that the query as a whole knows alone"
         else:
             self.by_instants[query.span] = "the reference"
         if self.gateway.plan_only:
@@ -109,6 +117,10 @@ class Runner:
         never = {ENTER: F.lit(0).cast("bigint"), LEAVE: F.lit(0).cast("bigint")}
         names = frame.columns
         return Varying.of(frame.toDF(*columns_of(names)).withColumns(never), clock, []).renamed(tuple(names))
+
+    def named(self, item: NamedRelation, clock: Clock) -> Varying:
+        """A view that varies."""
+        return self.catalog.relations[item.name.lower()].on(clock)
 
     def table(self, query: Query) -> DataFrame:
         """The rows of a query of which nothing varies."""
@@ -132,32 +144,40 @@ class Runner:
                     or f"columns are {', '.join(relation.names)}",
                 )
             using.append(known[name.lower()])
-        return relation.stream(query.kind, using)
+        with self.gateway.translated():
+            return relation.stream(query.kind, using)
 
     def window(self, item: WindowedStream, clock: Clock) -> Varying:
         """A window of a stream as a relation."""
         source = item.source
         stream = (
-            self.stream(source, clock)
-            if isinstance(source, StreamQuery)
-            else self.catalog.streams[source.lower()]
+            self.stream(source, clock) if isinstance(source, StreamQuery) else self.arriving(source, clock)
         )
         # a stream made by a query has that query's clock
         own = (
             common_clock(*self._clocks_and_lengths(source))
             if isinstance(source, StreamQuery)
-            else stream.clock
+            else self.catalog.streams[source.lower()].clock
         )
         granularity = own.nanoseconds // clock.nanoseconds
         window = item.window
         sizes = Sizes(self._ticks(window.range_, clock), self._ticks(window.slide, clock), granularity)
-        return windowed(self.gateway, stream.on(clock), item, sizes, self.execution)
+        return self.windowed(stream.on(clock), item, sizes)
+
+    def arriving(self, name: str, clock: Clock) -> Stream:  # noqa: ARG002 - of live streams
+        """The rows of a stream with a name."""
+        return self.catalog.streams[name.lower()]
+
+    def windowed(self, stream: Stream, item: WindowedStream, sizes: Sizes) -> Varying:
+        """The relation that a window makes of these rows."""
+        return windowed(self.gateway, stream, item, sizes, self.execution)
 
     def changelog(self, item: ChangelogOf) -> DataFrame:
         """The changelog of a query as a table."""
         relation = self.run(item.query)
         assert isinstance(relation, Varying)
-        return relation.changelog()
+        with self.gateway.translated():
+            return changelog(relation, key=item.key_columns)
 
     # -- lengths of time -----------------------------------------------------------------------------
 

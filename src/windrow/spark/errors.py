@@ -99,10 +99,13 @@ def translate(
     )
 
 
-def raising(condition: str, message: str, hint: str = "") -> Column:
-    """A column of any type whose value, where it is asked for, is an error of ours."""
+def raising(
+    condition: str, message: str, hint: str = "", sql: str | None = None, span: Span | None = None
+) -> Column:
+    """A column of any type whose value, where it is asked for, is an error of ours, at a place in a text."""
     told = {"message": message, "condition": condition, "sqlstate": "22000", "hint": hint or None}
-    return F.raise_error(F.lit(MARK + json.dumps(told | {"sql": None, "span": None})))
+    place = {"sql": sql, "span": [span.start, span.stop]} if span is not None else {"sql": None, "span": None}
+    return F.raise_error(F.lit(MARK + json.dumps(told | place)))
 
 
 def in_window_terms(
@@ -204,7 +207,10 @@ def _hint(error: PySparkException) -> str | None:
     proposal = parameters.get("proposal") or parameters.get("suggestion")
     if not proposal or not isinstance(error, AnalysisException):
         return None
-    candidates = [name.replace("`", "").strip() for name in proposal.split(",")]
+    named = [name.replace("`", "").strip() for name in proposal.split(",")]
+    candidates = [name for name in named if not name.rsplit(".", 1)[-1].startswith("__")]  # not ours
+    if not candidates:
+        return None
     asked = (parameters.get("objectName") or "").split(".")[-1].strip("`")
     return did_you_mean(asked, candidates) or f"there are {', '.join(candidates)}"
 

@@ -16,11 +16,15 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
-from windrow.errors import WindrowError, did_you_mean
+from windrow.errors import UsageError, WindrowError, did_you_mean
 from windrow.spark.errors import of_java, translate
+from windrow.syntax.cql import DIALECTS, in_spark
 from windrow.syntax.sqltext import SqlText
+from windrow.syntax.tokens import tokenize
 
-__all__ = ["Gateway", "is_ansi"]
+__all__ = ["DIALECT_SETTING", "Gateway", "check_dialect", "is_ansi"]
+
+DIALECT_SETTING = "spark.windrow.dialect"
 
 _numbers = itertools.count(1)
 # as long as the names that PySpark gives to relations, which all have one length: for positions of errors
@@ -33,15 +37,37 @@ class Gateway:
     """A SparkSession, and of the statement that is being run: parameters, windows made, SQL given so far.
 
     With `plan_only` no job is run for the statement, which is then planned without knowing its data.
+    Without a `dialect` the expressions are in the one that the setting names.
     """
 
-    def __init__(self, spark: SparkSession, parameters: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, spark: SparkSession, parameters: Mapping[str, Any] | None = None, dialect: str | None = None
+    ) -> None:
         self.spark = spark
+        self._dialect = dialect
+        self._read: SqlText | None = None
         self.parameters = dict(parameters or {})
         self.given: list[tuple[SqlText, dict[str, str]]] = []
         self.frames: dict[str, DataFrame] = {}
         self.plan_only = False
         self.is_connect = type(spark).__module__.startswith("pyspark.sql.connect")
+
+    @contextmanager
+    def reading(self, text: str) -> Iterator[str]:
+        """The statement in Spark's dialect; errors about it, then and later, are told of it as written."""
+        dialect = self._dialect or check_dialect(self.spark.conf.get(DIALECT_SETTING, None) or "spark")
+        if dialect == "cql":
+            self._read = in_spark(tokenize(text))
+        try:
+            yield text if self._read is None else self._read.render()
+        except WindrowError as error:
+            raise self._as_written(error) from error.__cause__
+
+    def _as_written(self, error: WindrowError) -> WindrowError:
+        if self._read is not None and error.sql == self._read.render():
+            place = self._read.written(error.span.start, error.span.stop) if error.span is not None else None
+            error.sql, error.span = place if place is not None else (None, None)
+        return error
 
     def sql(self, text: SqlText, relations: Mapping[str, DataFrame] | None = None) -> DataFrame:
         """Run SQL in which the keys of `relations` stand for DataFrames.
@@ -90,7 +116,8 @@ class Gateway:
             try:
                 yield
             except PySparkException as error:
-                raise self._with_near_table(translate(error, text, names, self.given)) from None
+                told = self._with_near_table(translate(error, text, names, self.given))
+                raise self._as_written(told) from None
             except Py4JJavaError as error:
                 raise of_java(error) from None
 
@@ -109,6 +136,23 @@ class Gateway:
                 known = [row["tableName"] for row in self.spark.sql("SHOW TABLES").collect()]
                 error.hint = did_you_mean(context[0].fragment().strip("`"), known)
         return error
+
+
+def check_dialect(name: str) -> str:
+    """The dialect of this name.
+
+    Raises
+    ------
+    UsageError
+        ``UNKNOWN_DIALECT``.
+    """
+    if name.lower() not in DIALECTS:
+        raise UsageError(
+            f"dialect {name!r} is unknown",
+            condition="UNKNOWN_DIALECT",
+            hint=did_you_mean(name.lower(), DIALECTS) or f"dialects are {', '.join(DIALECTS)}",
+        )
+    return name.lower()
 
 
 def is_ansi(gateway: Gateway) -> bool:

@@ -13,7 +13,7 @@ from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.cells import Layout
 from windrow.kernels.messages import CELL
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.kernels.zset.stage import Keyed
+from windrow.kernels.zset.stage import First, Keyed
 from windrow.spark.arrow import can_travel, contains, decode, encode, travelling_type
 from windrow.spark.exchange import MESSAGES, in_worker
 from windrow.spark.gateway import Gateway
@@ -37,6 +37,7 @@ def run_keyed(
     result: StructType,
     origin: int = 0,
     aggregates: tuple[tuple[str, Aggregate], ...] = (),
+    first: First | None = None,
 ) -> DataFrame:
     """The rows that an operator gives, as :class:`windrow.kernels.zset.stage.Keyed` tells.
 
@@ -48,11 +49,11 @@ def run_keyed(
         Columns of each of them; with none, one task has all rows.
     result
         The columns that it gives, before `ENTER` and `LEAVE`.
-    origin, aggregates
+    origin, aggregates, first
         As :class:`windrow.kernels.zset.stage.Keyed` has them.
     """
     cells = shuffled(gateway) if keys else 1
-    stage = Keyed(operator, tuple(keys), Layout(cells), origin, aggregates)
+    stage = Keyed(operator, tuple(keys), Layout(cells), origin, aggregates, first)
     packed: DataFrame | None = None
     for number, side in enumerate(sides):
         columns = [

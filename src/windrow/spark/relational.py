@@ -8,27 +8,29 @@ by Spark over a scope in which the relations of FROM have their names. What has 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, IntegralType, MapType, StructField, StructType, VariantType
+from pyspark.sql.types import StructType
 
 from windrow.algebra.aggregates import AGGREGATES
-from windrow.algebra.clock import NEVER, Clock
-from windrow.algebra.continuous import ChangelogOf, Query, Reader
+from windrow.algebra.clock import NEVER
+from windrow.algebra.continuous import ChangelogOf, Query
 from windrow.errors import WindrowError
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.spark.gateway import Gateway
 from windrow.spark.grouping import alias_of, groups_of, without_alias
 from windrow.spark.keyed import can_be_keyed, run_keyed
-from windrow.spark.scope import ROWS, Part, Rows, Scope, Texts, Unplanned
+from windrow.spark.over import Frames
+from windrow.spark.scope import ROWS, Part, Rows, Scope, Unplanned
 from windrow.spark.streams import Stream
 from windrow.spark.varying import Varying
-from windrow.syntax.expressions import Expression, Name, Operation, parse_expression
+from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Cte, Range
 from windrow.syntax.queries import (
     FromItem,
+    Ordered,
     Select,
     SetOperation,
     Shape,
@@ -41,31 +43,11 @@ from windrow.syntax.tokens import Kind
 
 __all__ = ["Planner", "Unplanned"]
 
-_SPARK_JOINS = {"left": "LEFT JOIN", "semi": "LEFT SEMI JOIN", "anti": "LEFT ANTI JOIN"}
 
+class Planner(Frames):
+    """Plans the relations of one statement; takes what :class:`windrow.spark.bags.Bags` does."""
 
-class Planner(Texts):
-    """Plans the relations of one statement.
-
-    Parameters
-    ----------
-    gateway, reader, clock
-        The session, the statement, and what instants are counted in.
-    inputs, tables
-        What varies in it, on that clock, and what does not, by key.
-    """
-
-    def __init__(
-        self,
-        gateway: Gateway,
-        reader: Reader,
-        clock: Clock,
-        inputs: Mapping[str, Varying],
-        tables: Mapping[str, DataFrame],
-    ) -> None:
-        super().__init__(gateway, reader)
-        self.clock, self.inputs, self.tables = clock, inputs, tables
-        self._ctes: dict[Range, Rows] = {}
+    _ctes: dict[Range, Rows]
 
     def relation(self, query: Query) -> Varying:
         """The relation of a query that varies.
@@ -75,6 +57,7 @@ class Planner(Texts):
         Unplanned
             Where it has no plan for whole logs.
         """
+        self._ctes = {}
         try:
             rows = self._query(query)
         except UnknownShapeError as found:
@@ -102,20 +85,34 @@ class Planner(Texts):
     # -- blocks --------------------------------------------------------------------------------------
 
     def _shape(self, shape: Shape) -> Rows:
+        if isinstance(shape, Ordered):
+            return self._ordered(shape)
         return self._set_operation(shape) if isinstance(shape, SetOperation) else self._select(shape)
 
     def _select(self, select: Select) -> Rows:
         scope = self._from(select)
-        grouped = select.group_by is not None or select.having is not None or self._aggregates(select)
+        grouped = self._is_grouped(select)
+        conditions = () if select.where is None else (select.where,)
+        scope = self._with_subqueries(select, scope, (*conditions, *(() if grouped else select.items)))
         if not scope.varies:
             return self._last(select, scope, where=select.where)
         try:
-            rows = self._grouped(select, scope) if grouped else self._last(select, scope, where=select.where)
+            rows = self._grouped(select, scope) if grouped else self._each(select, scope)
         except WindrowError as error:
             if grouped or error.condition != "MISSING_GROUP_BY":
                 raise
             rows = self._grouped(select, scope)  # an aggregate that only Spark knows
-        return self._counted("distinct", [rows]) if select.distinct else rows
+        return self._bag("distinct", [rows]) if select.distinct else rows
+
+    def _is_grouped(self, select: Select) -> bool:
+        return select.group_by is not None or select.having is not None or self._aggregates(select)
+
+    def _each(self, select: Select, scope: Scope) -> Rows:
+        """SELECT without groups."""
+        framed = self._framed(select, scope)
+        if framed is not None:
+            return self._last(select, framed, where=None)
+        return self._last(select, scope, where=select.where)
 
     def _last(
         self, select: Select, scope: Scope, *, where: Range | None, group_by: SqlText | None = None
@@ -132,8 +129,10 @@ class Planner(Texts):
             query = SqlText.of(query, " GROUP BY ", group_by)
         elif select.group_by is not None:
             query = SqlText.of(query, " GROUP BY ", self._text(select.group_by))
-        if select.having is not None:
-            query = SqlText.of(query, " HAVING ", self._text(select.having))
+        clauses = ("HAVING", select.having), ("WINDOW", select.window), ("QUALIFY", select.qualify)
+        for word, clause in clauses:
+            if clause is not None:
+                query = SqlText.of(query, f" {word} ", self._text(clause))
         frame = self._sql(query, scope.frame, select)
         if not scope.varies:
             return Rows(frame.toDF(*_columns(frame.columns)), tuple(frame.columns), varies=False)
@@ -180,7 +179,8 @@ class Planner(Texts):
             names = item.columns or rows.names
             if len(names) != len(rows.names):
                 raise Unplanned("other names for the columns than there are columns")
-            columns = tuple(f"__{number}_{at}" for at in range(len(names)))
+            first = select.items[0][0]  # no other block's
+            columns = tuple(f"__{first}_{number}_{at}" for at in range(len(names)))
             times = (ENTER, LEAVE) if rows.varies else ()
             part = Part(alias, names, columns)
             inside = dict(zip(_columns(names), columns, strict=True))
@@ -191,6 +191,7 @@ class Planner(Texts):
         aliases = [part.alias.lower() for part in scope.parts]
         if len(set(aliases)) < len(aliases):
             raise Unplanned("relations of one name")
+        self._name_merged(select, scope)
         return scope
 
     def _source(self, item: FromItem, position: int) -> Rows:
@@ -228,128 +229,42 @@ class Planner(Texts):
             return Rows(rows.frame, names, rows.varies)
         return rows
 
-    def _join(self, select: Select, left: Scope, right: Scope, item: FromItem) -> Scope:
-        """The scope with one relation more."""
-        both = (*left.parts, *right.parts)
-        if item.join == "inner" and left.varies and right.varies:
-            frame = self._pairs(select, left, right, item)
-        elif item.join == "inner":
-            frame = left.frame.crossJoin(right.frame)
-        elif item.join in ("left", "semi", "anti") and left.varies and not right.varies:
-            frame = self._beside_table(select, left, right, item)
-            both = left.parts if item.join in ("semi", "anti") else both
-        else:
-            raise Unplanned(f"{item.join.upper()} JOIN of relations that vary")
-        scope = Scope(frame, both, left.varies or right.varies)
-        if item.on is None or item.join != "inner":
-            return scope
-        query = SqlText.of(f"SELECT {ROWS}.* FROM ", self._scoped(scope), " WHERE ", self._text(item.on))
-        return Scope(self._sql(query, frame, select), both, scope.varies)
-
-    def _beside_table(self, select: Select, left: Scope, right: Scope, item: FromItem) -> DataFrame:
-        """Outer, semi and anti joins with what does not vary: Spark's own, row by row of the left."""
-        (part,) = right.parts
-        columns = ", ".join(
-            [f"{column} AS {quoted(name)}" for column, name in zip(part.columns, part.names, strict=True)]
-        )
-        given = (
-            ""
-            if item.join in ("semi", "anti")
-            else "".join(
-                f", {quoted(part.alias)}.{quoted(name)} AS {column}"
-                for column, name in zip(part.columns, part.names, strict=True)
-            )
-        )
-        on = SqlText.of(" ON ", self._text(item.on)) if item.on is not None else SqlText()
-        query = SqlText.of(
-            f"SELECT {ROWS}.*{given} FROM ", self._scoped(left), f" {_SPARK_JOINS[item.join]} ",
-            f"(SELECT {columns} FROM ", Relation("__right"), f") AS {quoted(part.alias)}", on,
-        )  # fmt: skip
-        text = SqlText.of(self._prefix(select.items[0][0]), query)
-        return self.gateway.sql(text, {ROWS: left.frame, "__right": right.frame})
-
-    def _pairs(self, select: Select, left: Scope, right: Scope, item: FromItem) -> DataFrame:
-        """The pairs of rows that are there at one time, of those that an equality of both must hold for."""
-        conditions = [condition for condition in (item.on, select.where) if condition is not None]
-        parts = [
-            part for condition in conditions for part in _conjuncts(parse_expression(self.tokens, *condition))
-        ]
-        found = [
-            keys
-            for part in parts
-            # what is computed may fail for rows that another condition leaves out
-            if (len(parts) == 1 or _compares_columns(part))
-            and (keys := self._equal(select, left, right, part)) is not None
-        ]
-        names = [f"__k{number}" for number in range(len(found))]
-        sides = []
-        for side, scope in enumerate((left, right)):
-            listed = [
-                SqlText.of(", ", pair[side], f" AS {name}") for name, pair in zip(names, found, strict=True)
-            ]
-            query = SqlText.of(f"SELECT {ROWS}.*", *listed, " FROM ", self._scoped(scope))
-            sides.append(self._sql(query, scope.frame, select) if listed else scope.frame)
-        if not all(map(can_be_keyed, sides)):
-            raise Unplanned("columns that a join cannot carry")
-        fields = [
-            field for side in sides for field in side.schema if field.name not in (*names, ENTER, LEAVE)
-        ]
-        return run_keyed(self.gateway, "join", sides, names, StructType(fields))
-
-    def _equal(
-        self, select: Select, left: Scope, right: Scope, part: Expression
-    ) -> tuple[SqlText, SqlText] | None:
-        """The sides of an equality of something of the left relations with something of the right one."""
-        if not isinstance(part, Operation) or part.operator != "=":
-            return None
-        one, other = (operand.range for operand in part.operands)
-        for first, second in ((one, other), (other, one)):
-            try:
-                texts = self._text(first), self._text(second)
-                kinds = [
-                    self._kind(text, scope, select) for text, scope in zip(texts, (left, right), strict=True)
-                ]
-            except WindrowError:  # of the other side, or of both: no key
-                continue
-            if all(isinstance(kind, IntegralType) for kind in kinds):
-                return SqlText.of("CAST(", texts[0], " AS BIGINT)"), SqlText.of(
-                    "CAST(", texts[1], " AS BIGINT)"
-                )
-            if kinds[0] == kinds[1] and not isinstance(
-                kinds[0], ArrayType | MapType | StructType | VariantType
-            ):
-                return SqlText.of("(", texts[0], ")"), SqlText.of("(", texts[1], ")")
-        return None
-
     # -- groups --------------------------------------------------------------------------------------
 
     def _aggregates(self, select: Select) -> bool:
         """Whether the SELECT list has an aggregate."""
+        return any(map(self._calls, select.items))
+
+    def _calls(self, item: Range) -> bool:
+        tokens, (at, stop) = self.tokens, item
+        while at < stop:
+            if tokens.is_symbol(at, "(") and tokens.word(at + 1) in ("SELECT", "WITH"):
+                at = tokens.partner[at]
+            elif tokens[at].kind is Kind.WORD and tokens.is_symbol(at + 1, "("):
+                is_one = tokens[at].text.lower() in AGGREGATES and not tokens.is_symbol(at - 1, ".")
+                if is_one and not self._is_framed_call(tokens.partner[at + 1] + 1):
+                    return True
+            at += 1
+        return False
+
+    def _is_framed_call(self, after: int) -> bool:
+        """Whether OVER follows a call, be it after FILTER (…), IGNORE NULLS or RESPECT NULLS."""
         tokens = self.tokens
-
-        def calls(at: int, stop: int) -> bool:
-            while at < stop:
-                if tokens.is_symbol(at, "(") and tokens.word(at + 1) in ("SELECT", "WITH"):
-                    at = tokens.partner[at]
-                elif tokens[at].kind is Kind.WORD and tokens.is_symbol(at + 1, "("):
-                    is_one = tokens[at].text.lower() in AGGREGATES and not tokens.is_symbol(at - 1, ".")
-                    if is_one and tokens.word(tokens.partner[at + 1] + 1) != "OVER":
-                        return True
-                at += 1
-            return False
-
-        return any(calls(*item) for item in select.items)
+        while tokens.word(after) in ("FILTER", "IGNORE", "RESPECT"):
+            after = tokens.partner[after + 1] + 1 if tokens.is_symbol(after + 1, "(") else after + 2
+        return tokens.word(after) == "OVER"
 
     def _grouped(self, select: Select, scope: Scope) -> Rows:
         """Groups and their aggregates: each stretch of time in which a group stays as it is is a group."""
-        keys = [] if select.group_by is None else self._group_keys(select, scope)
+        keys = self._group_keys(select, scope)
         where = SqlText() if select.where is None else SqlText.of(" WHERE ", self._text(select.where))
-        rows, found = self._pieces(select, scope, [text for _, text in keys], where)
-        better, is_net = self._by_kernel(select, scope, keys, where) or (None, False)
+        rows, found = self._pieces(select, scope, keys, where)
+        better, is_net = (keys is not None and self._by_kernel(select, scope, keys, where)) or (None, False)
         if better is not None:
             net_by = frozenset(_columns(found.names)) if is_net else None
             found = Rows(better.toDF(*found.frame.columns), found.names, varies=True, net_by=net_by)
-        return found if select.group_by is not None else self._with_empty(select, scope, rows, found)
+        is_whole = keys is not None and not keys
+        return self._with_empty(select, scope, rows, found) if is_whole else found
 
     def _by_kernel(
         self, select: Select, scope: Scope, keys: list[tuple[Range, SqlText]], where: SqlText
@@ -370,21 +285,22 @@ class Planner(Texts):
             return None
 
     def _pieces(
-        self, select: Select, scope: Scope, keys: list[SqlText], where: SqlText
+        self, select: Select, scope: Scope, keys: list[tuple[Range, SqlText]] | None, where: SqlText
     ) -> tuple[DataFrame, Rows]:
         """The rows of the groups, and the groups by Spark: every row once for each piece of its time."""
-        names = [f"__g{number}" for number in range(len(keys))]
-        listed = [SqlText.of(", ", text, f" AS {name}") for name, text in zip(names, keys, strict=True)]
+        texts = [text for _, text in keys or ()]
+        names = [f"__g{number}" for number in range(len(texts))]
+        listed = [SqlText.of(", ", text, f" AS {name}") for name, text in zip(names, texts, strict=True)]
         query = SqlText.of(f"SELECT {ROWS}.*", *listed, " FROM ", self._scoped(scope), where)
         rows = self._sql(query, scope.frame, select)
         if not can_be_keyed(rows):
             raise Unplanned("columns that a group cannot carry")
         given = StructType([field for field in rows.schema if field.name not in (ENTER, LEAVE)])
         pieces = run_keyed(self.gateway, "expand", [rows], names, given)
-        inner = Scope(pieces.drop(*names), scope.parts, varies=True)
-        times = f"{ROWS}.{ENTER}, {ROWS}.{LEAVE}"
-        written = self._text(select.group_by) if select.group_by is not None else None
-        group_by = SqlText.of(times) if written is None else SqlText.of(written, f", {times}")
+        inner = replace(scope, frame=pieces.drop(*names), net_by=None)
+        if select.group_by is not None and not self._groups_by_all(select):
+            texts = [self._text(select.group_by)]
+        group_by = SqlText.join(", ", [*texts, SqlText.of(f"{ROWS}.{ENTER}, {ROWS}.{LEAVE}")])
         return rows, self._last(select, inner, where=None, group_by=group_by)
 
     def _with_empty(self, select: Select, scope: Scope, rows: DataFrame, found: Rows) -> Rows:
@@ -392,11 +308,7 @@ class Planner(Texts):
         origin = self._origin()
         if origin is None:
             return found
-        nothing = Scope(
-            rows.limit(0).select(*(c for part in scope.parts for c in part.columns)),
-            scope.parts,
-            varies=False,
-        )
+        nothing = replace(scope, frame=rows.limit(0).drop(ENTER, LEAVE), varies=False)
         empty = self._last(select, nothing, where=None)
         times = run_keyed(self.gateway, "gaps", [rows.select(ENTER, LEAVE)], [], StructType([]), origin)
         all_of_time = [(origin, NEVER)]
@@ -405,20 +317,25 @@ class Planner(Texts):
         times = times.unionAll(none.join(rows.select(F.lit(1).alias("__one")).limit(1), how="left_anti"))
         return Rows(found.frame.unionAll(empty.frame.crossJoin(times)), found.names, varies=True)
 
-    def _origin(self) -> int | None:
-        if self.gateway.plan_only:
-            return 0
-        firsts = [ends[0] for item in self.inputs.values() if (ends := item.ends) is not None]
-        return min(firsts, default=None)
+    def _groups_by_all(self, select: Select) -> bool:
+        return select.group_by is not None and self.tokens.text(*select.group_by).upper() == "ALL"
 
-    def _group_keys(self, select: Select, scope: Scope) -> list[tuple[Range, SqlText]]:
-        """The expressions of GROUP BY, and where they stand, be it in SELECT for numbers and aliases."""
+    def _group_keys(self, select: Select, scope: Scope) -> list[tuple[Range, SqlText]] | None:
+        """The expressions of GROUP BY, and where they stand, be it in SELECT for numbers and aliases.
+
+        None for ROLLUP and its kin, by which a row is in several groups.
+        """
         tokens = self.tokens
-        assert select.group_by is not None
+        if select.group_by is None:
+            return []
         start, stop = select.group_by
-        words = {tokens.word(at) for at in tokens.level(start, stop)}
-        if tokens.word(start) == "ALL" or words & {"ROLLUP", "CUBE", "GROUPING", "WITH"}:
-            raise Unplanned("this form of GROUP BY")
+        if self._groups_by_all(select):
+            every = [self._expression(select, scope, item) for item in select.items if not self._calls(item)]
+            return [(key, self._text(key)) for key in every]
+        if {tokens.word(at) for at in tokens.level(start, stop)} & {"ROLLUP", "CUBE", "GROUPING"}:
+            if tokens.word(stop - 2) == "WITH" or tokens.word(start) not in ("ROLLUP", "CUBE", "GROUPING"):
+                raise Unplanned("this form of GROUP BY")
+            return None
         keys = []
         for first, last in tokens.split(start, stop):
             key = (first, last)
@@ -467,29 +384,11 @@ class Planner(Texts):
         # both sides in the types that Spark gives their union
         cast = [Rows(_as(side.frame, union.schema), left.names, varies=True) for side in sides]
         operator = operation.operator + (" all" if operation.all else "")
-        return self._counted(operator, cast)
+        return self._bag(operator, cast)
 
-    def _counted(self, operator: str, sides: Sequence[Rows]) -> Rows:
+    def _bag(self, operator: str, sides: Sequence[Rows]) -> Rows:
         frames = [side.frame for side in sides]
-        if not all(map(can_be_keyed, frames)):
-            raise Unplanned("columns that are not compared")
-        columns = frames[0].columns[:-2]
-        result = StructType(
-            [StructField(field.name, field.dataType) for field in frames[0].schema.fields[:-2]]
-        )
-        return Rows(run_keyed(self.gateway, operator, frames, columns, result), sides[0].names, varies=True)
-
-    # -- what varies ---------------------------------------------------------------------------------
-
-    def _varying(self, rows: Rows) -> Rows:
-        """Rows of a table are there from the log's first instant on."""
-        if rows.varies:
-            return rows
-        origin = self._origin()
-        frame = rows.frame.withColumns(
-            {ENTER: F.lit(origin or 0).cast("bigint"), LEAVE: F.lit(NEVER).cast("bigint")}
-        )
-        return Rows(frame if origin is not None else frame.limit(0), rows.names, varies=True)
+        return Rows(self._counted(operator, frames), sides[0].names, varies=True)
 
 
 def _columns(names: Sequence[str]) -> list[str]:
@@ -507,13 +406,3 @@ def _as(frame: DataFrame, schema: StructType) -> DataFrame:
         for name, field in zip(frame.columns, schema, strict=True)
     ]
     return frame.select(*cast)
-
-
-def _compares_columns(expression: Expression) -> bool:
-    return isinstance(expression, Operation) and all(isinstance(part, Name) for part in expression.operands)
-
-
-def _conjuncts(expression: Expression) -> list[Expression]:
-    if isinstance(expression, Operation) and expression.operator == "AND":
-        return [part for operand in expression.operands for part in _conjuncts(operand)]
-    return [expression]

@@ -12,13 +12,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
 from windrow.algebra.continuous import Reader
+from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.spark.gateway import Gateway
 from windrow.syntax.blocks import visible_ctes
 from windrow.syntax.nodes import Cte, Range
 from windrow.syntax.queries import Select
 from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.tokens import TokenList
 
-__all__ = ["ROWS", "Part", "Rows", "Scope", "Texts", "Unplanned"]
+__all__ = ["ROWS", "Part", "Rows", "Scope", "Texts", "Unplanned", "is_over"]
 
 ROWS = "__w"
 """The name of the rows of a scope in the text."""
@@ -41,13 +43,40 @@ class Part:
 class Scope:
     """The rows of FROM so far, whose columns have names of ours, and the relations that they are of.
 
-    A scope that does not vary has no `ENTER` and `LEAVE`.
+    A scope that does not vary has no `ENTER` and `LEAVE`. Of joins with USING, `merged` are the columns that
+    have a name without a relation, and the columns of the scope that hold them. There may be columns beside
+    those of the parts, for what stands in the text in place of subqueries.
     """
 
     frame: DataFrame
     parts: tuple[Part, ...]
     varies: bool
     net_by: frozenset[str] | None = None
+    merged: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns but the times."""
+        return [name for name in self.frame.columns if name not in (ENTER, LEAVE)]
+
+
+def is_over(tokens: TokenList, at: int) -> bool:
+    """Whether the token is the OVER of a function over a frame."""
+    return tokens.word(at) == "OVER" and tokens.is_symbol(at - 1, ")")
+
+
+def _star(scope: Scope) -> str:
+    """What * stands for: the columns of USING come first, and each once."""
+    if not scope.merged:
+        return ", ".join(f"{quoted(part.alias)}.*" for part in scope.parts)
+    names = {name.lower() for name, _ in scope.merged}
+    others = [
+        f"{quoted(part.alias)}.{quoted(name)}"
+        for part in scope.parts
+        for name in part.names
+        if name.lower() not in names
+    ]
+    return ", ".join([*(f"{ROWS}.{column} AS {quoted(name)}" for name, column in scope.merged), *others])
 
 
 @dataclass(frozen=True)
@@ -71,6 +100,9 @@ class Texts:
 
     def __init__(self, gateway: Gateway, reader: Reader) -> None:
         self.gateway, self.reader, self.tokens = gateway, reader, reader.tokens
+        # what stands in the text in place of stretches of it, and windows of OVER that are understood
+        self._instead: dict[Range, str] = {}
+        self._windows: set[int] = set()
 
     def _sql(self, query: SqlText, frame: DataFrame, select: Select) -> DataFrame:
         """Run text over a scope, with the named queries that do not vary before it."""
@@ -90,28 +122,47 @@ class Texts:
 
     def _items(self, select: Select, scope: Scope) -> SqlText:
         """The SELECT list, in which a star stands for the relations of FROM alone."""
-        stars = ", ".join(f"{quoted(part.alias)}.*" for part in scope.parts)
         items = []
         for start, stop in select.items:
             if self.tokens.is_symbol(start, "*"):
-                if stop - start > 1 and len(scope.parts) > 1:
+                if stop - start > 1 and (len(scope.parts) > 1 or scope.merged):
                     raise Unplanned("* EXCEPT over several relations")
                 rest = self._text((start + 1, stop)) if stop - start > 1 else SqlText()
-                items.append(SqlText.of(stars, " ", rest))
+                items.append(SqlText.of(_star(scope), " ", rest))
             else:
-                items.append(self._text((start, stop)))
+                items.append(self._item((start, stop)))
         return SqlText.join(", ", items)
 
+    def _item(self, item: Range) -> SqlText:
+        """An item of SELECT, under its own name where something stands in its place."""
+        text = self._text(item)
+        if item[1] - item[0] == 1 and item in self._instead:
+            return SqlText.of(text, f" AS {quoted(self.tokens[item[0]].name)}")
+        return text
+
     def _text(self, tokens: Range) -> SqlText:
-        """An expression as the user wrote it."""
+        """An expression as the user wrote it, but for what stands in place of parts of it.
+
+        Raises
+        ------
+        Unplanned
+            Where something varies in it for which nothing stands.
+        """
+        start, stop = tokens
+        parts: list[SqlText | str] = []
+        for (first, last), text in sorted(self._instead.items()):
+            if start <= first and last <= stop:
+                parts += [self._plain((start, first)), f" {text} "]
+                start = last
+        return SqlText.of(*parts, self._plain((start, stop)))
+
+    def _plain(self, tokens: Range) -> SqlText:
         text = self.reader.text(*tokens)
         if text.relations() or self._varies(tokens):
             raise Unplanned("a subquery in an expression")
         if any(self._is_inner_star(at) for at in range(*tokens)):
             raise Unplanned("a star inside of an expression")
-        if any(
-            self.tokens.word(at) == "OVER" and self.tokens.is_symbol(at - 1, ")") for at in range(*tokens)
-        ):
+        if any(at not in self._windows and is_over(self.tokens, at) for at in range(*tokens)):
             raise Unplanned("OVER")
         return text
 

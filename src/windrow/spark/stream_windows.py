@@ -16,8 +16,9 @@ from pyspark.sql import functions as F
 from windrow.algebra.bind import bind
 from windrow.algebra.clock import NEVER
 from windrow.algebra.continuous import WindowedStream
-from windrow.errors import AnalysisError
+from windrow.errors import AnalysisError, Span
 from windrow.kernels.reference.stream_windows import WindowOfStream, validity
+from windrow.spark.arrow import is_orderable
 from windrow.spark.batch import build_window, run_statement
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
@@ -27,7 +28,7 @@ from windrow.spark.varying import ENTER, LEAVE, Varying, columns_of
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 from windrow.syntax.tokens import tokenize
 
-__all__ = ["Sizes", "windowed"]
+__all__ = ["Sizes", "partition_keys", "windowed"]
 
 _VALUE, _LIMIT = "__value", "__limit"
 
@@ -52,8 +53,9 @@ def windowed(gateway: Gateway, stream: Stream, item: WindowedStream, sizes: Size
         row_slide=window.row_slide or 1,
         by_value=window.on is not None,
     )
-    rows, keys = _computed(gateway, stream, item)
-    made = (_interpreted if execution == "reference" else _planned)(gateway, stream, rows, spec, keys)
+    rows, keys = partition_keys(gateway, stream, item)
+    make = _interpreted if execution == "reference" else _planned
+    made = make(gateway, stream, rows, spec, keys, _falls(item))
     made = made.select(*map(quoted, stream.columns), ENTER, LEAVE)
     instants = made.select(F.explode(F.array(ENTER, LEAVE)).alias("__at")).where(F.col("__at") != NEVER)
     lasting = made.where(F.col(ENTER) < F.col(LEAVE))
@@ -64,7 +66,7 @@ def windowed(gateway: Gateway, stream: Stream, item: WindowedStream, sizes: Size
     return Varying.of(lasting, stream.clock, [stream], instants.distinct(), net_by=net_by)
 
 
-def _computed(gateway: Gateway, stream: Stream, item: WindowedStream) -> tuple[DataFrame, list[str]]:
+def partition_keys(gateway: Gateway, stream: Stream, item: WindowedStream) -> tuple[DataFrame, list[str]]:
     """The stream's rows with the values of the bracket's expressions, and the names of the keys."""
     name = item.source if isinstance(item.source, str) else "stream"
     keys = [f"__p{number}" for number in range(len(item.partition_by))]
@@ -80,8 +82,21 @@ def _computed(gateway: Gateway, stream: Stream, item: WindowedStream) -> tuple[D
         "SELECT *, ", SqlText.join(", ", parts), " FROM ", Relation("rows"), f" AS {quoted(name)}"
     )
     rows = gateway.sql(text, {"rows": stream.frame})
-    if item.on is not None:
-        wrong = raising("INVALID_WINDOW_SIZE", "the distance of RANGE … ON must be greater than zero")
+    for key, written in zip(keys, item.partition_by, strict=True):
+        kind = rows.schema[key].dataType
+        if not is_orderable(kind):
+            sql, span = _place(written)
+            raise AnalysisError(
+                f"rows cannot be partitioned by a value of type {kind.simpleString().upper()}",
+                condition="UNORDERABLE_TYPE",
+                sqlstate="42822",
+                sql=sql,
+                span=span,
+                hint="use a field of it, or cast it to a type with an order",
+            )
+    if item.on is not None and item.distance is not None:
+        told = "the distance of RANGE … ON must be greater than zero"
+        wrong = raising("INVALID_WINDOW_SIZE", told, "", *_place(item.distance))
         rows = rows.withColumn(
             _LIMIT,
             F.when(
@@ -91,11 +106,35 @@ def _computed(gateway: Gateway, stream: Stream, item: WindowedStream) -> tuple[D
     return rows, keys
 
 
+def _place(written: SqlText) -> tuple[str | None, Span | None]:
+    """Where the user wrote a text."""
+    place = written.written(0, len(written.render()))
+    return place if place is not None else (None, None)
+
+
+def _falls(item: WindowedStream) -> AnalysisError:
+    """The error for values of RANGE … ON that fall."""
+    sql, span = _place(item.on) if item.on is not None else (None, None)
+    return AnalysisError(
+        "the values of RANGE … ON fall from a row to a later one",
+        condition="FALLING_VALUE",
+        sqlstate="22000",
+        sql=sql,
+        span=span,
+        hint="use an expression that never falls along the stream",
+    )
+
+
 # -- by the definitions ------------------------------------------------------------------------------
 
 
 def _interpreted(
-    gateway: Gateway, stream: Stream, rows: DataFrame, spec: WindowOfStream, keys: list[str]
+    gateway: Gateway,
+    stream: Stream,
+    rows: DataFrame,
+    spec: WindowOfStream,
+    keys: list[str],
+    falls: AnalysisError,
 ) -> DataFrame:
     with gateway.translated():
         table = rows.orderBy(ROWTIME, *stream.ties).toArrow()
@@ -109,7 +148,7 @@ def _interpreted(
     if values is not None:
         present = [value for value in values if value is not None]
         if any(later < earlier for earlier, later in pairwise(present)):  # type: ignore[operator]
-            raise _falls()
+            raise falls
     found = validity(spec, column(ROWTIME), partitions, values, limits)  # type: ignore[arg-type]
     enter = [None if at is None else at[0] for at in found]
     leave = [None if at is None else NEVER if at[1] is None else at[1] for at in found]
@@ -125,20 +164,16 @@ def _hashable(value: object) -> object:
     return repr(value) if isinstance(value, list | dict) else value
 
 
-def _falls() -> AnalysisError:
-    return AnalysisError(
-        "the values of RANGE … ON fall from a row to a later one",
-        condition="FALLING_VALUE",
-        sqlstate="22000",
-        hint="use an expression that never falls along the stream",
-    )
-
-
 # -- by Spark and WINDOW BY --------------------------------------------------------------------------
 
 
 def _planned(
-    gateway: Gateway, stream: Stream, rows: DataFrame, spec: WindowOfStream, keys: list[str]
+    gateway: Gateway,
+    stream: Stream,
+    rows: DataFrame,
+    spec: WindowOfStream,
+    keys: list[str],
+    falls: AnalysisError,
 ) -> DataFrame:
     entry = ROWTIME if spec.slide is None else f"{ROWTIME} + pmod(-{ROWTIME}, {spec.slide}L)"
     rows = rows.withColumn(ENTER, F.expr(entry))
@@ -157,12 +192,8 @@ def _planned(
             f"END AS e WHEN e.{_VALUE} >= s.{_LIMIT}",
             f"p.{_VALUE} AS __before, e.{ROWTIME} AS {LEAVE}",
         )
-        falls = raising(
-            "FALLING_VALUE",
-            "the values of RANGE … ON fall from a row to a later one",
-            "use an expression that never falls along the stream",
-        )
-        leave = F.when(F.col("__before") > F.col(_VALUE), falls).otherwise(F.coalesce(LEAVE, F.lit(NEVER)))
+        failed = raising(falls.condition, falls.message, falls.hint or "", falls.sql, falls.span)
+        leave = F.when(F.col("__before") > F.col(_VALUE), failed).otherwise(F.coalesce(LEAVE, F.lit(NEVER)))
         return made.withColumn(LEAVE, leave).drop("__before").unionByName(missing)
     if spec.rows is None:
         return rows.withColumn(LEAVE, F.expr(expires))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -14,7 +15,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from windrow.algebra.clock import Clock
-from windrow.errors import AnalysisError, InputError, UsageError, did_you_mean
+from windrow.errors import AnalysisError, InputError, Span, UsageError, did_you_mean
+from windrow.spark.admission import PROMISED, admitted
 from windrow.spark.errors import raising, translate
 from windrow.spark.gateway import Gateway
 from windrow.spark.text_log import TextLog
@@ -22,12 +24,31 @@ from windrow.syntax.sqltext import quoted
 from windrow.syntax.streams import TIME_UNITS
 
 if TYPE_CHECKING:
+    from windrow.algebra.continuous import Continuous, Reader
+    from windrow.spark.live.source import LiveSource
     from windrow.spark.varying import Varying
 
-__all__ = ["ROWTIME", "Catalog", "Stream", "is_text_log", "of_frame", "of_text_log", "rescaled", "unit_named"]
+__all__ = [
+    "LATE",
+    "ROWTIME",
+    "Catalog",
+    "Definition",
+    "Log",
+    "Stream",
+    "is_text_log",
+    "of_frame",
+    "of_text_log",
+    "rescaled",
+    "unit_named",
+]
 
 ROWTIME = "__rowtime"
 SEQUENCE = "__sequence"
+_BOUND = "__bound"
+_PTIME = "__tie0"  # the first of the ties, as the producer is the second
+_PRODUCER = "__tie1"
+LATE = "stream STRING, row STRING, rowtime {kind}, bound {kind}, producer STRING"
+"""The columns of the late rows of several streams, of which the instants are of this type."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +71,16 @@ class Stream:
         The column that shows the rowtime, if one does.
     sources
         The streams that it was made of by a query.
+    promises
+        `ROWTIME`: the bounds in the log, in ticks; None if there are none but `bounds`.
+    late
+        The rows that were not admitted, as those of `frame`, with `PROMISED`: the bound that each violates.
+    name
+        That it has in the session.
+    live
+        What arrives at it, if it is a live stream; `frame` then has no rows.
+    known_ends
+        The log's first and last instants, where they are known.
     """
 
     frame: DataFrame
@@ -59,6 +90,11 @@ class Stream:
     bounds: tuple[int, ...] = ()
     rowtime: str | None = None
     sources: tuple[Stream, ...] = ()
+    promises: DataFrame | None = None
+    late: DataFrame | None = None
+    name: str | None = None
+    live: LiveSource | None = None
+    known_ends: tuple[int, int] | None = None
 
     def on(self, clock: Clock) -> Stream:
         """The same with rowtimes in ticks of a finer clock."""
@@ -69,7 +105,15 @@ class Stream:
         same = self.clock.kind == clock.kind or clock.kind != "timestamp"
         bounds = tuple(bound * factor for bound in self.bounds) if same else ()
         sources = tuple(source.on(clock) for source in self.sources)
-        return replace(self, frame=frame, clock=clock, bounds=bounds, sources=sources)
+        promises, late = (
+            table.withColumns({name: rescaled(name, self.clock, clock) for name in columns})
+            if table is not None
+            else None
+            for table, columns in ((self.promises, [ROWTIME]), (self.late, [ROWTIME, PROMISED]))
+        )
+        return replace(
+            self, frame=frame, clock=clock, bounds=bounds, sources=sources, promises=promises, late=late
+        )
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -90,11 +134,45 @@ class Stream:
         frame = self.frame.orderBy(ROWTIME, *self.ties) if ordered else self.frame
         return frame.select(shown, *map(quoted, self.columns))
 
+    def late_rows(self) -> DataFrame | None:
+        """The late rows as a table: with their rowtime, the bound that they violate, and the producer."""
+        if self.late is None:
+            return None
+        ours = {
+            "_rowtime": F.expr(self.clock.to_column(ROWTIME)),
+            "_bound": F.expr(self.clock.to_column(PROMISED)),
+        }
+        if _PRODUCER in self.late.columns:
+            ours["_producer"] = F.col(_PRODUCER)
+        return self.late.select(
+            *map(quoted, self.columns), *(made.alias(name) for name, made in ours.items())
+        )
+
+    def all_late(self) -> list[tuple[str, DataFrame]]:
+        """The late rows of this stream and of those that it was made of, by their names, as `LATE`."""
+        found = [table for source in self.sources for table in source.all_late()]
+        if self.late is not None:
+            producer = F.col(_PRODUCER) if _PRODUCER in self.late.columns else F.lit(None)
+            told = self.late.select(
+                F.lit(self.name).alias("stream"),
+                F.to_json(F.struct(*map(quoted, self.columns))).alias("row"),
+                F.expr(self.clock.to_column(ROWTIME)).alias("rowtime"),
+                F.expr(self.clock.to_column(PROMISED)).alias("bound"),
+                producer.cast("string").alias("producer"),
+            )
+            found.append((self.name or "", told))
+        return found
+
     @cached_property
     def ends(self) -> tuple[int, int] | None:
         """The log's first and last instants; None if it is empty."""
+        if self.known_ends is not None:
+            return self.known_ends
+        log = self.frame.select(ROWTIME)
+        if self.promises is not None:
+            log = log.unionByName(self.promises)
         try:
-            found = self.frame.agg(F.min(ROWTIME).alias("first"), F.max(ROWTIME).alias("last")).collect()[0]
+            found = log.agg(F.min(ROWTIME).alias("first"), F.max(ROWTIME).alias("last")).collect()[0]
         except PySparkException as error:
             raise translate(error) from None
         made_of = [ends for source in self.sources if (ends := source.ends) is not None]
@@ -115,17 +193,28 @@ def rescaled(column: str, old: Clock, new: Clock) -> Column:
     return F.when(F.abs(F.col(column)) <= 2**62 // factor, F.col(column) * F.lit(factor)).otherwise(wrong)
 
 
+@dataclass(frozen=True)
+class Definition:
+    """The query of a view, and the names of its columns."""
+
+    reader: Reader
+    query: Continuous
+    names: tuple[str, ...]
+
+
 @dataclass
 class Catalog:
-    """The streams and varying relations of a session, by their names in lower case."""
+    """The streams and varying relations of a session, and what views are, by their names in lower case."""
 
     streams: dict[str, Stream] = field(default_factory=dict)
     relations: dict[str, Varying] = field(default_factory=dict)
+    definitions: dict[str, Definition] = field(default_factory=dict)
 
     def forget(self, name: str) -> None:
         """Drop what has a name, if anything has."""
         self.streams.pop(name.lower(), None)
         self.relations.pop(name.lower(), None)
+        self.definitions.pop(name.lower(), None)
 
     @property
     def names(self) -> frozenset[str]:
@@ -154,53 +243,126 @@ def unit_named(unit: str | None) -> str | None:
     return known
 
 
-def of_frame(
-    frame: DataFrame,
-    rowtime: str,
-    *,
-    unit: str | None = None,
-    ties: tuple[str, ...] = (),
-    bound: int | None = None,
-) -> Stream:
+@dataclass(frozen=True)
+class Log:
+    """How the columns of a table tell what arrived.
+
+    Attributes
+    ----------
+    rowtime, unit
+        The column of the rowtimes, and the unit of integers in it.
+    ptime, producer
+        When an entry came, and from whom. They order rows of one rowtime.
+    bound
+        The column of the bounds that entries promise, or one bound of the whole log in ticks. Entries with a
+        bound and without a rowtime are no rows.
+    on_late
+        ``"keep"`` rows below their producer's bound apart, or ``"fail"``.
+    places
+        Where in `sql` the columns are named, by their names in lower case.
+    """
+
+    rowtime: str
+    unit: str | None = None
+    ptime: str | None = None
+    producer: str | None = None
+    bound: str | int | None = None
+    on_late: str = "keep"
+    places: Mapping[str, Span] = field(default_factory=dict)
+    sql: str | None = None
+
+    def wrong(
+        self, column: str, message: str, condition: str, hint: str, sqlstate: str | None = None
+    ) -> AnalysisError:
+        """An error at the place of a column."""
+        span = self.places.get(column.lower())
+        return AnalysisError(
+            message,
+            condition=condition,
+            sqlstate=sqlstate,
+            hint=hint,
+            span=span,
+            sql=self.sql if span else None,
+        )
+
+
+def of_frame(frame: DataFrame, log: Log) -> Stream:
     """The rows of a table as a stream.
 
     Raises
     ------
     AnalysisError
-        ``UNKNOWN_ROWTIME``, ``INVALID_ROWTIME`` for a column of another type than a rowtime has.
+        ``UNKNOWN_ROWTIME`` for a column that is not there, ``INVALID_ROWTIME`` for one of another type than a
+        rowtime has, ``INVALID_BOUND`` for bounds of another type than the rowtime.
+    UsageError
+        ``MISSING_PTIME`` for bounds in a log without an order, ``UNKNOWN_OPTION`` for another `on_late`.
     """
+    if log.on_late not in ("keep", "fail"):
+        raise UsageError(
+            f"on_late={log.on_late!r} is unknown", condition="UNKNOWN_OPTION", hint="use 'keep' or 'fail'"
+        )
     found = {name.lower(): name for name in frame.columns}
-    for name in (rowtime, *ties):
-        if name.lower() not in found:
-            raise AnalysisError(
-                f"the rows have no column {name}",
-                condition="UNKNOWN_ROWTIME",
-                sqlstate="42703",
-                hint=did_you_mean(name, frame.columns) or f"columns are {', '.join(frame.columns)}",
-            )
-    kind = frame.schema[found[rowtime.lower()]].dataType.simpleString()
-    clock = Clock.of(kind, unit)
-    if clock is None or (unit is not None and clock.kind != "bigint"):
+    in_columns = log.bound if isinstance(log.bound, str) else None
+    for name in (log.rowtime, log.ptime, log.producer, in_columns):
+        if name is not None and name.lower() not in found:
+            hint = did_you_mean(name, frame.columns) or f"columns are {', '.join(frame.columns)}"
+            raise log.wrong(name, f"the rows have no column {name}", "UNKNOWN_ROWTIME", hint, "42703")
+    if in_columns is not None and log.ptime is None:
+        raise UsageError(
+            f"bounds in column {in_columns} are about later entries, and no column tells their order",
+            condition="MISSING_PTIME",
+            span=log.places.get(in_columns.lower()),
+            sql=log.sql,
+            hint="name the column of the times at which they came, or of their numbers: ptime",
+        )
+    kind = frame.schema[found[log.rowtime.lower()]].dataType.simpleString()
+    clock = Clock.of(kind, log.unit)
+    if clock is None or (log.unit is not None and clock.kind != "bigint"):
         told = (
             f"a rowtime of type {kind.upper()} has a unit of its own"
             if clock
             else f"{kind.upper()} is no type of a rowtime"
         )
-        raise AnalysisError(
-            told,
-            condition="INVALID_ROWTIME",
-            hint="leave the unit out" if clock else "rowtimes are TIMESTAMP, DATE or BIGINT with a unit",
-        )
-    column = quoted(found[rowtime.lower()])
+        hint = "leave the unit out" if clock else "rowtimes are TIMESTAMP, DATE or BIGINT with a unit"
+        raise log.wrong(log.rowtime, told, "INVALID_ROWTIME", hint)
+    ties = [name for name in (log.ptime, log.producer) if name is not None]
+    names = tuple(made for made, name in ((_PTIME, log.ptime), (_PRODUCER, log.producer)) if name is not None)
+    order = {made: F.col(quoted(found[tie.lower()])) for tie, made in zip(ties, names, strict=True)}
     missing = raising(
-        "NULL_ROWTIME", f"a row has NULL as its rowtime {rowtime}", "leave such rows out with WHERE"
+        "NULL_ROWTIME",
+        f"a row has NULL as its rowtime {log.rowtime}",
+        "leave such rows out with WHERE",
+        log.sql,
+        log.places.get(log.rowtime.lower()),
     )
-    ticks = F.coalesce(F.expr(clock.of_column(column, clock.kind, clock.unit)), missing)
-    names = tuple(f"__tie{number}" for number in range(len(ties)))
-    order = [F.col(quoted(found[tie.lower()])).alias(name) for tie, name in zip(ties, names, strict=True)]
-    bounds = () if bound is None else (bound,)
-    whole = frame.select("*", ticks.alias(ROWTIME), *order)
-    return Stream(whole, tuple(frame.columns), clock, names, bounds, found[rowtime.lower()])
+    ticks = F.expr(clock.of_column(quoted(found[log.rowtime.lower()]), clock.kind, clock.unit))
+    rowtime = found[log.rowtime.lower()]
+    if in_columns is None:
+        whole = frame.select("*", F.coalesce(ticks, missing).alias(ROWTIME), *_named(order))
+        bounds = () if log.bound is None else (int(log.bound),)
+        return Stream(whole, tuple(frame.columns), clock, names, bounds, rowtime)
+    bound_kind = frame.schema[found[in_columns.lower()]].dataType.simpleString()
+    if bound_kind != kind and {bound_kind, kind} != {"int", "bigint"}:
+        told = f"bounds are of type {bound_kind.upper()}, and the rowtime is of type {kind.upper()}"
+        raise log.wrong(in_columns, told, "INVALID_BOUND", "cast them to the type of the rowtime")
+    promise = F.expr(clock.of_column(quoted(found[in_columns.lower()]), clock.kind, clock.unit))
+    some = F.when(promise.isNull() & ticks.isNull(), missing).otherwise(ticks)
+    entries = frame.select("*", some.alias(ROWTIME), promise.alias(_BOUND), *_named(order))
+    rows, late = admitted(entries, ROWTIME, _BOUND, _PTIME, _PRODUCER if log.producer is not None else None)
+    columns = tuple(name for name in frame.columns if name != found[in_columns.lower()])
+    kept = [*map(quoted, columns), ROWTIME, *names]
+    promises = entries.where(F.col(_BOUND).isNotNull()).select(F.col(_BOUND).alias(ROWTIME))
+    if log.on_late == "fail":
+        told = "a row is late: its rowtime is below a bound that its producer promised before"
+        failed = raising("LATE_ROW", told, "on_late='keep' keeps late rows apart")
+        whole = rows.unionByName(late.withColumn(ROWTIME, failed)).select(*kept)
+        return Stream(whole, columns, clock, names, (), rowtime, promises=promises)
+    late = late.select(*kept, PROMISED)
+    return Stream(rows.select(*kept), columns, clock, names, (), rowtime, promises=promises, late=late)
+
+
+def _named(columns: Mapping[str, Column]) -> list[Column]:
+    return [column.alias(name) for name, column in columns.items()]
 
 
 def of_text_log(
@@ -233,11 +395,9 @@ def of_text_log(
             condition="MALFORMED_LINE",
             hint="declare a column for each value, and ROWTIME for the instant",
         )
-    schema = ", ".join(
-        [f"{ROWTIME} BIGINT, {SEQUENCE} BIGINT", *(f"{quoted(name)} STRING" for name in values)]
-    )
+    texts = ", ".join(f"{quoted(name)} STRING" for name in values)
     data = [(instant, line, *row) for instant, row, line in log.rows]
-    frame = gateway.spark.createDataFrame(data, schema)
+    frame = gateway.spark.createDataFrame(data, f"{ROWTIME} BIGINT, {SEQUENCE} BIGINT, {texts}")
     types = (
         dict(columns)
         if columns
@@ -247,10 +407,16 @@ def of_text_log(
     if rowtime is not None:
         place = [name for name, _ in columns or ()].index(rowtime) if columns else 0
         made.insert(place, f"{clock.to_column(ROWTIME)} AS {quoted(rowtime)}")
+    late = None
+    if log.late:
+        told = [(instant, line, promised, *row) for instant, row, line, promised in log.late]
+        instants = f"{ROWTIME} BIGINT, {SEQUENCE} BIGINT, {PROMISED} BIGINT"
+        late = gateway.spark.createDataFrame(told, f"{instants}, {texts}")
     with gateway.translated():
         frame = frame.selectExpr(*made, ROWTIME, SEQUENCE)
+        late = late.selectExpr(*made, ROWTIME, SEQUENCE, PROMISED) if late is not None else None
     shown = tuple(name for name in frame.columns if name not in (ROWTIME, SEQUENCE))
-    return Stream(frame, shown, clock, (SEQUENCE,), log.beats, rowtime)
+    return Stream(frame, shown, clock, (SEQUENCE,), log.beats, rowtime, late=late)
 
 
 def _guessed(values: list[str | None]) -> str:

@@ -35,12 +35,15 @@ class TextLog:
         (instant, values, line) of each row in order; values are texts, None for NULL.
     beats
         The instants of the heartbeats.
+    late
+        (instant, values, line, promised) of rows of an instant before one that was promised to be past.
     malformed
         (line, text, what is wrong with it) of lines that were left out.
     """
 
     rows: tuple[tuple[int, tuple[str | None, ...], int], ...]
     beats: tuple[int, ...]
+    late: tuple[tuple[int, tuple[str | None, ...], int, int], ...]
     malformed: tuple[tuple[int, str, str], ...]
 
     @property
@@ -58,7 +61,8 @@ def read_text_log(path: str | Path, *, malformed: str = "fail", width: int | Non
         A file of UTF-8 text.
     malformed
         What becomes of lines that cannot be read, that have another number of values than the first row, or
-        that fall behind what the lines before promised: ``"fail"``, or ``"keep"`` them apart.
+        that fall behind what the lines before promised: ``"fail"``, or ``"keep"`` them apart. Rows that fall
+        behind are then late.
     width
         How many values a row has, if that is known.
 
@@ -83,13 +87,22 @@ def read_text_log(path: str | Path, *, malformed: str = "fail", width: int | Non
         raise InputError(f"file {path} cannot be read: {error}", condition="UNREADABLE_FILE") from error
     rows: list[tuple[int, tuple[str | None, ...], int]] = []
     beats: list[int] = []
+    late: list[tuple[int, tuple[str | None, ...], int, int]] = []
     wrong: list[tuple[int, str, str]] = []
     promised: int | None = None
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or (not rows and _HEADING.fullmatch(line)):
             continue
         expected = width if width is not None else len(rows[0][1]) if rows else None
-        problem = _problem(line, promised, expected)
+        problem = _problem(line, expected)
+        found = _LINE.fullmatch(line)
+        behind = found is not None and promised is not None and int(found["instant"]) < promised
+        if problem is None and behind and malformed == "keep" and found is not None and found["values"]:
+            assert promised is not None
+            late.append((int(found["instant"]), _values(found["values"]), number, promised))
+            continue
+        if problem is None and behind:
+            problem = f"is of an instant before {promised}, which was promised to be past"
         if problem is not None:
             if malformed == "fail":
                 raise InputError(
@@ -99,17 +112,16 @@ def read_text_log(path: str | Path, *, malformed: str = "fail", width: int | Non
                 )
             wrong.append((number, line, problem))
             continue
-        found = _LINE.fullmatch(line)
         assert found is not None
         promised = int(found["instant"])
         if found["beat"]:
             beats.append(promised)
         else:
             rows.append((promised, _values(found["values"]), number))
-    return TextLog(tuple(rows), tuple(beats), tuple(wrong))
+    return TextLog(tuple(rows), tuple(beats), tuple(late), tuple(wrong))
 
 
-def _problem(line: str, promised: int | None, width: int | None) -> str | None:
+def _problem(line: str, width: int | None) -> str | None:
     """What is wrong with a line, if anything is."""
     found = _LINE.fullmatch(line)
     if found is None or bool(found["beat"]) == bool(found["values"]):
@@ -117,8 +129,6 @@ def _problem(line: str, promised: int | None, width: int | None) -> str | None:
     instant = int(found["instant"])
     if not -(2**63) <= instant < 2**63:
         return "has an instant that is too large"
-    if promised is not None and instant < promised:
-        return f"is of an instant before {promised}, which was promised to be past"
     if found["values"] is None:
         return None
     try:

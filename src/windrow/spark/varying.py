@@ -16,21 +16,18 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from windrow.algebra.clock import NEVER, Clock
-from windrow.errors import AnalysisError, NotSupportedError, UsageError, WindrowError, did_you_mean
-from windrow.spark.arrow import is_orderable
+from windrow.errors import AnalysisError, NotSupportedError, UsageError, WindrowError
+from windrow.spark.arrow import contains, is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.streams import ROWTIME, Stream, rescaled
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["AT", "ENTER", "ENVELOPES", "LEAVE", "Varying", "columns_of", "tick_of"]
+__all__ = ["AT", "DIFF", "ENTER", "LEAVE", "Varying", "columns_of", "tick_of"]
 
 ENTER = "__enter"
 LEAVE = "__leave"
 AT = "__at"
-_DIFF = "__diff"
-
-ENVELOPES = ("delta", "op", "diff", "cql")
-"""The forms of a changelog."""
+DIFF = "__diff"
 
 
 @dataclass(frozen=True)
@@ -52,6 +49,8 @@ class Varying:
     net_by
         Columns, of those of `frame`, such that no row leaves at an instant at which one with the same values
         in them enters; None if there are none for certain.
+    since
+        The first instant of which changes are told; None for all.
     """
 
     frame: DataFrame
@@ -60,6 +59,7 @@ class Varying:
     instants: DataFrame
     streams: tuple[Stream, ...]
     net_by: frozenset[str] | None = None
+    since: int | None = None
 
     @staticmethod
     def of(
@@ -126,9 +126,14 @@ class Varying:
         return self.at(ends[1]) if ends is not None else self.visible().limit(0)
 
     def changes(self) -> DataFrame:
-        """The rows that enter and leave, with `AT` and the count `__diff`, which is not 0.
+        """The rows that enter and leave, with `AT` and the count `DIFF`, which is not 0.
 
         The counts are net: of equal rows and instants there is one row, or all have the same sign.
+
+        Raises
+        ------
+        AnalysisError
+            ``UNORDERABLE_TYPE`` for variants, which cannot be compared.
         """
         both = F.array(
             F.struct(F.col(ENTER).alias("at"), F.lit(1).alias("diff")),
@@ -137,60 +142,27 @@ class Varying:
         told = self.frame.select(*self.columns, F.explode(both).alias("__change")).where(
             F.col("__change.at") != NEVER
         )
+        if self.since is not None:
+            told = told.where(F.col("__change.at") >= self.since)
         changes = told.select(
-            *self.columns, F.col("__change.at").alias(AT), F.col("__change.diff").cast("bigint").alias(_DIFF)
+            *self.columns, F.col("__change.at").alias(AT), F.col("__change.diff").cast("bigint").alias(DIFF)
         )
         if self.net_by is not None:
             return changes
-        net = changes.groupBy(*self.columns, AT).agg(F.sum(_DIFF).alias(_DIFF))
-        return net.where(F.col(_DIFF) != 0)
+        for name, column in zip(self.names, self.columns, strict=True):
+            if contains(self.frame.schema[column].dataType, "variant"):
+                raise AnalysisError(
+                    f"rows cannot be compared, as changes are, by column {name} of type VARIANT",
+                    condition="UNORDERABLE_TYPE",
+                    sqlstate="42822",
+                    hint=f"cast it in the query, or take a field of it: CAST({name} AS STRING)",
+                )
+        net = changes.groupBy(*self.columns, AT).agg(F.sum(DIFF).alias(DIFF))
+        return net.where(F.col(DIFF) != 0)
 
     def shown_time(self) -> Column:
         """The instants of changes as they are shown."""
         return F.expr(self.clock.to_column(AT))
-
-    def changelog(self, envelope: str = "delta", *, ordered: bool = False) -> DataFrame:
-        """What enters and leaves; if it is to be `ordered`, by time, what leaves before what enters.
-
-        Parameters
-        ----------
-        envelope
-            ``"delta"``: the columns, ``_change_type`` (insert or delete), ``_commit_version`` and
-            ``_commit_timestamp``. ``"op"``: ``_op`` (+I or -D), ``_at`` and the columns. ``"diff"``: the
-            columns, ``_diff``, how many more copies of the row there are, and ``_at``. ``"cql"``:
-            ``timestamp``, ``kind`` (+ or -) and ``tuple``, the values as text.
-
-        Raises
-        ------
-        UsageError
-            ``UNKNOWN_ENVELOPE``.
-        """
-        if envelope not in ENVELOPES:
-            raise UsageError(
-                f"envelope {envelope!r} is unknown",
-                condition="UNKNOWN_ENVELOPE",
-                hint=did_you_mean(envelope, ENVELOPES) or f"envelopes are {', '.join(ENVELOPES)}",
-            )
-        changes = self.changes()
-        if ordered:
-            changes = changes.orderBy(AT, _DIFF)
-        rows = [F.col(column) for column in self.columns]
-        if envelope == "diff":
-            return changes.select(*rows, _DIFF, self.shown_time()).toDF(*self.names, "_diff", "_at")
-        copies = changes.withColumn("__copy", F.explode(F.array_repeat(F.lit(0), F.abs(_DIFF).cast("int"))))
-        enters = F.col(_DIFF) > 0
-        if envelope == "delta":
-            kind = F.when(enters, "insert").otherwise("delete")
-            ours = ("_change_type", "_commit_version", "_commit_timestamp")
-            return copies.select(*rows, kind, AT, self.shown_time()).toDF(*self.names, *ours)
-        if envelope == "op":
-            kind = F.when(enters, "+I").otherwise("-D")
-            return copies.select(kind, self.shown_time(), *rows).toDF("_op", "_at", *self.names)
-        kind = F.when(enters, "+").otherwise("-")
-        values = [F.coalesce(row.cast("string"), F.lit("")) for row in rows]
-        return copies.select(self.shown_time(), kind, F.concat_ws(",", *values)).toDF(
-            "timestamp", "kind", "tuple"
-        )
 
     # -- streams -------------------------------------------------------------------------------------
 
@@ -225,7 +197,7 @@ class Varying:
             rows = rows.select(*self.columns, AT)
         else:
             sign = 1 if kind == "ISTREAM" else -1
-            changes = self.changes().withColumn(_DIFF, F.col(_DIFF) * sign)
+            changes = self.changes().withColumn(DIFF, F.col(DIFF) * sign)
             rows = _inserted(changes, self.columns, using).select(*self.columns, AT)
         # rows of one instant come in the order of their values
         kinds = {field.name: field.dataType for field in rows.schema}
@@ -284,10 +256,10 @@ def _changes(frame: DataFrame) -> DataFrame:
 
 def _inserted(changes: DataFrame, columns: Sequence[str], using: Sequence[str]) -> DataFrame:
     """A row for each copy that comes in; if rows differ by `using` alone, only so many as come in more."""
-    copy = F.explode(F.array_repeat(F.lit(0), F.greatest(F.col(_DIFF), F.lit(0)).cast("int")))
+    copy = F.explode(F.array_repeat(F.lit(0), F.greatest(F.col(DIFF), F.lit(0)).cast("int")))
     if not using:
         return changes.withColumn("__copy", copy)
     alike = Window.partitionBy(AT, *using)
     numbered = Window.partitionBy(AT, *using).orderBy(*columns)
-    more = changes.withColumn("__more", F.sum(_DIFF).over(alike)).withColumn("__copy", copy)
+    more = changes.withColumn("__more", F.sum(DIFF).over(alike)).withColumn("__copy", copy)
     return more.withColumn("__number", F.row_number().over(numbered)).where("__number <= __more")

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, Span, did_you_mean
 from windrow.syntax.match_nodes import MatchClause, Named, Skip, Subset, variable_name
 from windrow.syntax.nodes import Range
+from windrow.syntax.ordering import order_item
 from windrow.syntax.patterns import (
     Alternation,
     Concatenation,
@@ -32,7 +33,6 @@ from windrow.syntax.patterns import (
     variables_of,
 )
 from windrow.syntax.tokens import Kind, TokenList
-from windrow.syntax.window_by import order_item
 
 __all__ = ["parse_match_clause"]
 

@@ -13,7 +13,13 @@ from windrow.syntax.blocks import find_blocks
 from windrow.syntax.nodes import Block
 from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["is_name_of_from", "meant_clause", "unsupported_statement", "variable_before_clause"]
+__all__ = [
+    "is_name_of_from",
+    "meant_clause",
+    "misplaced_to_stream",
+    "unsupported_statement",
+    "variable_before_clause",
+]
 
 
 def meant_clause(sql: str) -> WindrowError | None:
@@ -107,5 +113,24 @@ def unsupported_statement(tokens: TokenList, at: int, what: str, hint: str) -> N
         condition="UNSUPPORTED_STATEMENT",
         sql=tokens.sql,
         span=tokens[at].span,
+        hint=hint,
+    )
+
+
+def misplaced_to_stream(tokens: TokenList, index: int) -> ParseError:
+    """The error for ISTREAM and its like, at this token, where they are not over a whole query."""
+    word, close = tokens.word(index), tokens.partner[index + 1]
+    inside = tokens.text(index + 2, close)
+    if tokens.word(index + 2) in ("SELECT", "WITH"):
+        hint = f"give the stream a window where a relation stands: SELECT … FROM {word}(…) [NOW]"
+    elif tokens.word(index - 1) == "DISTINCT":
+        hint = f"write {word}(SELECT DISTINCT {inside} FROM …)"
+    else:
+        hint = f"write all columns into it, SELECT {word}({inside}, …) FROM …, or {word}(SELECT … FROM …)"
+    return ParseError(
+        f"{word} is not over a whole query",
+        condition="PARSE_SYNTAX_ERROR",
+        sql=tokens.sql,
+        span=tokens.span(index, close + 1),
         hint=hint,
     )

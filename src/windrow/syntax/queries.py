@@ -6,13 +6,24 @@ Only what the operators over varying relations need is taken apart. A text of an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from windrow.syntax.nodes import Range
+from windrow.syntax.nodes import OrderItem, Range
+from windrow.syntax.ordering import order_item
 from windrow.syntax.streams import alias_after
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["FromItem", "Select", "SetOperation", "Shape", "UnknownShapeError", "parse_query", "parse_select"]
+__all__ = [
+    "FromItem",
+    "Ordered",
+    "Select",
+    "SetOperation",
+    "Shape",
+    "UnknownShapeError",
+    "conjuncts",
+    "parse_query",
+    "parse_select",
+]
 
 
 class UnknownShapeError(Exception):
@@ -23,7 +34,8 @@ class UnknownShapeError(Exception):
 class FromItem:
     """A relation in FROM: its tokens, its alias, and how it is joined to those before it.
 
-    `join` is inner, left, right, full, semi or anti; `on` the condition, None for all pairs.
+    `join` is inner, left, right, full, semi or anti; `on` the condition, None for all pairs. `using` are the
+    columns that are to be equal, None with NATURAL for all that both sides have.
     """
 
     source: Range
@@ -31,11 +43,15 @@ class FromItem:
     columns: tuple[str, ...]
     join: str = "inner"
     on: Range | None = None
+    using: tuple[str, ...] | None = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A block: the ranges of its clauses, without their words."""
+    """A block: the ranges of its clauses, without their words.
+
+    `windows` are the named windows: the brackets with their definitions.
+    """
 
     distinct: bool
     items: tuple[Range, ...]
@@ -43,6 +59,18 @@ class Select:
     where: Range | None = None
     group_by: Range | None = None
     having: Range | None = None
+    window: Range | None = None
+    qualify: Range | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """The first rows of a query in an order: all from the row `offset` on, or `limit` of them."""
+
+    query: Shape
+    order: tuple[OrderItem, ...]
+    limit: Range | None
+    offset: Range | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +83,12 @@ class SetOperation:
     right: Shape
 
 
-Shape = Select | SetOperation
+Shape = Select | SetOperation | Ordered
 
 _SET = {"UNION": "union", "INTERSECT": "intersect", "EXCEPT": "except", "MINUS": "except"}
-_OTHER = {"LATERAL", "PIVOT", "UNPIVOT", "TABLESAMPLE", "NATURAL", "ASOF"}
-_TAIL = {"LIMIT", "OFFSET", "SORT", "CLUSTER", "DISTRIBUTE", "QUALIFY", "WINDOW"}
+_OTHER = {"LATERAL", "PIVOT", "UNPIVOT", "TABLESAMPLE", "ASOF"}
+_TAIL = {"LIMIT", "OFFSET", "SORT", "CLUSTER", "DISTRIBUTE"}
+_CLAUSES = {"WHERE", "GROUP", "HAVING", "WINDOW", "QUALIFY"}
 _JOINS = {
     (): "inner", ("INNER",): "inner", ("CROSS",): "inner",
     ("LEFT",): "left", ("LEFT", "OUTER"): "left", ("RIGHT",): "right", ("RIGHT", "OUTER"): "right",
@@ -70,7 +99,7 @@ _JOIN_WORDS = {word for words in _JOINS for word in words} | {"NATURAL", "ASOF"}
 
 
 def parse_query(tokens: TokenList, start: int, stop: int) -> Shape:
-    """The shape of a query without a WITH list of its own.
+    """The shape of a query without a WITH list of its own; ORDER BY alone gives a bag no order.
 
     Raises
     ------
@@ -85,11 +114,14 @@ def parse_query(tokens: TokenList, start: int, stop: int) -> Shape:
     if tokens.word(start) == "WITH":
         raise UnknownShapeError("WITH inside a query")
     order = next((at for at in level if tokens.word(at) == "ORDER" and tokens.word(at + 1) == "BY"), None)
-    limit = next((at for at in level if _begins_tail(tokens, at)), None)
-    if limit is not None:
-        raise UnknownShapeError(tokens.word(limit))
+    tails = [at for at in level if _begins_tail(tokens, at)]
+    strange = next((at for at in tails if tokens.word(at) not in ("LIMIT", "OFFSET")), None)
+    if strange is not None:
+        raise UnknownShapeError(tokens.word(strange))
+    if tails:
+        return _ordered(tokens, start, order, tails, stop)
     if order is not None:
-        stop = order  # a bag has no order
+        stop = order
         level = [at for at in level if at < stop]
     for words in (("UNION", "EXCEPT", "MINUS"), ("INTERSECT",)):
         found = [at for at in level if tokens.word(at) in words and _is_set_operator(tokens, at)]
@@ -131,15 +163,54 @@ def parse_select(tokens: TokenList, items: Range, source: int, stop: int) -> Sel
         ranges.get("WHERE"),
         ranges.get("GROUP"),
         ranges.get("HAVING"),
+        ranges.get("WINDOW"),
+        ranges.get("QUALIFY"),
     )
+
+
+def conjuncts(tokens: TokenList, start: int, stop: int) -> list[Range]:
+    """The parts of a condition that must all hold; the whole of it if it is no AND."""
+    while tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1 and not _is_query(tokens, start):
+        start, stop = start + 1, stop - 1
+    parts, first, cases, between = [], start, 0, 0
+    for at in tokens.level(start, stop):
+        word = "" if tokens.is_symbol(at - 1, ".") else tokens.word(at)
+        cases += {"CASE": 1, "END": -1}.get(word, 0)
+        if cases:
+            continue
+        if word == "OR":
+            return [(start, stop)]
+        between += word == "BETWEEN"
+        if word == "AND" and between:
+            between -= 1
+        elif word == "AND":
+            parts.append((first, at))
+            first = at + 1
+    if not parts:
+        return [(start, stop)]
+    return [inner for part in (*parts, (first, stop)) for inner in conjuncts(tokens, *part)]
+
+
+def _is_query(tokens: TokenList, start: int) -> bool:
+    return tokens.word(start + 1) in ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
+
+
+def _ordered(tokens: TokenList, start: int, order: int | None, tails: list[int], stop: int) -> Ordered:
+    ends = [*tails[1:], stop]
+    clauses = {tokens.word(at): (at + 1, end) for at, end in zip(tails, ends, strict=True)}
+    if len(clauses) < len(tails) or (order is not None and order > tails[0]):
+        raise UnknownShapeError("clauses in this order")
+    items: tuple[OrderItem, ...] = ()
+    if order is not None:
+        items = tuple(order_item(tokens, item) for item in tokens.split(order + 2, tails[0]))
+    query = parse_query(tokens, start, tails[0] if order is None else order)
+    return Ordered(query, items, clauses.get("LIMIT"), clauses.get("OFFSET"))
 
 
 def _begins_tail(tokens: TokenList, at: int) -> bool:
     word = tokens.word(at)
     if word in ("SORT", "CLUSTER", "DISTRIBUTE"):
         return tokens.word(at + 1) == "BY"
-    if word == "WINDOW":
-        return tokens.word(at + 2) == "AS" or tokens.word(at + 1) == "BY"
     return word in _TAIL and not tokens.is_symbol(at + 1, ",") and tokens.word(at + 1) not in ("FROM", "AS")
 
 
@@ -162,7 +233,9 @@ def _marks(tokens: TokenList, level: list[int]) -> dict[str, int]:
             continue
         if word == "GROUP" and tokens.word(at + 1) != "BY":
             continue
-        if word == "FROM" or (word in ("WHERE", "GROUP", "HAVING") and "FROM" in marks):
+        if word == "WINDOW" and tokens.word(at + 2) != "AS":
+            continue
+        if word == "FROM" or (word in _CLAUSES and "FROM" in marks):
             marks.setdefault(word, at)
     return marks
 
@@ -190,15 +263,19 @@ def _joined(tokens: TokenList, start: int, stop: int) -> list[FromItem]:
     items = [_item(tokens, start, begins[0] if begins else stop, "inner", None)]
     for begin, join, end in zip(begins, joins, [*begins, stop][1:], strict=True):
         words = tuple(tokens.word(at) for at in range(begin, join))
+        natural = words[:1] == ("NATURAL",)
+        words = words[natural:]
         if words not in _JOINS:
             raise UnknownShapeError(f"{' '.join(words)} JOIN")
         inside = [at for at in tokens.level(join + 1, end) if not tokens.is_symbol(at - 1, ".")]
         using = next((at for at in inside if tokens.word(at) == "USING"), None)
-        if using is not None:
-            raise UnknownShapeError("USING")
         on = next((at for at in inside if tokens.word(at) == "ON"), None)
-        last = end if on is None else on
-        items.append(_item(tokens, join + 1, last, _JOINS[words], None if on is None else (on + 1, end)))
+        last = next((at for at in (on, using) if at is not None), end)
+        item = _item(tokens, join + 1, last, _JOINS[words], None if on is None else (on + 1, end))
+        if using is not None and on is None:
+            names = tokens.split(using + 2, tokens.partner[using + 1])
+            item = replace(item, using=tuple(tokens[at].name for at, _ in names))
+        items.append(replace(item, using=None) if natural else item)
     return items
 
 

@@ -99,6 +99,13 @@ class SqlText:
             return part.source, Span(first, max(first, last))
         return None
 
+    def written(self, start: int, stop: int) -> tuple[str, Span] | None:
+        """The user's text and span from the start of a rendered stretch to its end, whatever is between."""
+        first, last = self.locate(start, stop), self.locate_before(stop)
+        if first is None or last is None or last[0] != first[0]:
+            return first
+        return first[0], Span(first[1].start, max(first[1].stop, last[1].stop))
+
     def locate_before(self, offset: int, names: dict[str, str] | None = None) -> tuple[str, Span] | None:
         """The last character that the user wrote before an offset of the rendered text."""
         position, found = 0, None
@@ -107,7 +114,8 @@ class SqlText:
             if position >= offset:
                 break
             if isinstance(part, Piece) and part.source is not None and text.strip():
-                last = part.offset + min(len(text.rstrip()), offset - position)
+                length = part.width if part.width is not None else len(text.rstrip())
+                last = part.offset + min(length, offset - position)
                 found = part.source, Span(max(last - 1, part.offset), last)
             position += len(text)
         return found

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 
-from windrow.errors import ParseError
+from windrow.errors import ParseError, Span, did_you_mean
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import Kind, TokenList
 
@@ -23,6 +23,7 @@ __all__ = [
     "ToStream",
     "alias_after",
     "begins_relation",
+    "named_columns",
     "parse_create_stream",
     "parse_stream_window",
     "parse_to_stream",
@@ -41,6 +42,10 @@ TIME_UNITS = {
 }
 """Nanoseconds of each unit of time."""
 
+_PARTS_OF_WINDOW = ("SLIDE", "RANGE", "ROWS", "PARTITION")
+_MONTHS = ("MONTH", "QUARTER", "YEAR")
+_PARTS = ("PTIME", "PRODUCER", "BOUND")
+_LONG_TYPES = ("INTERVAL", "STRING", "CHAR", "VARCHAR")
 _TO_STREAM = ("ISTREAM", "DSTREAM", "RSTREAM")
 _CLAUSES = {
     "SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET",
@@ -107,19 +112,24 @@ class ToStream:
     kind: str
     tokens: Range
     query: Range
-    using: tuple[Range, ...] = ()
+    using: tuple[tuple[str, Span], ...] = ()
     rest: Range | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of CREATE STREAM: its name and type, and of the rowtime its unit."""
+    """A column of CREATE STREAM: its name and type, its part in the log, and of the rowtime its unit."""
 
     name: str
     tokens: Range
     kind: Range | None
-    is_rowtime: bool = False
+    part: str = ""
     unit: str | None = None
+
+    @property
+    def is_rowtime(self) -> bool:
+        """Whether it is the stream's rowtime."""
+        return self.part == "ROWTIME"
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +336,8 @@ class _WindowParser:
             raise self.wrong(f"{text} is no length of time", "write a number and a unit, such as 10 MINUTES")
         self.at += 1
         unit = self.tokens.word(self.at).removesuffix("S") if self.at < self.stop else ""
+        if unit and unit not in TIME_UNITS and self.tokens.word(self.at) not in _PARTS_OF_WINDOW:
+            raise self.no_unit(text, unit)
         if unit in TIME_UNITS:
             self.at += 1
         length = Decimal(text) * TIME_UNITS.get(unit, TIME_UNITS["SECOND"])
@@ -335,6 +347,18 @@ class _WindowParser:
                 "a length of time must be greater than zero", "use [NOW] for rows of one instant"
             )
         return Duration((start, self.at), length)
+
+    def no_unit(self, length: str, unit: str) -> ParseError:
+        """What is wrong with a word after a number that is none of the units."""
+        written = self.tokens[self.at].text
+        if unit in _MONTHS:
+            hint = "write days, hours, minutes or seconds, such as 30 DAYS"
+            return self.wrong(f"a {unit.lower()} has no fixed length", hint)
+        units = f"units are {', '.join(each + 'S' for each in TIME_UNITS)}"
+        weeks = unit == "WEEK" and length.isdigit()
+        near = did_you_mean(written, [each + "S" for each in TIME_UNITS])
+        hint = f"write {7 * int(length)} DAYS" if weeks else near or units
+        return self.wrong(f"{written} is no unit of time", hint, "UNKNOWN_UNIT")
 
     def take(self, word: str) -> bool:
         found = self.at < self.stop and self.tokens.word(self.at) == word
@@ -386,7 +410,7 @@ def parse_to_stream(tokens: TokenList, start: int, stop: int) -> ToStream | None
     return ToStream(kind, (start, stop), (at + 2, close), using)
 
 
-def _using(tokens: TokenList, start: int, stop: int) -> tuple[tuple[Range, ...], int]:
+def _using(tokens: TokenList, start: int, stop: int) -> tuple[tuple[tuple[str, Span], ...], int]:
     """The columns of DIFFERENCE USING at the end of the range, and where that begins."""
     inside = tokens.level(start, stop)
     for index in inside:
@@ -399,18 +423,29 @@ def _using(tokens: TokenList, start: int, stop: int) -> tuple[tuple[Range, ...],
                     span=tokens.span(index, min(index + 3, stop)),
                     hint="write ISTREAM(query) DIFFERENCE USING (a, b)",
                 )
-            columns = tuple(tokens.split(index + 3, stop - 1))
-            for column in columns:
-                if column[1] - column[0] != 1 or not tokens[column[0]].is_name:
-                    raise ParseError(
-                        "DIFFERENCE USING takes names of columns of the query",
-                        condition="PARSE_SYNTAX_ERROR",
-                        sql=tokens.sql,
-                        span=tokens.span(*column) if column[0] < column[1] else tokens[index].span,
-                        hint="give the expression a name in SELECT",
-                    )
-            return columns, index
+            return named_columns(tokens, index + 2, f"{tokens.word(index)} USING"), index
     return (), stop
+
+
+def named_columns(tokens: TokenList, bracket: int, clause: str) -> tuple[tuple[str, Span], ...]:
+    """The names in the bracket of a clause, and where they stand.
+
+    Raises
+    ------
+    ParseError
+        ``PARSE_SYNTAX_ERROR`` for what is no name.
+    """
+    columns = tokens.split(bracket + 1, tokens.partner[bracket])
+    for start, stop in columns or [(bracket, bracket)]:
+        if stop - start != 1 or not tokens[start].is_name:
+            raise ParseError(
+                f"{clause} takes names of columns of the query",
+                condition="PARSE_SYNTAX_ERROR",
+                sql=tokens.sql,
+                span=tokens.span(start, stop) if start < stop else tokens[bracket].span,
+                hint="give the expression a name in SELECT",
+            )
+    return tuple((tokens[start].name, tokens[start].span) for start, _ in columns)
 
 
 def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStream | None:
@@ -446,6 +481,10 @@ def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStrea
         second = marked[1].tokens[0] if marked else at
         told = "a stream has one ROWTIME column" if marked else "no column is the stream's ROWTIME"
         raise wrong(told, second, "put ROWTIME before the name of one column")
+    for part in _PARTS:
+        several = [column for column in columns if column.part == part]
+        if len(several) > 1:
+            raise wrong(f"a stream has one {part} column", several[1].tokens[0])
     names = [column.name.lower() for column in columns]
     for place, column in enumerate(columns):
         if column.name.lower() in names[:place]:
@@ -475,8 +514,9 @@ def _items(tokens: TokenList, start: int, stop: int) -> list[Range]:
 
 def _column(tokens: TokenList, item: Range, wrong: Callable[..., ParseError]) -> Column:
     at, stop = item
-    is_rowtime = tokens.word(at) == "ROWTIME" and at + 1 < stop and tokens[at + 1].is_name
-    at += is_rowtime
+    part = _part(tokens, at, stop)
+    is_rowtime = part == "ROWTIME"
+    at += bool(part)
     if at >= stop or not tokens[at].is_name:
         raise wrong("expected the name of a column", min(at, stop))
     name, at = tokens[at].name, at + 1
@@ -491,4 +531,13 @@ def _column(tokens: TokenList, item: Range, wrong: Callable[..., ParseError]) ->
     kind = (at, stop) if at < stop else None
     if kind is None and not is_rowtime:
         raise wrong(f"expected the type of column {name}", item[0])
-    return Column(name, item, kind, is_rowtime, unit)
+    return Column(name, item, kind, part, unit)
+
+
+def _part(tokens: TokenList, at: int, stop: int) -> str:
+    """The word before the name of a column that says what it is in the log; `producer STRING` has none."""
+    word = tokens.word(at)
+    if word == "ROWTIME":
+        return word if at + 1 < stop and tokens[at + 1].is_name else ""
+    is_part = word in _PARTS and at + 2 < stop and tokens[at + 1].is_name and tokens[at + 2].is_name
+    return word if is_part and tokens.word(at + 1) not in _LONG_TYPES else ""

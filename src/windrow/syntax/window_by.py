@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from windrow.errors import AnalysisError, ParseError, Span, did_you_mean
 from windrow.syntax.nodes import BoundaryClause, OrderItem, Range, Role, Side, Variable, WindowClause
+from windrow.syntax.ordering import order_item
 from windrow.syntax.tokens import Kind, TokenList
 
-__all__ = ["order_item", "parse_window_by"]
+__all__ = ["parse_window_by"]
 
 _AFTER_BOUNDARY = {"AS", "AT", "PREV", "NEXT", "WHEN", "UNBOUNDED", "ONLY", "START", "END", ""}
 _VARIABLES_FOLLOW = {"AS", "AT", "PREV", "NEXT", "WHEN", "UNBOUNDED"}
@@ -38,19 +39,6 @@ def parse_window_by(tokens: TokenList, start: int) -> WindowClause:
         ``DUPLICATE_VARIABLE`` or ``RESERVED_NAME``.
     """
     return _Parser(tokens, start).clause()
-
-
-def order_item(tokens: TokenList, item: Range) -> OrderItem:
-    """An ORDER BY key with its direction."""
-    start, stop = item
-    nulls_first: bool | None = None
-    if stop - start > 2 and tokens.word(stop - 2) == "NULLS" and tokens.word(stop - 1) in ("FIRST", "LAST"):
-        nulls_first = tokens.word(stop - 1) == "FIRST"
-        stop -= 2
-    descending = stop - start > 1 and tokens.word(stop - 1) == "DESC"
-    if stop - start > 1 and tokens.word(stop - 1) in ("ASC", "DESC"):
-        stop -= 1
-    return OrderItem((start, stop), descending, not descending if nulls_first is None else nulls_first)
 
 
 class _Parser:

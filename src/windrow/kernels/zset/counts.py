@@ -1,4 +1,4 @@
-"""DISTINCT and the set operators: how often a row is there follows from how often it is on either side."""
+"""DISTINCT, set operators, rows with partners: how often a row is there, by its counts."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ COUNTS: Mapping[str, Callable[[Ints, Ints], Ints]] = MappingProxyType(
         "intersect all": lambda left, right: np.minimum(left, right),
         "except": lambda left, right: _some(left) * (1 - _some(right)),
         "except all": lambda left, right: np.maximum(left - right, 0),
+        "semi": lambda left, right: left * _some(right),
+        "anti": lambda left, right: left * (1 - _some(right)),
     }
 )
 

@@ -19,15 +19,26 @@ from windrow.kernels.messages import CHUNK, KIND, NUMBER, Kind
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.zset.counts import COUNTS, counted
 from windrow.kernels.zset.elementary import elementary, gaps
+from windrow.kernels.zset.first import first_rows
 from windrow.kernels.zset.grouped import grouped
 from windrow.kernels.zset.join import overlapping
 from windrow.kernels.zset.relation import ENTER, LEAVE
 
-__all__ = ["Keyed"]
+__all__ = ["First", "Keyed"]
 
 Array = np.ndarray
 Batches = Iterable[pa.RecordBatch]
 _TIME = (SortKey(ENTER),)
+
+
+@dataclass(frozen=True)
+class First:
+    """Which rows, in an order: those after the first `offset`, `limit` of them, or all; and these columns."""
+
+    columns: tuple[str, ...]
+    order: tuple[SortKey, ...]
+    offset: int
+    limit: int | None
 
 
 @dataclass(frozen=True)
@@ -39,7 +50,8 @@ class Keyed:
     operator
         ``expand``: each row once for every elementary interval of its key in which it is there; ``gaps``:
         when no row is there; ``join``: the pairs of rows that are there at one time; ``group``: the
-        aggregates of the rows of each key; or one of `COUNTS`.
+        aggregates of the rows of each key; ``first``: the first rows in an order at any time; or one of
+        `COUNTS`.
     keys
         The columns that rows of one key have in common, on either side.
     layout
@@ -48,6 +60,8 @@ class Keyed:
         For ``gaps``: the first instant.
     aggregates
         For ``group``: (column, aggregate) of each; its rows have the keys and these.
+    first
+        For ``first``: which rows.
     """
 
     operator: str
@@ -55,6 +69,7 @@ class Keyed:
     layout: Layout
     origin: int = 0
     aggregates: tuple[tuple[str, Aggregate], ...] = ()
+    first: First | None = None
 
     def pack(self, batches: Batches, task: int, *, right: bool = False) -> Iterator[pa.RecordBatch]:
         """Rows of one side as chunks of cells."""
@@ -74,6 +89,9 @@ class Keyed:
             elif self.operator == "expand":
                 assert left is not None
                 yield from self._expanded(left)
+            elif self.operator == "first":
+                assert left is not None
+                yield from self._first(left)
             elif self.operator == "group":
                 assert left is not None
                 yield from self._grouped(left)
@@ -98,6 +116,15 @@ class Keyed:
             columns = [*keys.take(pa.array(row)).columns, *values, pa.array(enter), pa.array(leave)]
             whole = pa.Table.from_arrays(columns, names=names).combine_chunks()
             yield from whole.to_batches(max_chunksize=_ROWS_PER_BATCH)
+
+    def _first(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        assert self.first is not None
+        order, _ = sorted_partitions(rows, (), self.first.order)
+        enter, leave = _ints(rows, ENTER), _ints(rows, LEAVE)
+        place = np.arange(rows.num_rows) if order is None else order
+        which = self.first.offset, self.first.limit
+        found, begins, stops = first_rows(enter[place], leave[place], *which)
+        yield from _put(rows.select(self.first.columns), place[found], begins, stops)
 
     def _counted(self, left: pa.Table | None, right: pa.Table | None) -> Iterator[pa.RecordBatch]:
         assert self.operator in COUNTS

@@ -1,0 +1,57 @@
+"""Functions whose values are not of the rows: those of the system clock, and those of chance."""
+
+from __future__ import annotations
+
+from windrow.errors import NotSupportedError
+from windrow.syntax.nodes import Range
+from windrow.syntax.tokens import Kind, TokenList
+
+__all__ = ["reads_clock", "refuse_changing", "varies_by_run"]
+
+_BY_RUN = {"rand", "randn", "random", "randstr", "uniform", "uuid", "shuffle",
+           "monotonically_increasing_id", "spark_partition_id", "input_file_name"}  # fmt: skip
+_CLOCK = {"current_timestamp", "now", "current_date", "curdate", "current_time", "localtimestamp"}
+_WITH_BRACKETS = {"now", "curdate"}
+
+
+def reads_clock(tokens: TokenList, index: int) -> bool:
+    """Whether a token begins a call of the system clock."""
+    token = tokens[index]
+    if token.kind is not Kind.WORD or token.text.lower() not in _CLOCK or tokens.is_symbol(index - 1, "."):
+        return False
+    return not tokens.is_symbol(index + 1, ".")
+
+
+def varies_by_run(tokens: TokenList, index: int) -> bool:
+    """Whether a token begins a call of a function that gives another value in each run."""
+    token = tokens[index]
+    return token.kind is Kind.WORD and token.text.lower() in _BY_RUN and tokens.is_symbol(index + 1, "(")
+
+
+def refuse_changing(tokens: TokenList, query: Range) -> None:
+    """Refuse a continuous query whose answer would be another one whenever it is run.
+
+    Raises
+    ------
+    NotSupportedError
+        ``SYSTEM_CLOCK``, ``NONDETERMINISTIC_QUERY``.
+    """
+    for index in range(*query):
+        if tokens.is_symbol(index - 1, "."):
+            continue
+        called = tokens.is_symbol(index + 1, "(")
+        if reads_clock(tokens, index) and (called or tokens[index].text.lower() not in _WITH_BRACKETS):
+            told, condition = "a recorded stream does not know the system clock", "SYSTEM_CLOCK"
+            hint = "read a column of the times at which rows came, or give the time as a parameter"
+        elif varies_by_run(tokens, index):
+            told, condition = (
+                f"{tokens[index].text} gives another value in each run",
+                "NONDETERMINISTIC_QUERY",
+            )
+            hint = "compute it once into a column of a stored table"
+        else:
+            continue
+        stop = tokens.partner[index + 1] + 1 if called else index + 1
+        raise NotSupportedError(
+            told, condition=condition, sql=tokens.sql, span=tokens.span(index, stop), hint=hint
+        )

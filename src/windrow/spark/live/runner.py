@@ -1,0 +1,210 @@
+"""One step of a live query: what it gives from one frontier to the next, and the rows that it still needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from windrow.algebra.clock import NEVER, Clock, common_clock
+from windrow.algebra.continuous import (
+    ChangelogOf,
+    Continuous,
+    NamedRelation,
+    Query,
+    Reader,
+    StreamQuery,
+    WindowedStream,
+)
+from windrow.errors import NotSupportedError
+from windrow.spark.continuous import Runner
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.checkpoint import Kept
+from windrow.spark.stream_windows import Sizes, partition_keys, windowed
+from windrow.spark.streams import ROWTIME, Catalog, Stream
+from windrow.spark.varying import AT, ENTER, LEAVE, Varying
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["LiveRunner", "Span", "live_streams", "views_of"]
+
+
+@dataclass(frozen=True)
+class Span:
+    """The instants of a step.
+
+    Attributes
+    ----------
+    since, until
+        Changes at ``since <= at < until`` are given, in ticks of the query's clock; None for the first.
+    origin
+        The logs' first instant.
+    arrived
+        Of each stream the rows that came, with those that were held; all are at `since` or later.
+    before
+        The rows kept by the last step, by name.
+    keep
+        Those that this one keeps, by name; filled in.
+    are_few
+        Whether the rows that came and those kept before are few.
+    """
+
+    since: int | None
+    until: int
+    origin: int
+    arrived: Mapping[str, Stream]
+    before: Callable[[str], DataFrame | None]
+    keep: dict[str, Kept] = field(default_factory=dict)
+    are_few: bool = False
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The first and last instants that the step knows."""
+        return (self.origin if self.since is None else self.since - 1), self.until - 1
+
+
+class LiveRunner(Runner):
+    """Runs a query over what a step knows.
+
+    Parameters
+    ----------
+    gateway, catalog, reader, execution
+        As of :class:`windrow.spark.continuous.Runner`.
+    span
+        The step.
+    path
+        The views in which the query stands.
+    """
+
+    def __init__(
+        self, gateway: Gateway, catalog: Catalog, reader: Reader, execution: str, span: Span, path: str = ""
+    ) -> None:
+        super().__init__(gateway, catalog, reader, execution)
+        self.span, self.path = span, path
+
+    def clock_of(self, query: Continuous) -> Clock:
+        """What instants are counted in."""
+        return common_clock(*self._clocks_and_lengths(query))
+
+    def relation(self, query: Query, clock: Clock) -> Varying:
+        """The relation, of which the changes of the step are told."""
+        return replace(super().relation(query, clock), since=self.span.since)
+
+    def named(self, item: NamedRelation, clock: Clock) -> Varying:
+        """A view, evaluated in the same step."""
+        name = item.name.lower()
+        definition = self.catalog.definitions[name]
+        assert isinstance(definition.query, Query)
+        inner = self._inside(definition.reader, f"{name}{item.key}")
+        return inner.relation(definition.query, clock).renamed(definition.names)
+
+    def arriving(self, name: str, clock: Clock) -> Stream:
+        """The rows of a stream that the step takes, with rowtimes in ticks of the query's clock."""
+        if name.lower() in self.span.arrived:
+            stream = self.span.arrived[name.lower()].on(clock)
+            return replace(stream, frame=stream.frame.where(F.col(ROWTIME) < self.span.until))
+        definition = self.catalog.definitions.get(name.lower())
+        if definition is None:  # it is recorded, and its rows come when their time has come
+            stream = self.catalog.streams[name.lower()].on(clock)
+            rows = stream.frame.where(F.col(ROWTIME) < self.span.until)
+            since = self.span.since
+            return replace(stream, frame=rows if since is None else rows.where(F.col(ROWTIME) >= since))
+        assert isinstance(definition.query, StreamQuery)
+        return (
+            self._inside(definition.reader, name.lower())
+            .stream(definition.query, clock)
+            .renamed(definition.names)
+        )
+
+    def windowed(self, stream: Stream, item: WindowedStream, sizes: Sizes) -> Varying:
+        """The window over the rows that it still needs and those that the step takes."""
+        name = f"window{self.path}{item.key}"
+        span = self.span
+        hidden = (ROWTIME, *stream.ties)
+        rows = stream.frame.select(*map(quoted, stream.columns), *hidden)
+        before = span.before(name)
+        whole = rows if before is None else before.unionByName(rows)
+        carried = replace(stream, frame=whole, columns=(*stream.columns, *hidden), known_ends=span.ends)
+        made = windowed(self.gateway, carried, item, sizes, self.execution)
+        if (item.window.row_slide or 1) > 1:
+            needed = _last_groups(self.gateway, carried, item)
+        else:
+            there = made.frame.where(F.col(LEAVE) >= span.until)
+            needed = there.select(*made.columns).toDF(*made.names)
+        span.keep[name] = Kept(needed, span.are_few and not stream.sources)
+        return self._clipped(made, len(stream.columns))
+
+    def _clipped(self, made: Varying, count: int) -> Varying:
+        """What the step knows of a window: the first `count` columns, in its time."""
+        span = self.span
+        enter, leave = F.col(ENTER), F.col(LEAVE)
+        frame = made.frame.where(enter < span.until)
+        if span.since is not None:
+            frame = frame.where(leave >= span.since).withColumn(
+                ENTER, F.greatest(enter, F.lit(span.since - 1).cast("bigint"))
+            )
+        frame = frame.withColumn(LEAVE, F.when(leave >= span.until, F.lit(NEVER)).otherwise(leave))
+        instants = made.instants.where(F.col(AT) < span.until)
+        if span.since is not None:
+            instants = instants.where(F.col(AT) >= span.since)
+        shown = made.columns[:count]
+        return replace(
+            made, frame=frame.select(*shown, ENTER, LEAVE), names=made.names[:count], instants=instants
+        )
+
+    def changelog(self, item: ChangelogOf) -> DataFrame:
+        """Refused: of endless input there is no table of all changes."""
+        raise NotSupportedError(
+            "CHANGELOG OF a live relation is not supported",
+            condition="UNSUPPORTED_STREAM",
+            sql=self.sql,
+            span=item.span,
+            hint="start the relation itself: what it gives is its changelog",
+        )
+
+    def _inside(self, reader: Reader, path: str) -> LiveRunner:
+        return LiveRunner(
+            self.gateway, self.catalog, reader, self.execution, self.span, f"{self.path}/{path}"
+        )
+
+
+def _last_groups(gateway: Gateway, stream: Stream, item: WindowedStream) -> DataFrame:
+    """Of windows that move by groups of rows, those from which on rows are counted again."""
+    rows, keys = partition_keys(gateway, stream, item)
+    size, moves = item.window.rows or 0, item.window.row_slide or 1
+    partition = Window.partitionBy(*keys)
+    place = F.row_number().over(partition.orderBy(ROWTIME, *stream.ties)) - 1
+    entered = F.floor(F.count(F.lit(1)).over(partition) / moves) * moves
+    first = F.floor(F.greatest(entered - size, F.lit(0)) / moves) * moves
+    numbered = rows.withColumns({"__place0": place, "__first0": first})
+    return numbered.where("__place0 >= __first0").select(*map(quoted, stream.columns))
+
+
+def live_streams(catalog: Catalog, query: Continuous) -> frozenset[str]:
+    """The names of the live streams that a query reads, also through views."""
+    return frozenset(name for name in _read(catalog, query) if _is_live(catalog, name))
+
+
+def views_of(catalog: Catalog, query: Continuous) -> frozenset[str]:
+    """The names of the views that a query reads, also through others."""
+    return frozenset(name for name in _read(catalog, query) if name in catalog.definitions)
+
+
+def _read(catalog: Catalog, query: Continuous) -> Iterator[str]:
+    """What a query reads by name."""
+    inputs = query.query.inputs if isinstance(query, StreamQuery) else query.inputs
+    for item in inputs:
+        if isinstance(item, ChangelogOf):
+            yield from _read(catalog, item.query)
+        elif isinstance(item, WindowedStream) and isinstance(item.source, StreamQuery):
+            yield from _read(catalog, item.source)
+        else:
+            name = item.name if isinstance(item, NamedRelation) else str(item.source)
+            yield name.lower()
+            if name.lower() in catalog.definitions:
+                yield from _read(catalog, catalog.definitions[name.lower()].query)
+
+
+def _is_live(catalog: Catalog, name: str) -> bool:
+    return name in catalog.streams and catalog.streams[name].live is not None

@@ -1,0 +1,240 @@
+"""The steps of a live query: a micro-batch is taken, its changes are given, and what it leaves is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial, reduce
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from windrow.errors import AnalysisError
+from windrow.spark.changelog import changelog
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.arrivals import VIOLATED, Arrivals, arrivals
+from windrow.spark.live.checkpoint import Checkpoint, Kept, Step
+from windrow.spark.live.few import FEW
+from windrow.spark.live.plan import LivePlan
+from windrow.spark.live.runner import LiveRunner, Span
+from windrow.spark.live.sinks import Files, Sink
+from windrow.spark.live.source import BOUND, PLACE, PRODUCER, PTIME
+from windrow.spark.streams import ROWTIME, Stream
+from windrow.spark.varying import Varying
+from windrow.streams import FOREVER, State
+
+__all__ = ["Steps"]
+
+_STREAM = "__stream"
+_TICK = "__tick"
+_TICKS = -1
+
+
+class Steps:
+    """Takes micro-batches one after the other.
+
+    A micro-batch that was taken wholly is not taken again. One that was interrupted is: it starts from what
+    the last step kept, so it gives the same rows, and the sink takes them in place of those given before.
+
+    Parameters
+    ----------
+    plan
+        The query.
+    sink
+        Takes its rows.
+    folder
+        Of the checkpoint: what is kept, and late rows.
+    envelope, on_late
+        As :meth:`windrow.relation.LiveRelation.start` has them.
+
+    Attributes
+    ----------
+    progress
+        What the last step did.
+    late
+        The files of late rows.
+    """
+
+    def __init__(self, plan: LivePlan, sink: Sink, folder: Path, envelope: str, on_late: str) -> None:
+        self._plan, self._sink, self._envelope, self._on_late = plan, sink, envelope, on_late
+        self._spark = plan.gateway.spark
+        self._clock = plan.clock
+        self._checkpoint = Checkpoint(self._spark, folder / "windrow", plan.fingerprint())
+        self._checkpoint.last()  # of another query it is refused before anything runs
+        self.late = Files(folder / "late")
+        self.progress: dict[str, Any] = {}
+
+    def close(self) -> None:
+        """Let others take the checkpoint."""
+        self._checkpoint.close()
+
+    def streams(self) -> list[tuple[int, str, Stream]]:
+        """The live streams, by number and name."""
+        known = self._plan.catalog.streams
+        return [(number, name, known[name]) for number, name in enumerate(sorted(self._plan.streams))]
+
+    def input(self, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
+        """All that arrives: the entries of each stream as a struct, told apart by a number.
+
+        Parameters
+        ----------
+        frames
+            Entries in place of the streams' own.
+        """
+        parts = []
+        for number, name, stream in self.streams():
+            assert stream.live is not None
+            frame = stream.live.frame if frames is None else frames[name]
+            whole = F.struct(*(F.col(f"`{column}`") for column in frame.columns))
+            parts.append(frame.select(F.lit(number).alias(_STREAM), whole.alias(f"__s{number}")))
+        sources = [stream.live for _, _, stream in self.streams()]
+        if frames is None and any(source is not None and source.idle for source in sources):
+            rate = self._spark.readStream.format("rate").option("rowsPerSecond", 1).load()
+            tick = F.struct(F.unix_micros(F.current_timestamp()).alias(PTIME)).alias(_TICK)
+            parts.append(rate.select(F.lit(_TICKS).alias(_STREAM), tick))
+        return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
+
+    def take(self, batch: DataFrame, number: int) -> None:
+        """Take a micro-batch, if it has not been taken wholly."""
+        if self._checkpoint.has(number):
+            return  # all of it was done, and only Spark did not know
+        before = self._checkpoint.last(number)
+        placed = batch.withColumn(PLACE, F.monotonically_increasing_id())
+        # read once, and into the session in which the query's tables are: that of the micro-batch is another
+        with self._checkpoint.stored(placed, number) as stored:
+            self._taken(stored, number, before)
+
+    def _taken(self, batch: DataFrame, number: int, before: Step) -> None:
+        told = self._told(batch)
+        now = max(pc.max(told.column(PTIME)).as_py() or 0, before.counts.get("now", 0))
+        came: dict[str, Arrivals] = {}
+        arrived: dict[str, Stream] = {}
+        for place, name, stream in self.streams():
+            rows = batch.where(F.col(_STREAM) == place).select(f"__s{place}.*", PLACE)
+            own = told.filter(pc.equal(told.column(_STREAM), place))
+            state = before.clocks.get(name, State())
+            came[name] = arrivals(name, stream, rows, own, number, state, now)
+            held = self._checkpoint.rows(before, f"held-{name}")
+            frame = came[name].rows if held is None else held.unionByName(came[name].rows)
+            arrived[name] = replace(stream, frame=frame)
+        self._tell_late(came, number)
+        clocks = {name: found.state for name, found in came.items()}
+        until = self._frontier(clocks)
+        origin, given = before.origin, 0
+        keep: dict[str, Kept] = {}
+        kept_before = sum(self._checkpoint.count(before, name) for name in before.rows)
+        are_few = told.num_rows + kept_before <= FEW
+        moved = until is not None and (before.frontier is None or until > before.frontier)
+        if moved and until is not None and origin is None:
+            origin = self._first(arrived, until)
+        if moved and until is not None and origin is not None:
+            kept_rows = partial(self._checkpoint.rows, before)
+            span = Span(before.frontier, until, origin, arrived, kept_rows, keep, are_few)
+            given = self._give(span, number) or 0
+        else:
+            for name in before.rows:
+                kept = self._checkpoint.rows(before, name)
+                if name.startswith("window") and kept is not None:
+                    keep[name] = Kept(kept, are_few)
+        reached = until if origin is not None else None
+        for name, stream in arrived.items():
+            waits = stream.frame
+            if reached is not None:
+                factor = stream.clock.nanoseconds // self._clock.nanoseconds
+                waits = waits.where(F.col(ROWTIME) >= -(-reached // factor))
+            keep[f"held-{name}"] = Kept(waits, are_few)
+        counts = {
+            "now": now,
+            "rows_in": before.counts.get("rows_in", 0) + sum(found.count for found in came.values()),
+            "rows_late": sum(state.late + state.rejected for state in clocks.values()),
+            "rows_given": before.counts.get("rows_given", 0) + given,
+        }
+        frontier = reached if reached is not None else before.frontier
+        step = self._checkpoint.commit(Step(number, clocks, frontier, origin, {}, counts), keep)
+        self._report(step, sum(found.count for found in came.values()), given)
+
+    def _give(self, span: Span, number: int) -> int | None:
+        """Evaluate the step and give its rows to the sink."""
+        plan = self._plan
+        gateway = Gateway(self._spark, plan.gateway.parameters)
+        runner = LiveRunner(gateway, plan.catalog, plan.reader, plan.execution, span)
+        result = runner.run(plan.query)
+        if isinstance(result, Varying):
+            rows = changelog(result, self._envelope)
+        else:
+            assert isinstance(result, Stream)
+            rows = result.df()
+        with gateway.translated():
+            return self._sink.write(rows, number)
+
+    def _told(self, batch: DataFrame) -> pa.Table:
+        """What the entries say of time and producers, in their order."""
+        structs = [f"__s{place}" for place, _, _ in self.streams()]
+        fields = [
+            F.coalesce(*(F.col(f"{name}.{field}") for name in structs)).alias(field)
+            for field in (ROWTIME, PRODUCER, BOUND)
+        ]
+        times = [F.col(f"{name}.{PTIME}") for name in (*structs, _TICK) if name in batch.columns]
+        told = batch.select(_STREAM, PLACE, *fields, F.coalesce(*times).alias(PTIME))
+        return told.toArrow().sort_by(PLACE)
+
+    def _frontier(self, clocks: Mapping[str, State]) -> int | None:
+        """The instant before which nothing more will come, in ticks of the query's clock."""
+        reached = []
+        for name, state in clocks.items():
+            if state.clock is None:
+                return None
+            factor = self._plan.catalog.streams[name].clock.nanoseconds // self._clock.nanoseconds
+            reached.append(FOREVER if state.clock == FOREVER else state.clock * factor)
+        return min(reached)
+
+    def _first(self, arrived: Mapping[str, Stream], until: int) -> int | None:
+        """The first instant of the rows before the frontier."""
+        firsts = []
+        for stream in arrived.values():
+            rows = stream.on(self._clock).frame.where(F.col(ROWTIME) < until)
+            firsts.append(rows.agg(F.min(ROWTIME)).collect()[0][0])
+        return min((first for first in firsts if first is not None), default=None)
+
+    def _tell_late(self, came: Mapping[str, Arrivals], number: int) -> None:
+        told: DataFrame | None = None
+        for name, found in came.items():
+            if found.late is None:
+                continue
+            stream = self._plan.catalog.streams[name]
+            if self._on_late == "fail":
+                raise AnalysisError(
+                    f"a row of stream {name} is late: its rowtime is below a bound of its producer",
+                    condition="LATE_ROW",
+                    hint="on_late='keep' keeps late rows apart",
+                )
+            one = found.late.select(
+                F.lit(name).alias("stream"),
+                F.to_json(F.struct(*(F.col(f"`{column}`") for column in stream.columns))).alias("row"),
+                F.expr(stream.clock.to_column(ROWTIME)).cast("string").alias("rowtime"),
+                F.expr(stream.clock.to_column(VIOLATED)).cast("string").alias("bound"),
+                F.col(PRODUCER).alias("producer"),
+                F.lit(number).cast("bigint").alias("batch"),
+            )
+            told = one if told is None else told.unionByName(one)
+        if told is not None:
+            self.late.write(told, number)
+
+    def _report(self, step: Step, came: int, given: int) -> None:
+        held = sum(self._checkpoint.count(step, name) for name in step.rows if name.startswith("held-"))
+        kept = sum(self._checkpoint.count(step, name) for name in step.rows if name.startswith("window"))
+        late = step.counts["rows_late"]
+        self.progress = {
+            "batch": step.number,
+            "came": came,
+            "given": given,
+            "frontier": step.frontier,
+            **step.counts,
+            "rows_held": held,
+            "rows_used": step.counts["rows_in"] - late - held,
+            "rows_in_windows": kept,
+        }

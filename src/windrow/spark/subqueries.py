@@ -1,0 +1,198 @@
+"""Subqueries over what varies: each becomes a column of the scope, which stands in the text in its place.
+
+EXISTS and IN are TRUE for the rows that have a partner in the subquery, at the times at which they have one;
+a subquery that gives one value is a join with the relation of one row that it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from windrow.errors import WindrowError
+from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.spark.joins import Joins, Matching
+from windrow.spark.scope import ROWS, Part, Rows, Scope, Unplanned
+from windrow.syntax.expressions import Opaque, Operation, parse_expression
+from windrow.syntax.nodes import Range
+from windrow.syntax.queries import Select, Shape, parse_query
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["Subqueries"]
+
+_BEFORE_OPERAND = ("AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE")
+_BOOLEAN = ("AND", "OR", "NOT", "=", "<>", "<", "<=", ">", ">=", "<=>", "IS NULL", "IN", "BETWEEN")
+
+
+class Subqueries(Joins):
+    """Blocks whose expressions have subqueries over what varies."""
+
+    def _shape(self, shape: Shape) -> Rows:
+        raise NotImplementedError
+
+    def _from(self, select: Select) -> Scope:
+        raise NotImplementedError
+
+    def _is_grouped(self, select: Select) -> bool:
+        raise NotImplementedError
+
+    def _with_subqueries(self, select: Select, scope: Scope, stretches: Sequence[Range]) -> Scope:
+        """The scope with a column for each subquery over what varies in these stretches."""
+        for start, stop in stretches:
+            at = start
+            while at < stop:
+                is_query = self.tokens.is_symbol(at, "(") and self.tokens.word(at + 1) == "SELECT"
+                close = self.tokens.partner[at] if is_query else at
+                if is_query and self._varies((at, close + 1)):
+                    scope = self._with_subquery(select, scope, start, (at, close + 1))
+                at = close + 1
+        return scope
+
+    def _with_subquery(self, select: Select, scope: Scope, start: int, bracket: Range) -> Scope:
+        first, last = bracket
+        scope = self._varying_scope(scope)
+        shape = parse_query(self.tokens, first, last)
+        name = f"__asked{first}"
+        word = self.tokens.word(first - 1)
+        before = ""
+        if word == "EXISTS":
+            scope = self._exists(select, scope, shape, name)
+            first -= 1
+        elif word == "IN":
+            is_not = self.tokens.word(first - 2) == "NOT"
+            operand = self._operand(start, first - 1 - is_not)
+            negated = is_not != self._is_negated(start, operand[0])
+            scope = self._in(select, scope, shape, operand, name, negated=negated)
+            first, before = operand[0], "NOT " if is_not else ""
+        elif word in ("ANY", "ALL", "SOME"):
+            raise Unplanned(f"{word} of a subquery")
+        else:
+            scope = self._value(select, scope, shape, name)
+        self._instead[first, last] = f"{before}{ROWS}.{name}"
+        return scope
+
+    def _exists(self, select: Select, scope: Scope, shape: Shape, name: str) -> Scope:
+        inner, matching = self._asked(scope, shape)
+        if not matching.conditions:  # all that counts is whether there is a row
+            one = inner.frame.select(F.lit(1).alias(name), ENTER, LEAVE)
+            inner = Scope(self._counted("distinct", [one]), (Part(name, (name,), (name,)),), varies=True)
+        pairs = self._matching(select, scope, inner, matching)
+        return replace(scope, frame=self._marked(scope, pairs, name), net_by=None)
+
+    def _in(
+        self, select: Select, scope: Scope, shape: Shape, operand: Range, name: str, *, negated: bool
+    ) -> Scope:
+        """Whether a value is in the subquery; where it is `negated`, what may be in it counts as being in it.
+
+        So neither is ever NULL, as in Spark, and conditions decide as with SQL's three values.
+        """
+        value, asked = f"{name}value", f"{name}operand"
+        inner, matching = self._asked(scope, shape, value)
+        beside = self._with_column(select, scope, self._text(operand), asked)
+        pairs = self._matching(select, beside, inner, replace(matching, equal=((asked, value),)))
+        if negated:
+            sides = [
+                (F.col(asked).isNull(), F.lit(True)),
+                (F.col(asked).isNotNull(), F.col(value).isNull()),
+            ]
+            for of_row, of_value in sides:
+                left = replace(beside, frame=beside.frame.where(of_row))
+                right = replace(inner, frame=inner.frame.where(of_value))
+                pairs = pairs.unionByName(self._matching(select, left, right, matching))
+        return replace(scope, frame=self._marked(beside, pairs, name).drop(asked), net_by=None)
+
+    def _marked(self, scope: Scope, pairs: DataFrame, name: str) -> DataFrame:
+        """The rows with a column that says while they are in one of the pairs."""
+        is_there = self._with_partner("semi", scope, pairs).withColumn(name, F.lit(True))
+        is_not = self._with_partner("anti", scope, pairs).withColumn(name, F.lit(False))
+        return is_there.unionByName(is_not)
+
+    def _value(self, select: Select, scope: Scope, shape: Shape, name: str) -> Scope:
+        """The one value that an aggregate over what varies has at any time."""
+        if not isinstance(shape, Select) or shape.group_by is not None or not self._is_grouped(shape):
+            raise Unplanned("a subquery that may give several rows for one value")
+        rows = self._alone(shape)
+        if rows is None:
+            raise Unplanned("a subquery for one value that reads the query around it")
+        inner = _as_scope(rows, name, name)
+        if shape.having is None:  # there always is a row
+            whole = self._matched(select, scope, inner, Matching())
+        else:
+            whole = self._outer(select, scope, inner, "left", Matching())
+        return replace(scope, frame=whole.frame, net_by=None)
+
+    def _asked(self, scope: Scope, shape: Shape, value: str | None = None) -> tuple[Scope, Matching]:
+        """The rows of a subquery, their first column as `value`, and which of them a row meets."""
+        rows = self._alone(shape)
+        if rows is not None:
+            return _as_scope(rows, value or "__alone", value), Matching()
+        if not isinstance(shape, Select) or shape.group_by is not None or self._is_grouped(shape):
+            raise Unplanned("a subquery with groups that reads the query around it")
+        inner = self._varying_scope(self._from(shape))
+        aliases = {part.alias.lower() for part in scope.parts} & {part.alias.lower() for part in inner.parts}
+        if aliases or inner.merged or scope.merged:
+            raise Unplanned("a subquery that reads the query around it and names its relations alike")
+        if value is not None:
+            try:
+                inner = self._with_column(shape, inner, self._text(shape.items[0]), value)
+            except WindrowError:
+                raise Unplanned("a value of a subquery that reads the query around it") from None
+        return inner, Matching(() if shape.where is None else (shape.where,))
+
+    def _alone(self, shape: Shape) -> Rows | None:
+        """The rows of a subquery; None if it reads what is around it."""
+        try:
+            return self._varying(self._shape(shape))
+        except WindrowError as error:
+            if not error.condition.startswith("UNRESOLVED_COLUMN"):
+                raise
+            return None
+
+    def _matching(self, select: Select, left: Scope, right: Scope, matching: Matching) -> DataFrame:
+        try:
+            return self._matched(select, left, right, matching).frame
+        except WindrowError as error:
+            if error.condition != "AMBIGUOUS_REFERENCE":
+                raise
+            raise Unplanned("a name in a subquery that the query around it has too") from None
+
+    def _with_column(self, select: Select, scope: Scope, text: SqlText, name: str) -> Scope:
+        query = SqlText.of(f"SELECT {ROWS}.*, (", text, f") AS {name} FROM ", self._scoped(scope))
+        return replace(scope, frame=self._sql(query, scope.frame, select), net_by=None)
+
+    def _is_negated(self, start: int, at: int) -> bool:
+        """Whether what begins at a token counts the other way round in the condition that it is in."""
+        negated = self.tokens.word(at - 1) == "NOT" and at > start
+        bracket = self.tokens.parent[at]
+        while bracket >= start:
+            if self.tokens.word(bracket - 1) == "NOT":
+                negated = not negated
+            bracket = self.tokens.parent[bracket]
+        return negated
+
+    def _operand(self, start: int, stop: int) -> Range:
+        """What stands before IN."""
+        tokens = self.tokens
+        parent = tokens.parent[stop]
+        first = max(start, parent + 1)
+        for at in range(first, stop):
+            begins = tokens.word(at) in _BEFORE_OPERAND or tokens.is_symbol(at, ",")
+            if begins and tokens.parent[at] == parent and not tokens.is_symbol(at - 1, "."):
+                first = at + 1
+        found = parse_expression(tokens, first, stop)
+        is_value = isinstance(found, Operation) and found.operator not in _BOOLEAN
+        if first >= stop or not (is_value or not isinstance(found, Operation | Opaque)):
+            raise Unplanned("what stands before IN")
+        return first, stop
+
+
+def _as_scope(rows: Rows, alias: str, value: str | None) -> Scope:
+    """Rows as a scope of one relation; its first column is the `value`."""
+    columns = tuple(
+        value if value is not None and at == 0 else f"{alias}_{at}" for at in range(len(rows.names))
+    )
+    part = Part(f"{alias}rows", columns, columns)
+    return Scope(rows.frame.toDF(*columns, ENTER, LEAVE), (part,), varies=True)

@@ -1,0 +1,24 @@
+"""Named streams: a durable log in a folder, its many producers, and its clock.
+
+It imports numpy, pandas, pyarrow and ``windrow.errors`` only.
+"""
+
+from windrow.streams.clock import Ordering, State
+from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Kind
+from windrow.streams.position import Batch, Position
+from windrow.streams.producer import Producer, Receipt
+from windrow.streams.stream import NamedStream
+
+__all__ = [
+    "FOREVER",
+    "NO_BOUND",
+    "Batch",
+    "Decision",
+    "Kind",
+    "NamedStream",
+    "Ordering",
+    "Position",
+    "Producer",
+    "Receipt",
+    "State",
+]

@@ -1,0 +1,331 @@
+"""The clock of a stream: which rows are in, and up to where the stream is known.
+
+:func:`decide` is the definition, an entry at a time; :func:`windrow.streams.advance.advance` gives the same
+for millions at once. Both are functions of a state and the entries after it, so that it does not matter
+where a log is cut into batches: an entry is judged by those logged before it.
+
+A *producer* is open from its first entry that is not refused until it is idle or closes. It has a bound:
+what it has *promised* (explicit bounds; its last row, if it is ordered), or what is *estimated* of it
+(watermarks; the greatest rowtime seen less a lag), whichever is greater. The stream's *clock* is the least
+bound of the open producers and never goes back; there is none before the first row. Its *firm* clock is the
+same of promises alone. Producers enter at or above the clock. A row below a promise is rejected, one that
+is only below an estimate is late.
+
+When the last open producer leaves, nobody can send what the rows that wait have waited for: the clock moves
+to the greatest rowtime, of any producer that has left, that the producer's own bound had reached.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow.errors import InputError, UsageError
+from windrow.streams.entries import NO_BOUND, Decision, Entries, Ints, Kind
+
+__all__ = ["Decided", "Ordering", "Running", "Standing", "State", "decide"]
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """What a row says about the later rows of its producer.
+
+    Attributes
+    ----------
+    lag
+        None: nothing. Else that none is more than so many ticks below it.
+    is_promise
+        Whether that is a promise, as it is with a lag of 0 of ordered producers, or an estimate.
+    """
+
+    lag: int | None = 0
+    is_promise: bool = True
+
+    def __post_init__(self) -> None:
+        if self.lag is not None and (self.lag < 0 or (self.is_promise and self.lag > 0)):
+            raise UsageError(
+                f"{self.lag} ticks are no lag of {'a promise' if self.is_promise else 'an estimate'}",
+                condition="INVALID_LAG",
+                hint="a lag is 0 ticks or more, and that of ordered producers is 0",
+            )
+
+    @staticmethod
+    def ordered() -> Ordering:
+        """Rows of a producer come in the order of their rowtimes."""
+        return Ordering(0, True)
+
+    @staticmethod
+    def unordered() -> Ordering:
+        """Only explicit bounds and watermarks say anything."""
+        return Ordering(None, False)
+
+    @staticmethod
+    def lagging(ticks: int) -> Ordering:
+        """Rows are estimated to be at most so late."""
+        return Ordering(ticks, False)
+
+    def implied(self, rowtime: int) -> int:
+        """The bound that a row implies."""
+        return NO_BOUND if self.lag is None else max(NO_BOUND, rowtime - self.lag)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is known of a producer.
+
+    Attributes
+    ----------
+    is_open
+        Whether it holds the stream back.
+    promised, estimated
+        Its bounds; `NO_BOUND` where there is none.
+    seen
+        The greatest rowtime of its rows that were admitted.
+    heard
+        The ptime of its last entry.
+    """
+
+    is_open: bool
+    promised: int = NO_BOUND
+    estimated: int = NO_BOUND
+    seen: int = NO_BOUND
+    heard: int = 0
+
+    @property
+    def bound(self) -> int:
+        """The greater of what is promised and estimated."""
+        return max(self.promised, self.estimated)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All that later decisions depend on.
+
+    Attributes
+    ----------
+    started
+        Whether a row has been admitted.
+    at, firm_at
+        The clock and the firm clock; `NO_BOUND` where they are undefined.
+    left, firm_left
+        Where the clocks move when no producer is open.
+    producers
+        The open ones, and those that are idle and whose bound is above the clock.
+    admitted, late, rejected, eclipsed
+        How many entries were decided so; of rows the first three are all.
+    """
+
+    started: bool = False
+    at: int = NO_BOUND
+    firm_at: int = NO_BOUND
+    left: int = NO_BOUND
+    firm_left: int = NO_BOUND
+    producers: Mapping[str, Standing] = field(default_factory=dict)
+    admitted: int = 0
+    late: int = 0
+    rejected: int = 0
+    eclipsed: int = 0
+
+    @property
+    def clock(self) -> int | None:
+        """The stream's bound: every later row that is not late has a rowtime of at least this."""
+        return None if self.at == NO_BOUND else self.at
+
+    @property
+    def firm(self) -> int | None:
+        """The same of promises alone: a row below it is never admitted."""
+        return None if self.firm_at == NO_BOUND else self.firm_at
+
+    def silent(self, ptime: int, after: int) -> list[str]:
+        """The open producers that have said nothing for so many microseconds: to be logged as idle."""
+        return sorted(
+            name for name, known in self.producers.items() if known.is_open and known.heard + after <= ptime
+        )
+
+    def to_json(self) -> str:
+        """The state as a text."""
+        producers = {
+            name: [known.is_open, known.promised, known.estimated, known.seen, known.heard]
+            for name, known in sorted(self.producers.items())
+        }
+        values = {name: getattr(self, name) for name in self.__slots__ if name != "producers"}
+        return json.dumps({"version": _VERSION, **values, "producers": producers})
+
+    @staticmethod
+    def from_json(text: str) -> State:
+        """The state of a text.
+
+        Raises
+        ------
+        InputError
+            ``CLOCK_VERSION``: it was written by another version.
+        """
+        values = json.loads(text)
+        version = values.pop("version", None)
+        if version != _VERSION:
+            raise InputError(
+                f"the state of a clock has version {version}, this version of Windrow reads {_VERSION}",
+                condition="CLOCK_VERSION",
+                hint="go on with the version of Windrow that wrote it",
+            )
+        producers = {name: Standing(*known) for name, known in values.pop("producers").items()}
+        return State(producers=producers, **values)
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """What became of a batch of entries.
+
+    Attributes
+    ----------
+    decision
+        int8 of each entry: values of :class:`~windrow.streams.entries.Decision`.
+    violated
+        int64 of each entry: the bound that a late, rejected or eclipsed one is below; else `NO_BOUND`.
+    state
+        That after the batch.
+    """
+
+    decision: npt.NDArray[np.int8]
+    violated: Ints
+    state: State
+
+
+def decide(state: State, ordering: Ordering, entries: Entries) -> Decided:
+    """Judge entries one after the other.
+
+    Parameters
+    ----------
+    state
+        That after all entries logged before.
+    ordering
+        What rows say about later ones; the same for all of a log.
+    entries
+        Those that follow.
+    """
+    running = Running(state, ordering)
+    found = [
+        running.step(kind, entries.names[code], at, ptime)
+        for kind, code, at, ptime in zip(
+            entries.kind.tolist(),
+            entries.code.tolist(),
+            entries.at.tolist(),
+            entries.ptime.tolist(),
+            strict=True,
+        )
+    ]
+    decision = np.array([decision for decision, _ in found], np.int8)
+    return Decided(decision, np.array([violated for _, violated in found], np.int64), running.state)
+
+
+_ADMITTED = (Decision.ADMITTED, NO_BOUND)
+
+
+class Running:
+    """A state that moves on by an entry at a time."""
+
+    def __init__(self, state: State, ordering: Ordering) -> None:
+        self.ordering = ordering
+        self.state = state
+        self.producers = dict(state.producers)
+
+    def step(self, kind: int, name: str, at: int, ptime: int) -> tuple[Decision, int]:
+        """Take in an entry; its decision and the bound that it violates."""
+        known = self.producers.get(name)
+        if kind in (Kind.IDLE, Kind.CLOSE):
+            found = _ADMITTED
+            if known is not None:
+                self._leave(name, known, ptime, is_closed=kind == Kind.CLOSE)
+        else:
+            found = self._said(kind, name, known or Standing(is_open=False), at, ptime)
+        self._move(name, known)
+        return found
+
+    def _said(self, kind: int, name: str, known: Standing, at: int, ptime: int) -> tuple[Decision, int]:
+        is_newcomer = not known.is_open
+        if is_newcomer:
+            promised, estimated = max(known.promised, self.state.firm_at), max(known.estimated, self.state.at)
+            known = replace(known, promised=promised, estimated=estimated)
+        decision, violated = _judged(kind, known, at)
+        if is_newcomer and kind == Kind.ROW and decision != Decision.ADMITTED:
+            self._count(kind, decision)
+            return decision, violated
+        promised, estimated, seen = known.promised, known.estimated, known.seen
+        if kind == Kind.ROW and decision != Decision.REJECTED:
+            if self.ordering.is_promise:
+                promised = max(promised, self.ordering.implied(at))
+            else:
+                estimated = max(estimated, self.ordering.implied(at))
+            if decision == Decision.ADMITTED:
+                seen = max(seen, at)
+        elif kind == Kind.BOUND:
+            promised = max(promised, at)
+        elif kind == Kind.WATERMARK:
+            estimated = max(estimated, at)
+        self.producers[name] = Standing(True, promised, estimated, seen, ptime)
+        self._count(kind, decision)
+        return decision, violated
+
+    def _leave(self, name: str, known: Standing, ptime: int, *, is_closed: bool) -> None:
+        if known.is_open:
+            state = self.state
+            self.state = replace(
+                state,
+                left=max(state.left, min(known.bound, known.seen)),
+                firm_left=max(state.firm_left, min(known.promised, known.seen)),
+            )
+        self.producers[name] = replace(known, is_open=False, heard=ptime)
+        if is_closed:
+            del self.producers[name]
+
+    def _count(self, kind: int, decision: Decision) -> None:
+        state = self.state
+        if decision == Decision.LATE:
+            self.state = replace(state, late=state.late + 1)
+        elif decision == Decision.REJECTED:
+            self.state = replace(state, rejected=state.rejected + 1)
+        elif decision == Decision.ECLIPSED:
+            self.state = replace(state, eclipsed=state.eclipsed + 1)
+        elif kind == Kind.ROW:
+            self.state = replace(state, started=True, admitted=state.admitted + 1)
+
+    def _move(self, _name: str, _before: Standing | None) -> None:
+        """Move the clocks after an entry of a producer to where the producers let them."""
+        self.state = _moved(self.state, self.producers)
+        self.producers = dict(self.state.producers)
+
+
+def _moved(state: State, producers: Mapping[str, Standing]) -> State:
+    """The state with clocks as these producers allow, and without those that no longer matter."""
+    at, firm = state.at, state.firm_at
+    if state.started:
+        opened = [known for known in producers.values() if known.is_open]
+        at = max(at, min((known.bound for known in opened), default=state.left))
+        firm = max(firm, min((known.promised for known in opened), default=state.firm_left))
+    # an idle producer is held to its own bound when it comes back, or to the clock if that is not below it
+    kept = {
+        name: known
+        for name, known in producers.items()
+        if known.is_open or known.promised > firm or known.bound > at
+    }
+    return replace(state, at=at, firm_at=firm, producers=kept)
+
+
+def _judged(kind: int, known: Standing, at: int) -> tuple[Decision, int]:
+    """The decision about what a producer with these bounds says."""
+    if kind == Kind.ROW:
+        if at < known.promised:
+            return Decision.REJECTED, known.promised
+        if at < known.bound:
+            return Decision.LATE, known.bound
+    if kind == Kind.BOUND and at < known.promised:
+        return Decision.ECLIPSED, known.promised
+    if kind == Kind.WATERMARK and at < known.bound:
+        return Decision.ECLIPSED, known.bound
+    return _ADMITTED

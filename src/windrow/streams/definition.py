@@ -1,0 +1,149 @@
+"""What a stream is: its columns, its rowtime, and what its rows promise; the file ``stream.json``."""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windrow.errors import AnalysisError, InputError, NotSupportedError
+from windrow.streams.clock import Ordering
+from windrow.streams.entries import CONTROL, PREFIX
+from windrow.streams.rowtime import Rowtime
+
+__all__ = ["FORMAT", "Definition"]
+
+FORMAT = 1
+"""The version of the folder's layout that this code reads and writes."""
+
+_MARK = "windrow stream"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A stream's columns and order.
+
+    Attributes
+    ----------
+    identity
+        Names the stream in each of its files.
+    columns
+        The columns of a row.
+    rowtime
+        One of them.
+    ordering
+        What a row says about the later ones of its producer.
+    """
+
+    identity: str
+    columns: pa.Schema
+    rowtime: Rowtime
+    ordering: Ordering
+
+    @staticmethod
+    def of(columns: pa.Schema, rowtime: str, unit: str | None, ordering: Ordering) -> Definition:
+        """That of a new stream.
+
+        Raises
+        ------
+        AnalysisError
+            ``DUPLICATE_COLUMN``, ``RESERVED_NAME``, ``UNKNOWN_ROWTIME``, ``INVALID_ROWTIME``.
+        NotSupportedError
+            ``UNSUPPORTED_TYPE``: values of a column's type cannot be stored.
+        """
+        plain = pa.schema([pa.field(field.name, field.type) for field in columns])
+        _check_names(plain)
+        _check_types(plain)
+        return Definition(uuid.uuid4().hex, plain, Rowtime.of(plain, rowtime, unit), ordering)
+
+    @property
+    def stored(self) -> pa.Schema:
+        """The columns of an entry."""
+        return pa.schema([*CONTROL, *self.columns])
+
+    def to_json(self) -> str:
+        """The text of ``stream.json``."""
+        return json.dumps(
+            {
+                "format": _MARK,
+                "version": FORMAT,
+                "identity": self.identity,
+                "columns": {field.name: str(field.type) for field in self.columns},
+                "schema": base64.b64encode(self.columns.serialize().to_pybytes()).decode("ascii"),
+                "rowtime": self.rowtime.column,
+                "unit": self.rowtime.unit,
+                "ordering": {"lag": self.ordering.lag, "is_promise": self.ordering.is_promise},
+            },
+            indent=2,
+        )
+
+    @staticmethod
+    def from_json(text: str, path: object) -> Definition:
+        """That of a text.
+
+        Raises
+        ------
+        InputError
+            ``TORN_FILE``, ``FOREIGN_FILE``, ``STREAM_VERSION``.
+        """
+        try:
+            values = json.loads(text)
+        except ValueError:
+            raise InputError(
+                f"{path} is not whole",
+                condition="TORN_FILE",
+                hint="restore it from a copy; the log beside it does not depend on it",
+            ) from None
+        if not isinstance(values, dict) or values.get("format") != _MARK:
+            raise InputError(
+                f"{path} is not the description of a stream",
+                condition="FOREIGN_FILE",
+                hint="name the folder that CREATE STREAM made",
+            )
+        if values["version"] != FORMAT:
+            raise InputError(
+                f"{path} has format {values['version']}, this version of Windrow reads {FORMAT}",
+                condition="STREAM_VERSION",
+                hint="use the version of Windrow that wrote it",
+            )
+        columns = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(values["schema"])))
+        kind = columns.field(values["rowtime"]).type
+        rowtime = Rowtime(values["rowtime"], kind, values["unit"])
+        return Definition(values["identity"], columns, rowtime, Ordering(**values["ordering"]))
+
+
+def _check_names(columns: pa.Schema) -> None:
+    known: set[str] = set()
+    for name in columns.names:
+        if name.startswith(PREFIX):
+            raise AnalysisError(
+                f"column {name} has a name that begins with {PREFIX}",
+                condition="RESERVED_NAME",
+                hint=f"names that begin with {PREFIX} are those of the log's own columns",
+            )
+        if name.lower() in known:
+            raise AnalysisError(
+                f"column {name} is given twice", condition="DUPLICATE_COLUMN", hint="give each its own name"
+            )
+        known.add(name.lower())
+
+
+def _check_types(columns: pa.Schema) -> None:
+    for field in columns:
+        one = pa.schema([field])
+        sink = pa.BufferOutputStream()
+        try:
+            pq.write_table(one.empty_table(), sink)
+            kept = pq.read_schema(pa.BufferReader(sink.getvalue())).field(0).type
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            kept = None
+        if kept != field.type:
+            raise NotSupportedError(
+                f"values of column {field.name} ({field.type}) cannot be stored in a stream",
+                condition="UNSUPPORTED_TYPE",
+                hint=f"store them as {kept}" if kept is not None else "store them as text",
+            )

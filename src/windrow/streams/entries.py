@@ -1,0 +1,180 @@
+"""The entries of a log: what arrives at a stream, in order.
+
+An entry is a row, or something that a producer says about its rows to come. Rowtimes and bounds are int64
+ticks of the stream's clock, processing times are microseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+__all__ = [
+    "AT",
+    "CONTROL",
+    "FOREVER",
+    "GENERATION",
+    "KIND",
+    "NO_BOUND",
+    "PREFIX",
+    "PRODUCER",
+    "PTIME",
+    "SEQUENCE",
+    "Decision",
+    "Entries",
+    "Kind",
+]
+
+Ints = npt.NDArray[np.int64]
+
+NO_BOUND = -(2**63)
+"""The bound that promises nothing."""
+
+FOREVER = 2**63 - 1
+"""The bound that promises that no row follows."""
+
+PREFIX = "__"
+"""What the names of the control columns begin with, and no column of a stream."""
+
+KIND, PRODUCER, GENERATION, SEQUENCE, PTIME, AT = (
+    PREFIX + name for name in ("kind", "producer", "generation", "sequence", "ptime", "at")
+)
+
+CONTROL = pa.schema(
+    [
+        pa.field(KIND, pa.int8(), nullable=False),
+        pa.field(PRODUCER, pa.string(), nullable=False),
+        pa.field(GENERATION, pa.int64(), nullable=False),
+        pa.field(SEQUENCE, pa.int64()),
+        pa.field(PTIME, pa.int64(), nullable=False),
+        pa.field(AT, pa.int64()),
+    ]
+)
+"""The columns of an entry beside those of its row: the kind, who says it (as the holder of which lease), the
+number of a row among its producer's, when, and the rowtime or bound."""
+
+
+class Kind(IntEnum):
+    """What an entry is."""
+
+    ROW = 0
+    BOUND = 1
+    """A promise: no row of the producer's below `at` follows."""
+    WATERMARK = 2
+    """An estimate of the same."""
+    OPEN = 3
+    """The producer attaches, and holds the stream back until it says more."""
+    IDLE = 4
+    """The producer holds nothing back until its next entry; its promises stay."""
+    CLOSE = 5
+    """The producer leaves and is forgotten."""
+
+
+class Decision(IntEnum):
+    """What becomes of an entry."""
+
+    ADMITTED = 0
+    LATE = 1
+    """A row below an estimate, and not below a promise."""
+    REJECTED = 2
+    """A row below a promise."""
+    ECLIPSED = 3
+    """A bound below the one that held already."""
+    DUPLICATE = 4
+    """A row that was in already: a retry."""
+    FENCED = 5
+    """An entry of a producer whose lease had expired: it was never acknowledged."""
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Entries in the order of the log, as arrays.
+
+    Attributes
+    ----------
+    kind
+        int8: values of :class:`Kind`.
+    code
+        int32: the producer, as a place in `names`.
+    at
+        int64: rowtimes and bounds; any value where the kind has neither.
+    ptime
+        int64.
+    names
+        The producers.
+    """
+
+    kind: npt.NDArray[np.int8]
+    code: npt.NDArray[np.int32]
+    at: Ints
+    ptime: Ints
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    @staticmethod
+    def of_table(table: pa.Table) -> Entries:
+        """The entries of a table with the columns of `CONTROL`."""
+        producers = table.column(PRODUCER).combine_chunks().dictionary_encode()
+        at = table.column(AT).fill_null(0)
+        return Entries(
+            table.column(KIND).to_numpy(),
+            producers.indices.to_numpy(zero_copy_only=False).astype(np.int32),
+            at.to_numpy(),
+            table.column(PTIME).to_numpy(),
+            tuple(producers.dictionary.to_pylist()),
+        )
+
+    @staticmethod
+    def of_rows(
+        at: Ints, ptime: Ints, producer: pa.Array | None = None, bound: pa.Array | None = None
+    ) -> Entries:
+        """Rows of a source, each followed by the bound that it carries, if it carries one.
+
+        The rows of the result are in their order, so that its decisions about entries of the kind ``ROW`` are
+        those about the rows.
+
+        Parameters
+        ----------
+        at, ptime
+            int64 of each row.
+        producer
+            Text of each row, NULL being the empty one; all are of one producer without it.
+        bound
+            int64 of each row: what its producer promises after it; NULL for nothing.
+        """
+        count = len(at)
+        names = pa.repeat("", count) if producer is None else producer.cast(pa.string()).fill_null("")
+        coded = names.dictionary_encode()
+        kind, code = np.full(count, Kind.ROW, np.int8), coded.indices.to_numpy(zero_copy_only=False)
+        code = code.astype(np.int32)
+        if bound is not None:
+            carriers = np.flatnonzero(bound.is_valid().to_numpy(zero_copy_only=False))
+            kind = np.insert(kind, carriers + 1, Kind.BOUND)
+            at = np.insert(at, carriers + 1, bound.fill_null(0).to_numpy(zero_copy_only=False)[carriers])
+            code, ptime = (np.insert(of, carriers + 1, of[carriers]) for of in (code, ptime))
+        return Entries(kind, code, at, ptime, tuple(coded.dictionary.to_pylist()))
+
+    @staticmethod
+    def of(items: Sequence[tuple[int, str, int, int]]) -> Entries:
+        """Those given as (kind, producer, at, ptime)."""
+        names = tuple(dict.fromkeys(name for _, name, _, _ in items))
+        codes = {name: code for code, name in enumerate(names)}
+        return Entries(
+            np.array([kind for kind, _, _, _ in items], np.int8),
+            np.array([codes[name] for _, name, _, _ in items], np.int32),
+            np.array([at for _, _, at, _ in items], np.int64),
+            np.array([ptime for _, _, _, ptime in items], np.int64),
+            names,
+        )
+
+    def part(self, start: int, stop: int) -> Entries:
+        """Those of a range."""
+        at = slice(start, stop)
+        return Entries(self.kind[at], self.code[at], self.at[at], self.ptime[at], self.names)

@@ -1,0 +1,198 @@
+"""Leases: which process is a producer, and which producers have died.
+
+A producer's leases are numbered files, its *generations*, each claimed by a hard link; the highest is the
+one that holds. It is renewed by the file's time. A lease whose time has passed may be followed by the next
+generation, of the same producer come back or of whoever logs that it is idle. Entries carry the generation
+that they were written under, and readers leave out those of a lower one than they have seen: a process that
+slept through its lease cannot slip rows in, and it finds out when it looks whether its lease is still the
+highest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from windrow.errors import InputError, UsageError
+from windrow.streams.files import claim, flush, writing, written
+
+__all__ = ["Lease", "acquire", "expired", "follow_up"]
+
+_LONGEST_NAME = 200
+_KEPT = 8
+_RELEASED, _ABANDONED = 0, 1  # times of files that no renewal gives
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A generation of a producer's leases.
+
+    Attributes
+    ----------
+    folder
+        That of the producer's leases.
+    producer
+        Its name.
+    generation
+        From 1 on.
+    """
+
+    folder: Path
+    producer: str
+    generation: int
+
+    @property
+    def path(self) -> Path:
+        """The file of the lease."""
+        return _path(self.folder, self.generation)
+
+    def is_held(self) -> bool:
+        """Whether no other has taken the next."""
+        with suppress(FileNotFoundError):
+            return _latest(self.folder) == self.generation
+        return False
+
+    def renew(self) -> None:
+        """Hold it for its time from now on."""
+        os.utime(self.path)
+
+    def release(self) -> None:
+        """Let whoever wants have the next at once: the producer has said all that it had to say."""
+        os.utime(self.path, (_RELEASED, _RELEASED))
+
+    def abandon(self) -> None:
+        """Let it be expired at once: whoever notices logs that the producer is idle."""
+        with suppress(OSError):  # then it expires in its time
+            os.utime(self.path, (_ABANDONED, _ABANDONED))
+
+
+def acquire(
+    leases: Path, pending: Path, producer: str, seconds: float, *, wait: float = 0.0, above: int = 0
+) -> Lease:
+    """The lease of a producer, once no other process has it.
+
+    Parameters
+    ----------
+    leases, pending
+        The stream's folders of leases, and of files that are being written.
+    producer
+        The name.
+    seconds
+        For how long it holds without being renewed.
+    wait
+        For how many seconds to try.
+    above
+        A generation that the log knows already: the next is higher, also if the files of leases were lost.
+
+    Raises
+    ------
+    UsageError
+        ``PRODUCER_TAKEN``, ``INVALID_NAME``.
+    ExecutionError
+        ``DISK_FULL``, ``STREAM_NOT_WRITTEN``.
+    """
+    folder = leases / _quoted(producer)
+    with writing(leases, "lease"):
+        folder.mkdir(exist_ok=True)
+        flush(leases)
+    until = time.monotonic() + wait
+    while True:
+        generation = max(_latest(folder), above)
+        holder = _holder(folder, generation)
+        if holder is None or holder.has_expired():
+            lease = follow_up(Lease(folder, producer, generation), pending, seconds)
+            if lease is not None:
+                return lease
+        elif time.monotonic() >= until:
+            raise UsageError(
+                f"producer {producer} is process {holder.process} on {holder.host}",
+                condition="PRODUCER_TAKEN",
+                sqlstate="55006",
+                hint="use another name, or end that process; its lease expires "
+                f"{holder.seconds:g} seconds after it has died",
+            )
+        else:
+            time.sleep(0.02)
+
+
+def follow_up(lease: Lease, pending: Path, seconds: float) -> Lease | None:
+    """The generation after a lease that has ended; None if another was faster."""
+    content = json.dumps({"host": socket.gethostname(), "process": os.getpid(), "seconds": seconds})
+    following = Lease(lease.folder, lease.producer, lease.generation + 1)
+    with writing(lease.folder, "lease"):
+        with written(pending, content.encode()) as path:
+            if not claim(path, following.path):
+                return None
+        flush(lease.folder)
+    # old ones may be gone, so a name that is free need not be the highest
+    if not following.is_held():
+        return None
+    for generation in range(following.generation - 2 * _KEPT, following.generation - _KEPT):
+        _path(lease.folder, generation).unlink(missing_ok=True)
+    return following
+
+
+def expired(leases: Path) -> list[Lease]:
+    """The leases whose holders have neither renewed nor released them in time."""
+    found = []
+    for folder in sorted(leases.iterdir()):
+        generation = _latest(folder)
+        holder = _holder(folder, generation)
+        if holder is not None and holder.renewed != _RELEASED and holder.has_expired():
+            found.append(Lease(folder, unquote(folder.name), generation))
+    return found
+
+
+@dataclass(frozen=True)
+class _Holder:
+    host: str
+    process: int
+    seconds: float
+    renewed: float
+
+    def has_expired(self) -> bool:
+        return self.renewed + self.seconds < time.time()
+
+
+def _holder(folder: Path, generation: int) -> _Holder | None:
+    """Who has a lease, if that generation exists."""
+    path = _path(folder, generation)
+    try:
+        renewed, text = path.stat().st_mtime, path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    try:
+        values = json.loads(text)
+        return _Holder(values["host"], values["process"], values["seconds"], renewed)
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            f"{path} is no lease",
+            condition="FOREIGN_FILE",
+            hint="move it out of the stream's folder",
+        ) from None
+
+
+def _latest(folder: Path) -> int:
+    """The highest generation; 0 if there is none."""
+    return max((int(path.name) for path in folder.iterdir() if path.name.isdigit()), default=0)
+
+
+def _path(folder: Path, generation: int) -> Path:
+    return folder / f"{generation:020d}"
+
+
+def _quoted(producer: str) -> str:
+    name = quote(producer, safe="").replace(".", "%2E")
+    if not name or len(name) > _LONGEST_NAME:
+        raise UsageError(
+            f"{producer!r} is no name of a producer",
+            condition="INVALID_NAME",
+            hint=f"use 1 to {_LONGEST_NAME} letters and digits",
+        )
+    return name

@@ -1,0 +1,424 @@
+"""Producers: who inserts rows into a named stream and says what it will insert."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.errors import ExecutionError, InputError, UsageError, WindrowError
+from windrow.streams.advance import advance
+from windrow.streams.clock import Decided, State
+from windrow.streams.definition import Definition
+from windrow.streams.entries import (
+    AT,
+    CONTROL,
+    FOREVER,
+    GENERATION,
+    KIND,
+    NO_BOUND,
+    PRODUCER,
+    PTIME,
+    SEQUENCE,
+    Decision,
+    Entries,
+    Ints,
+    Kind,
+)
+from windrow.streams.leases import Lease, acquire
+from windrow.streams.position import follow
+from windrow.streams.rows import Rows, to_table
+
+if TYPE_CHECKING:
+    from windrow.streams.stream import NamedStream
+
+__all__ = ["LEASE_SECONDS", "LateRows", "Producer", "Receipt", "said", "under"]
+
+LateRows = Literal["keep", "error"]
+LEASE_SECONDS = 10.0
+
+T = TypeVar("T")
+Bytes = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What became of the rows of an insert.
+
+    Attributes
+    ----------
+    number
+        The file of the log that holds them; 0 if none had to be written.
+    sequence
+        The number of the first row among the producer's.
+    admitted, late, rejected
+        How many rows are in, are below an estimate of the producer's, and are below its bound. The last two
+        are in the log as late rows.
+    duplicates
+        How many rows were in already, by their numbers.
+    """
+
+    number: int
+    sequence: int
+    admitted: int
+    late: int = 0
+    rejected: int = 0
+    duplicates: int = 0
+
+
+class Producer:
+    """A producer that is attached to a stream. Made by :meth:`NamedStream.producer`.
+
+    As a context, it closes at the end, or is idle if the block ends by an exception: what it has promised
+    then stays promised. All methods return when what they say is on the disk. Threads may share it.
+    """
+
+    def __init__(
+        self, stream: NamedStream, name: str, *, late: LateRows, seconds: float, wait: float
+    ) -> None:
+        if late not in ("keep", "error"):
+            raise _invalid(f"{late!r} says not what becomes of late rows", "use 'keep' or 'error'")
+        if seconds <= 0:
+            raise _invalid(
+                f"a lease of {seconds:g} seconds is none", "give a number of seconds greater than 0"
+            )
+        self.stream, self.name = stream, name
+        self._late, self._seconds = late, seconds
+        self._process = os.getpid()
+        self._lock = threading.RLock()
+        self._position = stream.start
+        self._number = 0  # of its last file
+        self._last = 0  # the number of the last row that is in
+        self._own = State(started=True)  # of this producer alone: while it is open, it depends on no other
+        self._is_attached = True
+        self._is_certain = False  # whether all that was tried is known to be in or not
+        self._lease = self._acquired(wait)
+        with contextlib.suppress(ExecutionError):  # it only spares others reading
+            stream.keep(self._position)
+        self._heart = _Heart(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave(Kind.CLOSE if kind is None else Kind.IDLE)
+
+    @property
+    def next_sequence(self) -> int:
+        """The number that the next row gets: one more than the last that is in."""
+        return self._last + 1
+
+    @property
+    def bound_ticks(self) -> int | None:
+        """Its bound, in ticks of the rowtime; None if it has none."""
+        known = self._own.producers.get(self.name)
+        return None if known is None or known.bound == NO_BOUND else known.bound
+
+    def insert(
+        self,
+        rows: Rows,
+        *,
+        sequence: int | None = None,
+        bound: object = None,
+        strict: bool = False,
+    ) -> Receipt:
+        """Insert rows, all of them or none.
+
+        Parameters
+        ----------
+        rows
+            Mappings of columns to values (or one), a DataFrame of pandas, or an Arrow table. A column that
+            is not given is NULL.
+        sequence
+            The number of the first row, among those of this producer, by default :attr:`next_sequence`.
+            Rows with numbers that are in already are left out: with numbers of its own, such as those of
+            the lines of a file, a producer may insert again what it does not know to be in.
+        bound, strict
+            Promise, after these rows, what :meth:`bound` would.
+
+        Raises
+        ------
+        InputError
+            ``UNKNOWN_COLUMN``, ``INVALID_VALUE``, ``NULL_ROWTIME``, ``ROWTIME_OVERFLOW``; ``LATE_ROWS``
+            where late rows are an error. Nothing is inserted.
+        ExecutionError
+            ``DISK_FULL``, ``STREAM_NOT_WRITTEN``: nothing is inserted. ``STREAM_NOT_FLUSHED``: all is
+            inserted.
+        UsageError
+            ``PRODUCER_TAKEN``, ``PRODUCER_CLOSED``, ``INVALID_ARGUMENT``, ``INVALID_INSTANT``. Nothing is
+            inserted.
+        """
+        definition = self.stream.definition
+        table = to_table(rows, definition.columns)
+        ticks = definition.rowtime.ticks(table.column(definition.rowtime.column))
+        says = (
+            []
+            if bound is None
+            else [said(definition, Kind.BOUND, self.name, self._tick(bound, strict=strict))]
+        )
+        if sequence is not None and sequence < 1:
+            raise _invalid(f"{sequence} is no number of a row", "rows are numbered from 1 on")
+
+        def attempt() -> Receipt:
+            first = self.next_sequence if sequence is None else sequence
+            known = min(max(self.next_sequence - first, 0), table.num_rows)
+            numbers = np.arange(first, first + table.num_rows)[known:]
+            entries = pa.concat_tables([_rows(self.name, ticks[known:], numbers, table.slice(known)), *says])
+            if not entries.num_rows:
+                return Receipt(0, first, 0, duplicates=known)
+            if self._late == "error":
+                self._refuse_late(ticks[known:], entries)
+            number, decision = self._logged(entries)
+            counts = np.bincount(decision[: len(numbers)], minlength=len(Decision)).tolist()
+            refused = counts[Decision.LATE], counts[Decision.REJECTED]
+            return Receipt(number, first, counts[Decision.ADMITTED], *refused, known)
+
+        return self._attached(attempt)
+
+    def bound(self, instant: object, *, strict: bool = False) -> int:
+        """Promise to insert no row with a rowtime before an instant; nor, if strict, at it.
+
+        Parameters
+        ----------
+        instant
+            An int of the rowtime's unit (of times microseconds since the epoch, of dates days), a date, a
+            datetime, or a text of one in the form of ISO 8601. A datetime has a zone where the rowtimes
+            have one.
+        strict
+            Whether the instant itself is meant too.
+
+        Returns
+        -------
+        int
+            The number of the file of the log.
+        """
+        return self._say(Kind.BOUND, self._tick(instant, strict=strict))
+
+    def watermark(self, instant: object, *, strict: bool = False) -> int:
+        """Estimate what :meth:`bound` promises: a row below it is late, and not rejected."""
+        return self._say(Kind.WATERMARK, self._tick(instant, strict=strict))
+
+    def finish(self) -> int:
+        """Promise to insert no row at all: as far as this producer goes, the stream is complete."""
+        return self._say(Kind.BOUND, FOREVER)
+
+    def idle(self) -> int:
+        """Hold the stream back no longer, until the next insert or bound; 0 if it does not do so anyhow."""
+        if self._is_attached and self._is_certain and not self._is_open():
+            return 0
+        return self._say(Kind.IDLE, 0)
+
+    def close(self) -> None:
+        """Leave the stream; doing so twice does nothing."""
+        self._leave(Kind.CLOSE)
+
+    def _say(self, kind: Kind, tick: int) -> int:
+        entry = said(self.stream.definition, kind, self.name, tick)
+        return self._attached(lambda: self._logged(entry)[0])
+
+    def _tick(self, instant: object, *, strict: bool) -> int:
+        return min(self.stream.definition.rowtime.tick(instant) + strict, FOREVER)
+
+    def _refuse_late(self, ticks: Ints, entries: pa.Table) -> None:
+        decided = self._decided(entries)
+        late = np.flatnonzero(np.isin(decided.decision[: len(ticks)], (Decision.LATE, Decision.REJECTED)))
+        if len(late):
+            row, shown = int(late[0]), self.stream.definition.rowtime.shown
+            raise InputError(
+                f"{len(late)} of {len(ticks)} rows are below the bound of producer {self.name}: the first, "
+                f"row {row}, has rowtime {shown(int(ticks[row]))}, the bound is "
+                f"{shown(int(decided.violated[row]))}",
+                condition="LATE_ROWS",
+                hint="nothing was inserted; leave them out, or keep them in the log with late='keep'",
+            )
+
+    # -- the log and the lease -----------------------------------------------------------------------
+
+    def _attached(self, attempt: Callable[[], T]) -> T:
+        """Do something as the holder of the lease; again, if the lease was lost before it was in the log."""
+        if os.getpid() != self._process:
+            raise UsageError(
+                f"producer {self.name} is process {self._process}, of which this one is a copy",
+                condition="PRODUCER_TAKEN",
+                sqlstate="55006",
+                hint="attach a producer of another name in this process",
+            )
+        with self._lock:
+            while True:
+                if not self._is_attached:
+                    raise UsageError(
+                        f"producer {self.name} has left the stream",
+                        condition="PRODUCER_CLOSED",
+                        hint="attach it anew with stream.producer",
+                    )
+                if not self._lease.is_held():
+                    self._lease = self._acquired()
+                elif not (self._is_certain and self._is_open()):
+                    self._open(self._lease)
+                with contextlib.suppress(_FencedError):
+                    return attempt()
+
+    def _acquired(self, wait: float = 0.0) -> Lease:
+        """A lease under which the producer is open."""
+        stream = self.stream
+        while True:
+            above = self._position.writers.get(self.name, (0, 0))[0]
+            lease = acquire(
+                stream.leases, stream.log.pending, self.name, self._seconds, wait=wait, above=above
+            )
+            try:
+                if self._open(lease):
+                    return lease
+            except BaseException:
+                lease.abandon()
+                raise
+
+    def _open(self, lease: Lease) -> bool:
+        """Log that it is open, and read up to there; whether it is, and no other has taken the lease.
+
+        From there on nobody else's entries change what becomes of its own.
+        """
+        self._is_certain = False
+        entry = said(self.stream.definition, Kind.OPEN, self.name)
+        number = self._number = self.stream.log.append(under(entry, lease), after=self._number)
+        self.stream.log.settle()
+        self._read(number)
+        self._is_certain = self._position.writers[self.name][0] == lease.generation
+        return self._is_certain
+
+    def _is_open(self) -> bool:
+        known = self._own.producers.get(self.name)
+        return known is not None and known.is_open
+
+    def _read(self, number: int) -> Bytes | None:
+        """Read up to a file, and take over what the log says; what became of the last file's entries."""
+        log, decision = self.stream.log, None
+        if not self._position.number:
+            self._position = self.stream.position(number - 1)
+        while self._position.number < number:
+            files = [log.read(self._position.number + 1)]
+            definition = self.stream.definition
+            batch, self._position = follow(self._position, definition.ordering, definition.stored, files)
+            decision = batch.decision
+        self._last = self._position.writers.get(self.name, (0, 0))[1]
+        known = self._position.clock.producers.get(self.name)
+        self._own = State(started=True, producers={} if known is None else {self.name: known})
+        return decision
+
+    def _decided(self, entries: pa.Table) -> Decided:
+        return advance(self._own, self.stream.definition.ordering, Entries.of_table(entries))
+
+    def _logged(self, entries: pa.Table) -> tuple[int, Bytes]:
+        """Add entries to the log: their number, and what became of them."""
+        decided = self._decided(entries)
+        self._is_certain = False
+        number = self._number = self.stream.log.append(under(entries, self._lease), after=self._number)
+        decision = decided.decision
+        if self._lease.is_held():
+            self._own = decided.state
+            self._last = max(self._last, pc.max(entries.column(SEQUENCE)).as_py() or 0)
+            self._is_certain = True
+        else:
+            # another has taken the lease, before or after: the log knows
+            found = self._read(number)
+            assert found is not None
+            if (found == Decision.FENCED).any():
+                raise _FencedError
+            decision = found
+        self.stream.log.settle()
+        return number, decision
+
+    def _leave(self, kind: Kind) -> None:
+        if os.getpid() != self._process:
+            return
+        with self._lock:
+            if not self._is_attached:
+                return
+            self._is_attached = False
+            self._heart.stop()
+            if self._lease.is_held():
+                try:
+                    entry = under(said(self.stream.definition, kind, self.name), self._lease)
+                    self.stream.log.append(entry, after=self._number)
+                    self.stream.log.settle()
+                except BaseException:
+                    self._lease.abandon()
+                    raise
+                self._lease.release()
+
+
+class _FencedError(Exception):
+    """The lease was lost before the entries were in the log."""
+
+
+class _Heart:
+    """Renews a producer's lease, and looks after those of others."""
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = producer
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name=f"lease of {producer.name}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Beat no more."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        while not self._stopped.wait(self._producer._seconds / 3):
+            # whatever is wrong with the folder, the next insert meets it too and says so
+            with contextlib.suppress(OSError, WindrowError):
+                lease = self._producer._lease
+                if lease.is_held():
+                    lease.renew()
+                self._producer.stream.expire()
+
+
+def said(definition: Definition, kind: Kind, producer: str, at: int = 0) -> pa.Table:
+    """An entry without a row."""
+    columns = definition.columns.empty_table()
+    nothing = pa.table([pa.nulls(1, field.type) for field in columns.schema], schema=columns.schema)
+    return _entries(kind, producer, np.array([at]), pa.nulls(1, pa.int64()), nothing)
+
+
+def _rows(producer: str, ticks: Ints, numbers: Ints, rows: pa.Table) -> pa.Table:
+    return _entries(Kind.ROW, producer, ticks, pa.array(numbers, pa.int64()), rows)
+
+
+def _entries(kind: Kind, producer: str, at: Ints, sequence: pa.Array, rows: pa.Table) -> pa.Table:
+    count = len(at)
+    has_time = kind in (Kind.ROW, Kind.BOUND, Kind.WATERMARK)
+    control = {
+        KIND: pa.array(np.full(count, kind, np.int8)),
+        PRODUCER: pa.repeat(producer, count),
+        GENERATION: pa.array(np.zeros(count, np.int64)),
+        SEQUENCE: sequence,
+        PTIME: pa.array(np.full(count, time.time_ns() // 1000)),
+        AT: pa.array(at, pa.int64()) if has_time else pa.nulls(count, pa.int64()),
+    }
+    schema = pa.schema([*CONTROL, *rows.schema])
+    return pa.table([*control.values(), *rows.columns], schema=schema)
+
+
+def under(entries: pa.Table, lease: Lease) -> pa.Table:
+    """Entries as they are written under a lease."""
+    place = CONTROL.get_field_index(GENERATION)
+    generation = pa.array(np.full(entries.num_rows, lease.generation))
+    return entries.set_column(place, CONTROL.field(place), generation)
+
+
+def _invalid(message: str, hint: str) -> UsageError:
+    return UsageError(message, condition="INVALID_ARGUMENT", hint=hint)

@@ -1,0 +1,282 @@
+"""A named stream: a folder with a log that many processes write and read at once.
+
+::
+
+    stream.json     what the stream is
+    log/            the entries, in numbered Parquet files
+    leases/         which process is which producer
+    positions/      what reading up to a file told, so that not all is read again
+    pending/        files that are being written
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from windrow.errors import InputError, UsageError, WindrowError
+from windrow.streams.clock import Ordering
+from windrow.streams.definition import Definition
+from windrow.streams.entries import Kind
+from windrow.streams.files import claim, flush, tidy, writing, written
+from windrow.streams.leases import expired, follow_up
+from windrow.streams.log import Log
+from windrow.streams.position import Batch, Position, follow
+from windrow.streams.producer import LEASE_SECONDS, LateRows, Producer, said, under
+
+__all__ = ["NamedStream"]
+
+_DEFINITION = "stream.json"
+_PARTS = ("log", "leases", "positions", "pending")
+_FILES_AT_ONCE = 1000
+_BETWEEN_POSITIONS = 256  # files
+_ABANDONED = 86_400.0  # seconds
+
+
+@dataclass(frozen=True)
+class NamedStream:
+    """A stream in a folder.
+
+    Attributes
+    ----------
+    folder
+        The folder.
+    definition
+        Its columns and order.
+    """
+
+    folder: Path
+    definition: Definition
+
+    @staticmethod
+    def create(
+        folder: str | Path,
+        columns: pa.Schema,
+        rowtime: str,
+        *,
+        unit: str | None = None,
+        ordering: Ordering | None = None,
+    ) -> NamedStream:
+        """Make a stream in a folder that is not there yet, or empty.
+
+        Parameters
+        ----------
+        folder
+            On a local file system, or a shared one with hard links.
+        columns
+            The columns of a row.
+        rowtime
+            One of them: timestamp[us], with UTC or without a zone, date32, int64 or int32.
+        unit
+            Of integer rowtimes, from days to nanoseconds; milliseconds by default.
+        ordering
+            What a row says about the later ones of its producer: ordered by default.
+
+        Raises
+        ------
+        WindrowError
+            ``STREAM_ALREADY_EXISTS``, ``FOLDER_NOT_EMPTY``, ``STREAM_NOT_WRITTEN``, ``DISK_FULL``, and
+            those of :meth:`Definition.of <windrow.streams.definition.Definition.of>`.
+        """
+        folder = Path(folder)
+        definition = Definition.of(columns, rowtime, unit, ordering or Ordering.ordered())
+        with writing(folder, "stream"):
+            folder.mkdir(parents=True, exist_ok=True)
+            foreign = sorted(
+                path.name for path in folder.iterdir() if path.name not in (*_PARTS, _DEFINITION)
+            )
+            if foreign:
+                raise UsageError(
+                    f"folder {folder} holds {foreign[0]}, which is no part of a stream",
+                    condition="FOLDER_NOT_EMPTY",
+                    hint="name an empty folder, or one that is to be made",
+                )
+            for part in _PARTS:
+                (folder / part).mkdir(exist_ok=True)
+            with written(folder / "pending", definition.to_json().encode()) as path:
+                if not claim(path, folder / _DEFINITION):
+                    raise UsageError(
+                        f"there is a stream in {folder}",
+                        condition="STREAM_ALREADY_EXISTS",
+                        sqlstate="42710",
+                        hint="open it, or name another folder",
+                    )
+            flush(folder)
+            flush(folder.absolute().parent)
+        return NamedStream(folder, definition)
+
+    @staticmethod
+    def open(folder: str | Path) -> NamedStream:
+        """The stream in a folder.
+
+        Raises
+        ------
+        InputError
+            ``STREAM_NOT_FOUND``, ``STREAM_VERSION``, ``TORN_FILE``, ``FOREIGN_FILE``, ``MISSING_FILE``.
+        """
+        folder = Path(folder)
+        path = folder / _DEFINITION
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (FileNotFoundError, NotADirectoryError):
+            raise InputError(
+                f"there is no stream in {folder}",
+                condition="STREAM_NOT_FOUND",
+                sqlstate="42704",
+                hint="make one with CREATE STREAM, or NamedStream.create",
+            ) from None
+        except UnicodeDecodeError:
+            text = ""
+        stream = NamedStream(folder, Definition.from_json(text, path))
+        for part in _PARTS:
+            if not (folder / part).is_dir():
+                raise InputError(
+                    f"folder {folder / part} is missing",
+                    condition="MISSING_FILE",
+                    hint="make an empty folder of this name: nothing in it is needed"
+                    if part in ("positions", "pending")
+                    else "restore it from a copy",
+                )
+        stream.log.check_numbers()
+        return stream
+
+    @property
+    def log(self) -> Log:
+        """The files of its entries."""
+        return Log(self.folder, self.definition)
+
+    @property
+    def leases(self) -> Path:
+        """The folder of the producers' leases."""
+        return self.folder / "leases"
+
+    def producer(
+        self,
+        name: str,
+        *,
+        late: LateRows = "keep",
+        lease: float = LEASE_SECONDS,
+        wait: float = 0.0,
+    ) -> Producer:
+        """Attach a producer: what it does not promise holds the stream back, until it is idle or closes.
+
+        Parameters
+        ----------
+        name
+            Its name: one process at a time has it. One that comes back under its name goes on where it was.
+        late
+            What becomes of rows below the producer's bound: ``"keep"`` them in the log, where readers find
+            them as late rows, or refuse the insert with an ``"error"``.
+        lease
+            After how many seconds without a sign of life others may log that it is idle.
+        wait
+            For how many seconds to wait for the name, if another process has it.
+
+        Raises
+        ------
+        WindrowError
+            ``PRODUCER_TAKEN``, ``INVALID_NAME``, ``DISK_FULL``, ``STREAM_NOT_WRITTEN``.
+        """
+        tidy(self.log.pending, before=time.time() - _ABANDONED)
+        return Producer(self, name, late=late, seconds=lease, wait=wait)
+
+    @property
+    def start(self) -> Position:
+        """Before the first entry."""
+        return Position(self.definition.identity)
+
+    def read(self, position: Position, files: int = _FILES_AT_ONCE) -> tuple[Batch, Position]:
+        """The entries after a position, and the position after them.
+
+        Parameters
+        ----------
+        position
+            Where the last call has stopped; :attr:`start` for the first.
+        files
+            How many files to read at most.
+
+        Raises
+        ------
+        InputError
+            ``TORN_FILE``, ``FOREIGN_FILE``, ``MISSING_FILE``, ``STREAM_VERSION``.
+        UsageError
+            ``FOREIGN_POSITION``: it is a place in another stream's log, or after this one's end.
+        """
+        last = self.log.last(self._checked(position).number)
+        return self._read(position, min(last, position.number + files))
+
+    def position(self, number: int | None = None) -> Position:
+        """The position after a file, by default the last: what reading up to it would tell."""
+        end = self.log.last() if number is None else number
+        position = self._kept(end)
+        while position.number < end:
+            _, position = self._read(position, min(end, position.number + _FILES_AT_ONCE))
+        return position
+
+    def expire(self) -> list[str]:
+        """Log producers as idle that have died; their names.
+
+        Producers do so from time to time while they are attached; a reader that waits for rows may do it too.
+        """
+        found = []
+        for lease in expired(self.leases):
+            following = follow_up(lease, self.log.pending, LEASE_SECONDS)
+            if following is None:
+                continue
+            self.log.append(under(said(self.definition, Kind.IDLE, lease.producer), following))
+            self.log.settle()
+            following.release()
+            found.append(lease.producer)
+        return found
+
+    def check(self) -> list[WindrowError]:
+        """Read all of the log; what is wrong with its files."""
+        return self.log.check()
+
+    def keep(self, position: Position) -> None:
+        """Keep a position, so that those who come later need not read all of the log."""
+        if position.number - self._kept(position.number).number < _BETWEEN_POSITIONS:
+            return
+        with writing(self.folder, "position"):
+            with written(self.log.pending, position.to_json().encode()) as path:
+                claim(path, self._position_path(position.number))
+            for old in self._positions()[2:]:
+                self._position_path(old).unlink(missing_ok=True)
+
+    def _checked(self, position: Position) -> Position:
+        is_here = position.identity == self.definition.identity
+        if not is_here or (position.number and not self.log.path(position.number).exists()):
+            told = f"after the end of the log in {self.folder}" if is_here else "in the log of another stream"
+            raise UsageError(
+                f"file {position.number} is {told}",
+                condition="FOREIGN_POSITION",
+                hint="positions are for the stream that gave them; if it was made anew, begin at its start",
+            )
+        return position
+
+    def _read(self, position: Position, until: int) -> tuple[Batch, Position]:
+        files = [self.log.read(number) for number in range(position.number + 1, until + 1)]
+        return follow(position, self.definition.ordering, self.definition.stored, files)
+
+    def _positions(self) -> list[int]:
+        names = (path.stem for path in (self.folder / "positions").glob("*.json"))
+        return sorted((int(name) for name in names if name.isdigit()), reverse=True)
+
+    def _position_path(self, number: int) -> Path:
+        return self.folder / "positions" / f"{number:020d}.json"
+
+    def _kept(self, until: int) -> Position:
+        """The last position that was kept and is not after a file."""
+        for number in self._positions():
+            if number > until:
+                continue
+            try:
+                position = Position.from_json(self._position_path(number).read_text(encoding="utf-8"))
+            except (FileNotFoundError, ValueError, InputError):
+                continue  # it only spares reading
+            if position.identity == self.definition.identity:
+                return position
+        return self.start

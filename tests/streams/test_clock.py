@@ -1,0 +1,390 @@
+"""The clock of a stream: its rules one by one, and that the fast form gives what the definition gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from windrow.errors import InputError, UsageError
+from windrow.streams import advance as fast
+from windrow.streams.advance import advance
+from windrow.streams.clock import Ordering, Running, State, decide
+from windrow.streams.entries import NO_BOUND, Decision, Entries, Kind
+
+ROW, BOUND, WATERMARK, OPEN, IDLE, CLOSE = Kind
+ADMITTED, LATE, REJECTED, ECLIPSED = (
+    Decision.ADMITTED,
+    Decision.LATE,
+    Decision.REJECTED,
+    Decision.ECLIPSED,
+)
+
+
+class Log:
+    """A stream to which entries are added one after the other; times are of hours and minutes."""
+
+    def __init__(self, ordering: Ordering | None = None) -> None:
+        self.running = Running(State(), ordering or Ordering.ordered())
+        self.ptime = 0
+
+    def add(self, kind: Kind, producer: str, at: int = 0) -> Decision:
+        self.ptime += 1
+        return self.running.step(kind, producer, at, self.ptime)[0]
+
+    @property
+    def clock(self) -> int | None:
+        return self.running.state.clock
+
+
+def test_the_worked_example_of_the_reference():
+    log = Log()
+    assert log.clock is None
+    assert log.add(BOUND, "P1", 1000) == ADMITTED
+    assert log.clock is None, "no actual row has been inserted yet"
+    assert log.add(ROW, "P1", 1000) == ADMITTED
+    assert log.clock == 1000
+    assert log.add(BOUND, "P2", 1005) == ADMITTED
+    assert log.add(ROW, "P2", 1005) == ADMITTED
+    assert log.clock == 1000, "P2's row waits: P1 may still have earlier rows"
+    assert log.add(ROW, "P2", 959) == REJECTED
+    assert log.clock == 1000
+    log.add(CLOSE, "P1")
+    assert log.clock == 1005, "the departure of P1 lets the stream advance"
+    log.add(CLOSE, "P2")
+    assert log.clock == 1005, "the stream remembers"
+    assert log.add(ROW, "P3", 1004) == REJECTED
+    assert log.add(ROW, "P3", 1005) == ADMITTED
+
+
+def test_the_first_row_may_have_any_rowtime_and_the_next_is_not_before_it():
+    log = Log()
+    assert log.add(ROW, "P1", -5) == ADMITTED
+    assert log.clock == -5
+    assert log.add(ROW, "P1", -6) == REJECTED
+    assert log.add(ROW, "P2", -6) == REJECTED
+    assert log.add(ROW, "P2", -5) == ADMITTED
+
+
+def test_a_newcomer_may_enter_ahead_of_rows_that_wait():
+    log = Log()
+    for kind, producer, at in ((ROW, "P1", 1000), (ROW, "P2", 1000), (ROW, "P1", 1010)):
+        log.add(kind, producer, at)
+    assert log.clock == 1000
+    assert log.add(ROW, "P3", 1005) == ADMITTED, "P1's row at 10:10 waits for P2"
+    assert log.add(ROW, "P4", 959) == REJECTED
+
+
+def test_a_newcomer_holds_the_stream_back_at_the_clock():
+    log = Log()
+    log.add(ROW, "P1", 1000)
+    log.add(OPEN, "P2")
+    log.add(ROW, "P1", 1010)
+    assert log.clock == 1000
+    log.add(BOUND, "P2", 1007)
+    assert log.clock == 1007
+
+
+def test_a_producer_that_is_refused_does_not_enter():
+    log = Log()
+    log.add(ROW, "P1", 1000)
+    assert log.add(ROW, "P2", 900) == REJECTED
+    log.add(ROW, "P1", 1010)
+    assert log.clock == 1010
+    assert "P2" not in log.running.state.producers
+
+
+def test_bounds_are_withheld_before_the_first_row():
+    log = Log()
+    log.add(BOUND, "P1", 1200)
+    log.add(CLOSE, "P1")
+    assert log.clock is None
+    assert log.add(ROW, "P2", 900) == ADMITTED
+
+
+def test_the_first_row_waits_for_producers_that_have_said_nothing():
+    log = Log()
+    log.add(OPEN, "P2")
+    log.add(ROW, "P1", 1000)
+    assert log.clock is None
+    assert log.add(ROW, "P2", 930) == ADMITTED
+    assert log.clock == 930
+
+
+def test_a_later_bound_eclipses_the_earlier_and_none_goes_back():
+    log = Log()
+    log.add(ROW, "P1", 1000)
+    assert log.add(BOUND, "P1", 1100) == ADMITTED
+    assert log.add(BOUND, "P1", 1030) == ECLIPSED
+    assert log.clock == 1100
+    assert log.add(ROW, "P1", 1030) == REJECTED
+    assert log.running.step(ROW, "P1", 1059, 9) == (REJECTED, 1100)
+
+
+def test_an_idle_producer_holds_nothing_back_and_returns_as_a_newcomer():
+    log = Log()
+    log.add(ROW, "P1", 1000)
+    log.add(ROW, "P2", 1000)
+    log.add(IDLE, "P1")
+    log.add(ROW, "P2", 1010)
+    assert log.clock == 1010
+    assert log.add(ROW, "P1", 1005) == REJECTED
+    assert log.add(ROW, "P1", 1012) == ADMITTED
+    log.add(ROW, "P2", 1020)
+    assert log.clock == 1012, "it is open again"
+
+
+def test_an_idle_producer_is_held_to_its_promise_and_one_that_closed_is_forgotten():
+    for kind, decision in ((IDLE, REJECTED), (CLOSE, ADMITTED)):
+        log = Log()
+        log.add(ROW, "P1", 1000)
+        log.add(ROW, "P2", 1000)
+        log.add(BOUND, "P1", 1200)
+        log.add(kind, "P1")
+        assert log.add(ROW, "P1", 1100) == decision
+
+
+def test_when_all_have_left_the_rows_that_waited_are_let_go():
+    for order in (("P1", "P2"), ("P2", "P1")):
+        log = Log()
+        log.add(ROW, "P1", 1000)
+        log.add(ROW, "P2", 1005)
+        for producer in order:
+            log.add(CLOSE, producer)
+        assert log.clock == 1005
+
+
+def test_a_promise_without_rows_is_not_remembered_when_all_have_left():
+    log = Log()
+    log.add(ROW, "P1", 1000)
+    log.add(ROW, "P2", 1000)
+    log.add(BOUND, "P2", 1200)
+    log.add(CLOSE, "P2")
+    log.add(CLOSE, "P1")
+    assert log.clock == 1000
+    assert log.add(ROW, "P3", 1100) == ADMITTED
+
+
+def test_rows_below_a_lag_are_late_and_rows_below_a_promise_are_rejected():
+    log = Log(Ordering.lagging(5))
+    log.add(ROW, "P1", 100)
+    assert log.clock == 95
+    assert log.add(ROW, "P1", 95) == ADMITTED
+    assert log.running.step(ROW, "P1", 94, 0) == (LATE, 95)
+    log.add(BOUND, "P1", 90)
+    assert log.running.step(ROW, "P1", 89, 0) == (REJECTED, 90)
+    assert log.running.state.firm == 90
+    assert log.add(WATERMARK, "P1", 110) == ADMITTED
+    assert log.running.step(ROW, "P1", 109, 0) == (LATE, 110)
+    assert log.clock == 110
+
+
+def test_a_newcomer_below_an_estimated_clock_is_late_and_below_a_promised_one_rejected():
+    log = Log(Ordering.lagging(5))
+    log.add(ROW, "P1", 100)
+    log.add(BOUND, "P1", 90)
+    assert log.running.step(ROW, "P2", 92, 0) == (LATE, 95)
+    assert log.running.step(ROW, "P2", 89, 0) == (REJECTED, 90)
+
+
+def test_a_lag_lets_idle_producers_go_on_where_they_were():
+    log = Log(Ordering.lagging(5))
+    log.add(ROW, "P1", 100)
+    log.add(IDLE, "P1")
+    assert log.clock == 95
+    assert log.add(ROW, "P1", 96) == ADMITTED
+
+
+def test_unordered_rows_say_nothing():
+    log = Log(Ordering.unordered())
+    log.add(ROW, "P1", 100)
+    assert log.add(ROW, "P1", 50) == ADMITTED
+    assert log.clock is None
+    log.add(BOUND, "P1", 70)
+    assert log.clock == 70
+    assert log.add(ROW, "P1", 69) == REJECTED
+
+
+def test_open_producers_that_have_said_nothing_for_a_while_are_named():
+    running = Running(State(), Ordering.ordered())
+    running.step(ROW, "P1", 1, 1000)
+    running.step(ROW, "P2", 1, 2000)
+    running.step(OPEN, "P3", 0, 1500)
+    running.step(IDLE, "P3", 0, 1500)
+    assert running.state.silent(3000, 2000) == ["P1"]
+    running.step(ROW, "P1", 0, 2900)
+    assert running.state.silent(3000, 2000) == [], "a row that is rejected is a sign of life too"
+
+
+def test_a_lag_is_not_negative():
+    with pytest.raises(UsageError, match="INVALID_LAG"):
+        Ordering.lagging(-1)
+
+
+def test_a_state_of_another_version_is_refused():
+    text = State().to_json().replace('"version": 1', '"version": 2')
+    with pytest.raises(InputError, match="CLOCK_VERSION"):
+        State.from_json(text)
+
+
+def test_rows_of_a_source_may_carry_bounds():
+    entries = Entries.of_rows(
+        np.array([5, 6, 7, 8]),
+        np.array([1, 1, 2, 2]),
+        pa.array(["a", "b", None, "a"]),
+        pa.array([6, None, 9, 10], pa.int64()),
+    )
+    said = [
+        (Kind(kind), entries.names[code], at, ptime)
+        for kind, code, at, ptime in zip(entries.kind, entries.code, entries.at, entries.ptime, strict=True)
+    ]
+    assert said == [
+        (ROW, "a", 5, 1),
+        (BOUND, "a", 6, 1),
+        (ROW, "b", 6, 1),
+        (ROW, "", 7, 2),
+        (BOUND, "", 9, 2),
+        (ROW, "a", 8, 2),
+        (BOUND, "a", 10, 2),
+    ]
+    alone = Entries.of_rows(np.array([5, 4]), np.array([1, 1]))
+    assert advance(State(), Ordering.ordered(), alone).decision.tolist() == [ADMITTED, REJECTED]
+
+
+# -- any log -----------------------------------------------------------------------------------------
+
+TICKS = st.one_of(st.integers(-3, 12), st.sampled_from([NO_BOUND, NO_BOUND + 1, 2**63 - 1, 2**63 - 2]))
+ORDERINGS = [Ordering.ordered(), Ordering.unordered(), Ordering.lagging(0), Ordering.lagging(3)]
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> Entries:
+    """Few structural entries among many rows, that mostly rise, or anything at all."""
+    producers = [f"p{number}" for number in range(draw(st.integers(1, 5)))]
+    kinds = draw(
+        st.sampled_from(
+            [
+                [ROW],
+                [ROW] * 8 + [BOUND],
+                [ROW] * 6 + [BOUND, WATERMARK, IDLE, CLOSE, OPEN],
+                list(Kind),
+            ]
+        )
+    )
+    rises = draw(st.booleans())
+    items = []
+    for number in range(draw(st.integers(0, 40))):
+        at = draw(TICKS) if not rises else number // 2 + draw(st.integers(-3, 2))
+        items.append((draw(st.sampled_from(kinds)), draw(st.sampled_from(producers)), at, number // 3))
+    return Entries.of(items)
+
+
+def check_equal(found, wanted):
+    assert found.decision.tolist() == wanted.decision.tolist()
+    assert found.violated.tolist() == wanted.violated.tolist()
+    assert found.state == wanted.state
+
+
+@settings(deadline=None, max_examples=300)
+@given(entries=logs(), ordering=st.sampled_from(ORDERINGS), data=st.data())
+def test_batches_are_judged_as_single_entries_are_wherever_the_log_is_cut(entries, ordering, data):
+    whole = decide(State(), ordering, entries)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(entries)), max_size=5)))
+    state, decisions, violated = State(), [], []
+    with pytest.MonkeyPatch.context() as patch:
+        short = data.draw(st.sampled_from([0, 3, 32]))
+        patch.setattr(fast, "_SHORT", short)
+        patch.setattr(fast, "_SINGLY", max(short, 1))
+        patch.setattr(fast, "_STRETCH", data.draw(st.sampled_from([2, 5, 1024])))
+        for start, stop in zip([0, *cuts], [*cuts, len(entries)], strict=True):
+            found = advance(State.from_json(state.to_json()), ordering, entries.part(start, stop))
+            decisions += found.decision.tolist()
+            violated += found.violated.tolist()
+            state = found.state
+    assert decisions == whole.decision.tolist()
+    assert violated == whole.violated.tolist()
+    assert state == whole.state
+
+
+@settings(deadline=None, max_examples=100)
+@given(entries=logs(), ordering=st.sampled_from(ORDERINGS))
+def test_the_clock_never_goes_back_and_no_admitted_row_is_below_it(entries, ordering):
+    running, clock, firm = Running(State(), ordering), NO_BOUND, NO_BOUND
+    for kind, code, at, ptime in zip(
+        entries.kind.tolist(), entries.code.tolist(), entries.at.tolist(), entries.ptime.tolist(), strict=True
+    ):
+        decision, _ = running.step(kind, entries.names[code], at, ptime)
+        if kind == ROW:
+            assert decision != ADMITTED or at >= clock
+            assert decision == REJECTED or at >= firm
+        assert running.state.at >= clock
+        assert running.state.at >= running.state.firm_at >= firm
+        clock, firm = running.state.at, running.state.firm_at
+
+
+@settings(deadline=None, max_examples=100)
+@given(entries=logs(), ordering=st.sampled_from(ORDERINGS))
+def test_rows_refused_change_nothing_and_every_row_is_counted(entries, ordering):
+    found = decide(State(), ordering, entries)
+    is_row = entries.kind == ROW
+    refused = is_row & (found.decision == REJECTED)
+    kept = np.flatnonzero(~refused)
+    rest = Entries(
+        entries.kind[kept], entries.code[kept], entries.at[kept], entries.ptime[kept], entries.names
+    )
+    again = decide(State(), ordering, rest)
+    assert again.decision.tolist() == found.decision[kept].tolist()
+    assert (again.state.at, again.state.firm_at) == (found.state.at, found.state.firm_at)
+    state = found.state
+    assert state.admitted + state.late + state.rejected == is_row.sum()
+
+
+@settings(deadline=None, max_examples=300)
+@given(entries=logs(), ordering=st.sampled_from(ORDERINGS), data=st.data())
+def test_bounds_that_later_rows_keep_change_no_row_and_let_the_clock_move_no_later(entries, ordering, data):
+    found = decide(State(), ordering, entries)
+    place = data.draw(st.integers(0, len(entries)))
+    known = decide(State(), ordering, entries.part(0, place)).state.producers
+    opened = sorted(name for name in known if known[name].is_open)
+    if not opened:
+        return
+    rest = slice(place, None)
+    kept = entries.at[rest][(entries.kind[rest] == ROW) & (found.decision[rest] != REJECTED)]
+    bound = data.draw(
+        st.integers(-5, min(kept.tolist(), default=30)) if kept.min(initial=0) > -5 else st.none()
+    )
+    if bound is None:
+        return
+    items = [
+        (kind, entries.names[code], at, ptime)
+        for kind, code, at, ptime in zip(
+            *(values.tolist() for values in (entries.kind, entries.code, entries.at, entries.ptime)),
+            strict=True,
+        )
+    ]
+    items.insert(place, (BOUND, data.draw(st.sampled_from(opened)), bound, place))
+    again = decide(State(), ordering, Entries.of(items))
+    is_row = entries.kind == ROW
+    decisions = np.delete(again.decision, place)
+    assert decisions[is_row].tolist() == found.decision[is_row].tolist()
+    assert again.state.at >= found.state.at
+    assert again.state.firm_at >= found.state.firm_at
+
+
+def test_many_entries_of_many_producers_are_judged_alike():
+    random = np.random.default_rng(7)
+    count, producers = 20_000, 40
+    kind = random.choice([ROW, BOUND, WATERMARK, IDLE, CLOSE], count, p=[0.9686, 0.03, 0.001, 0.0002, 0.0002])
+    code = random.integers(0, producers, count)
+    at = np.arange(count) // 10 + random.integers(-40, 20, count)
+    entries = Entries(
+        kind.astype(np.int8),
+        code.astype(np.int32),
+        at,
+        np.arange(count),
+        tuple(f"p{number}" for number in range(producers)),
+    )
+    for ordering in ORDERINGS:
+        check_equal(advance(State(), ordering, entries), decide(State(), ordering, entries))
