@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.data import EVEN, EVEN_BY_TIME, GHCN, LONG, MANY, ONE, SKEWED, Data
+from benchmarks.pattern_queries import PATTERNS
 from benchmarks.queries import (
     LABEL,
     SESSION,
@@ -128,6 +129,7 @@ def catalogue(cores: int, *, full: bool) -> list[Comparison]:
         _against("many", [_NEXT_20], MANY, _NEXT_20, EVEN, None),
         *(_peers(name, query, EVEN, {}) for name, query in _STREAMS.items()),
         _peers("stream-join", JOINED, EVEN, {}, _JOINS),
+        _against("patterns", PATTERNS, EVEN, _NEXT_20, EVEN, None),
         _against("stream-length", [last_rows(10_000)], LONG, last_rows(20), LONG, 1.3),
         _growth(ONE, 4 if full else 1),
         _cores("cores", _NEXT_20, cores),

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from windrow.algebra import nodes
 from windrow.algebra.bind import bind
 from windrow.algebra.names import ROW, order_key, partition_key
+from windrow.algebra.nodes import Window
 from windrow.errors import UsageError, did_you_mean
 from windrow.spark.batch import bind_window, build_window, explained
 from windrow.spark.gateway import Gateway
@@ -183,6 +184,7 @@ def _frame(
     statement = bind(tokens, (0, len(tokens)))
     assert statement is not None
     window = statement.windows[0]
+    assert isinstance(window, Window)
     window = replace(
         window,
         rows=_rows(window, keys),

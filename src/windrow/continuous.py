@@ -29,7 +29,7 @@ from windrow.syntax.sqltext import Relation as SourceRelation
 from windrow.syntax.streams import Column, CreateStream, parse_create_stream
 from windrow.syntax.tokens import Kind, TokenList
 
-__all__ = ["is_continuous", "remember_stream", "run_continuous"]
+__all__ = ["has_stream_words", "is_continuous", "remember_stream", "run_continuous"]
 
 _SIGNS = re.compile(
     r"\[\s*(now|range|rows|partition)\b|\b[idr]stream\s*\(|\bcreate\s+(or\s+replace\s+)?stream\b"
@@ -40,6 +40,11 @@ _SIGNS = re.compile(
 
 _SOURCE = "__source"
 _QUERIES = ("SELECT", "WITH", "FROM", "ISTREAM", "DSTREAM", "RSTREAM", "VALUES", "TABLE")
+
+
+def has_stream_words(text: str) -> bool:
+    """Whether a text has words that only queries about streams have."""
+    return _SIGNS.search(text) is not None
 
 
 def is_continuous(text: str, catalog: Catalog) -> bool:

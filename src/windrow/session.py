@@ -78,7 +78,7 @@ class Session:
         return f"Session[Spark {self.spark.version}, execution={self.execution}]"
 
     def sql(self, text: str, /, *args: Any, **params: Any) -> Relation:
-        """Run one statement of the dialect: Spark SQL, and WINDOW BY wherever a query may stand.
+        """Run one statement of the dialect: Spark SQL, with WINDOW BY and MATCH_RECOGNIZE.
 
         Parameters
         ----------

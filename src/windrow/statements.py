@@ -10,8 +10,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from windrow.algebra.bind import bind
-from windrow.continuous import is_continuous, run_continuous
-from windrow.errors import ParseError
+from windrow.continuous import has_stream_words, is_continuous, run_continuous
+from windrow.errors import NotSupportedError, ParseError
 from windrow.explain import explain
 from windrow.relation import Relation
 from windrow.spark.batch import bind_statement, build_window, explained, run_statement
@@ -19,6 +19,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.reference_mode import build_reference
 from windrow.spark.streams import Catalog
 from windrow.syntax.blocks import split_statements
+from windrow.syntax.match_recognize import find_matches
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText, quoted
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "run"]
 
-_OURS = re.compile(r"\bwindow(\s|/\*.*?\*/|--[^\n]*\n)+by\b", re.IGNORECASE | re.DOTALL)
+_OURS = re.compile(r"\bwindow(\s|/\*.*?\*/|--[^\n]*\n)+by\b|\bmatch_recognize\b", re.IGNORECASE | re.DOTALL)
+_PATTERNS = re.compile(r"\bmatch_recognize\b", re.IGNORECASE)
 _BUILDERS = {"batch": build_window, "reference": build_reference}
 
 
@@ -44,7 +46,7 @@ def run(
 def _run(
     gateway: Gateway, text: str, positional: list[Any], execution: str, catalog: Catalog | None
 ) -> Relation:
-    if catalog is not None and is_continuous(text, catalog):
+    if catalog is not None and is_continuous(text, catalog) and not _matches_rows(text):
         tokens = tokenize(text)
         found = run_continuous(gateway, catalog, tokens, _only_statement(tokens), execution)
         if found is not None:
@@ -80,7 +82,7 @@ def check(gateway: Gateway, text: str, catalog: Catalog) -> None:
 
 
 def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
-    if is_continuous(text, catalog):
+    if is_continuous(text, catalog) and not _matches_rows(text):
         gateway.plan_only = True
         tokens = tokenize(text)
         if run_continuous(gateway, catalog, tokens, _only_statement(tokens), "batch") is not None:
@@ -99,6 +101,29 @@ def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
         bound, frames = bind_statement(gateway, algebra, build_window)
         with explained(bound):
             gateway.sql(algebra.text, frames)
+
+
+def _matches_rows(text: str) -> bool:
+    """Whether a text has MATCH_RECOGNIZE, which reads a recorded stream as the table of its rows.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_STREAM`` beside windows of streams.
+    """
+    if not _PATTERNS.search(text):
+        return False
+    tokens = tokenize(text)
+    matches = find_matches(tokens)
+    if matches and has_stream_words(text):
+        raise NotSupportedError(
+            "MATCH_RECOGNIZE beside windows of streams is not supported",
+            condition="UNSUPPORTED_STREAM",
+            sql=text,
+            span=matches[0].clause.word,
+            hint="make a table or a view of one of them",
+        )
+    return bool(matches)
 
 
 def _plain(gateway: Gateway, text: str, positional: list[Any]) -> Relation:

@@ -22,6 +22,14 @@ def events(end: str, select: str = "s.ts") -> str:
     )
 
 
+def pattern(text: str, define: str, rows: str = "ONE ROW PER MATCH", within: str = "") -> str:
+    return (
+        "SELECT * FROM weather MATCH_RECOGNIZE (PARTITION BY station ORDER BY date"
+        " MEASURES FIRST(date) AS first, AVG(A.val) + 1 AS mean, CLASSIFIER() AS step, MATCH_NUMBER() AS m"
+        f" {rows} PATTERN ({text}) {within} DEFINE {define})"
+    )
+
+
 QUERIES = {
     # strategies
     "no predicates": weather(),
@@ -84,6 +92,21 @@ QUERIES = {
         "SELECT b.a, COUNT(x) FROM (SELECT s.date AS d, AVG(w.val) AS a FROM weather WINDOW BY w AS"
         " (TYPE SLIDING ORDER BY date START AS s END UNBOUNDED))"
         " WINDOW BY x AS (TYPE TUMBLING ORDER BY d START AS b WHEN b.a > 1)"
+    ),
+    # patterns
+    "a pattern over neighbours": pattern("A DOWN+ UP+", "DOWN AS val < PREV(val), UP AS val > PREV(val)"),
+    "a pattern over the match so far": pattern(
+        "A+ X*? B",
+        "A AS val > 1, B AS B.val < LAST(A.val, 1) AND B.n > 0 AND upper(B.note) = 'X'",
+        "ALL ROWS PER MATCH WITH UNMATCHED ROWS AFTER MATCH SKIP TO LAST B",
+    ),
+    "a pattern with counts, sums and names": pattern(
+        "(A | B){2,3}",
+        "A AS COUNT(*) < 5 AND SUM(A.val) < 9, B AS LAST(CLASSIFIER(), 1) = 'A'",
+    ),
+    "a pattern within a time": pattern("A B", "B AS B.val > A.val", within="WITHIN INTERVAL 7 DAYS"),
+    "a pattern with all that a pattern can have": pattern(
+        "^ (A? | {- B -})* PERMUTE(A, B) () $", "A AS TRUE", "ALL ROWS PER MATCH OMIT EMPTY MATCHES"
     ),
     "twice over one named query": (
         "WITH q AS (SELECT s.date AS d FROM weather WINDOW BY w AS"

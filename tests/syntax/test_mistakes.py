@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windrow.errors import NotSupportedError, ParseError, Span
+from windrow.errors import ParseError, Span
 from windrow.syntax.mistakes import is_name_of_from, meant_clause, variable_before_clause
 
 INSIDE = "w AS (TYPE SLIDING ORDER BY x START AS s AT sp END)"
@@ -20,11 +20,11 @@ def test_window_by_without_its_second_word_is_found(word):
     assert (error.condition, error.hint) == ("PARSE_SYNTAX_ERROR", "write WINDOW BY w AS (TYPE …)")
 
 
-def test_match_recognize_is_said_to_be_missing():
-    sql = "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY x PATTERN (A B+) DEFINE B AS B.x > A.x)"
+def test_match_recognize_without_its_parts_is_told_them():
+    sql = "SELECT * FROM t MATCH_RECOGNIZE (MEASURES A.x AS x)"
     error = meant_clause(sql)
-    assert isinstance(error, NotSupportedError)
-    assert error.condition == "UNSUPPORTED_CLAUSE"
+    assert isinstance(error, ParseError)
+    assert error.condition == "PARSE_SYNTAX_ERROR"
     assert [context.fragment() for context in error.getQueryContext()] == ["MATCH_RECOGNIZE"]
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "find_aggregates",
     "find_calls",
     "find_uses",
+    "kernel_function",
 ]
 
 # Spark's names of aggregates that the kernel computes, with the kernel's names
@@ -71,6 +72,16 @@ _OTHER = {
 _ARRAY = {f"array_{name}": name for name in [*_KERNEL, *_OTHER] if name != "array_agg"}
 AGGREGATES = frozenset({*_KERNEL, *_OTHER, *_ARRAY})
 """Names, in lower case, that are aggregates where they are called over a window."""
+
+
+def kernel_function(name: str) -> str | None:
+    """The kernel's name of an aggregate, empty where the kernel lacks it; None where `name` is no aggregate.
+
+    >>> kernel_function("mean"), kernel_function("listagg"), kernel_function("upper")
+    ('avg', '', None)
+    """
+    return _KERNEL.get(name, "" if name in _OTHER else None)
+
 
 _SKIP_NULLS = {"count", "sum", "avg", "min", "max", "stddev_samp", "stddev_pop", "var_samp", "var_pop",
                "count_if", "bool_and", "bool_or", "median", "percentile", "mode", "collect_list"}  # fmt: skip

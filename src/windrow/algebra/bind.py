@@ -5,15 +5,29 @@ Only text is moved here; names and types are looked up when Spark analyses the p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from windrow.algebra.aggregates import Aggregates, find_aggregates, find_uses
+from windrow.algebra.match import (
+    Expression,
+    Match,
+    compiled,
+    mentioned_outside,
+    refuse_computed_keys,
+    tree_of,
+)
 from windrow.algebra.names import IDENTITY, ROW, order_key, partition_key, verbatim
+from windrow.algebra.navigations import find_leaves
 from windrow.algebra.nodes import Boundary, Fragment, Statement, Uses, Window
-from windrow.algebra.predicates import refuse_in_predicate
+from windrow.algebra.predicates import refuse_changing_condition, refuse_in_predicate
 from windrow.algebra.row_comparison import compared_rows
 from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.blocks import find_blocks
 from windrow.syntax.expressions import Name, parse_expression, plain_names
+from windrow.syntax.match_nodes import MatchRelation
+from windrow.syntax.match_recognize import find_matches
 from windrow.syntax.nodes import Block, BoundaryClause, Cte, Range, Variable, WindowClause
+from windrow.syntax.patterns import variables_of
 from windrow.syntax.sqltext import Piece, Relation, SqlText, quoted
 from windrow.syntax.tokens import Kind, Token, TokenList
 
@@ -21,10 +35,9 @@ __all__ = ["bind"]
 
 
 def bind(tokens: TokenList, statement: Range) -> Statement | None:
-    """The algebra of one statement of a script, or None if no WINDOW BY is in it."""
+    """The algebra of one statement of a script, or None if no WINDOW BY and no MATCH_RECOGNIZE is in it."""
     binder = _Binder(tokens)
-    blocks = [block for block in binder.blocks if statement[0] <= block.range[0] < statement[1]]
-    if not blocks:
+    if not any(statement[0] <= island.range[0] < statement[1] for island in binder.islands):
         return None
     text = binder.text(*statement)
     return Statement(tokens.sql, text, tuple(binder.windows.values()))
@@ -33,25 +46,25 @@ def bind(tokens: TokenList, statement: Range) -> Statement | None:
 class _Binder:
     def __init__(self, tokens: TokenList) -> None:
         self.tokens = tokens
-        self.blocks = find_blocks(tokens)
-        self.windows: dict[Range, Window] = {}
+        self.islands: list[Block | MatchRelation] = [*find_blocks(tokens), *find_matches(tokens)]
+        self.windows: dict[Range, Window | Match] = {}
 
     # -- text with windows in place of blocks ------------------------------------------------------
 
     def text(self, start: int, stop: int) -> SqlText:
-        """A stretch of the user's text in which every block with WINDOW BY reads its windows instead."""
-        inside = [block for block in self.blocks if start <= block.range[0] and block.range[1] <= stop]
+        """A stretch of the user's text in which every clause of ours reads its windows or matches instead."""
+        inside = [one for one in self.islands if start <= one.range[0] and one.range[1] <= stop]
         outermost = [
-            block
-            for block in inside
-            if not any(other is not block and _covers(other.range, block.range) for other in inside)
+            one
+            for one in inside
+            if not any(other is not one and _covers(other.range, one.range) for other in inside)
         ]
         parts: list[str | Piece | SqlText] = []
         at = self.tokens.span(start, stop).start
         end = self.tokens.span(start, stop).stop
-        for block in sorted(outermost, key=lambda block: block.range):
-            span = self.tokens.span(*block.range)
-            parts += [self.verbatim(at, span.start), self.window(block).outer]
+        for island in sorted(outermost, key=lambda island: island.range):
+            span = self.tokens.span(*island.range)
+            parts += [self.verbatim(at, span.start), self.window(island).outer]
             at = span.stop
         parts.append(self.verbatim(at, end))
         return SqlText.of(*parts)
@@ -66,15 +79,51 @@ class _Binder:
 
     # -- one block ---------------------------------------------------------------------------------
 
-    def window(self, block: Block) -> Window:
-        if block.range not in self.windows:
-            bound = self.bind_block(block)
-            self.windows[block.range] = bound
-        return self.windows[block.range]
+    def window(self, island: Block | MatchRelation) -> Window | Match:
+        if island.range not in self.windows:
+            bound = self.bind_block(island) if isinstance(island, Block) else self.bind_match(island)
+            self.windows[island.range] = bound
+        return self.windows[island.range]
+
+    def bind_match(self, relation: MatchRelation) -> Match:
+        clause, tokens = relation.clause, self.tokens
+        refuse_computed_keys(tokens, clause.partition_by)
+        prefix = self.prefix(relation.ctes)
+        partition_by = tuple(self.fragment(item) for item in clause.partition_by)
+        order_by = tuple((self.fragment(item.expression), item) for item in clause.order_by)
+        source = SqlText.of("FROM ", self.text(*relation.source))
+        rows = self.keyed_rows(prefix, source, partition_by, tuple(key for key, _ in order_by))
+        labels = tuple(variables_of(clause.pattern))
+        numbers = {name: number for number, name in enumerate(labels)}
+        members = {name: frozenset([number]) for name, number in numbers.items()}
+        for subset in clause.subsets:
+            members[subset.name] = frozenset(numbers[name] for name in subset.members)
+        tree = tree_of(clause.pattern, numbers)
+        known = frozenset(members)
+        for item in clause.defines:
+            refuse_changing_condition(tokens, item.expression)
+        measures, defines = (
+            tuple(
+                Expression(
+                    item.name,
+                    item.expression,
+                    tokens.span(*item.expression),
+                    find_leaves(tokens, item.expression, known, in_define=in_define),
+                )
+                for item in items
+            )
+            for items, in_define in ((clause.measures, False), (clause.defines, True))
+        )
+        return Match(
+            f"__matches{len(self.windows)}_{relation.range[0]}", tokens.sql, tokens, clause, prefix, rows,
+            partition_by, order_by, tree, compiled(tree, tokens, clause.pattern_at), labels, members,
+            measures, defines, mentioned_outside(tokens, (relation.source[1], relation.range[1])),
+            self.replace,
+        )  # fmt: skip
 
     def bind_block(self, block: Block) -> Window:
         clause, tokens = block.clause, self.tokens
-        prefix = self.prefix(block)
+        prefix = self.prefix(block.ctes)
         partition_by = tuple(self.fragment(item) for item in clause.partition_by)
         order_by = tuple((self.fragment(item.expression), item) for item in clause.order_by)
         rows = self.rows(block, prefix, partition_by, tuple(key for key, _ in order_by))
@@ -129,22 +178,23 @@ class _Binder:
 
         return Fragment(part(tokens), expression, self.tokens.span(*tokens), part)
 
-    def prefix(self, block: Block) -> SqlText:
-        """WITH and the named queries that the block sees; the innermost of one name counts."""
-        seen = {cte.name.lower(): cte for cte in block.ctes}
+    def prefix(self, ctes: tuple[Cte, ...]) -> SqlText:
+        """WITH and the named queries that a block sees; the innermost of one name counts."""
+        seen = {cte.name.lower(): cte for cte in ctes}
         if not seen:
             return SqlText()
         for cte in seen.values():
-            inside = [other for other in self.blocks if _covers(cte.body, other.range)]
+            inside = [other for other in self.islands if _covers(cte.body, other.range)]
             if cte.recursive and inside and _mentions(self.tokens, cte.body, cte.name):
+                words = "WINDOW BY" if isinstance(inside[0], Block) else "MATCH_RECOGNIZE"
                 raise NotSupportedError(
-                    "WINDOW BY in a recursive query is not supported",
+                    f"{words} in a recursive query is not supported",
                     condition="UNSUPPORTED_CLAUSE",
                     sql=self.tokens.sql,
                     span=self.tokens.span(*inside[0].range),
                     hint="compute the windows in a query of their own",
                 )
-        return self.with_list(block.ctes)
+        return self.with_list(ctes)
 
     def with_list(self, ctes: tuple[Cte, ...]) -> SqlText:
         """WITH and the queries that can be seen, given from the outermost inwards."""
@@ -173,15 +223,28 @@ class _Binder:
         partition_by: tuple[Fragment, ...],
         order_by: tuple[Fragment, ...],
     ) -> SqlText:
+        source = (
+            self.text(*block.source)
+            if block.group_by is None
+            else SqlText.of("FROM (", self.groups(block), ")")
+        )
+        return self.keyed_rows(prefix, source, partition_by, order_by)
+
+    def keyed_rows(
+        self,
+        prefix: SqlText,
+        source: SqlText,
+        partition_by: tuple[Fragment, ...],
+        order_by: tuple[Fragment, ...],
+    ) -> SqlText:
+        """Every row as a struct, and its keys."""
         keys: list[SqlText] = []
         for name, fragments in ((partition_key, partition_by), (order_key, order_by)):
             keys += [
                 SqlText.of("(", item.text, f") AS {name(number)}") for number, item in enumerate(fragments)
             ]
         columns = SqlText.join(", ", [SqlText.of(f"struct(*) AS {ROW}"), *keys])
-        if block.group_by is None:
-            return SqlText.of(prefix, "SELECT ", columns, " ", self.text(*block.source))
-        return SqlText.of(prefix, "SELECT ", columns, " FROM (", self.groups(block), ")")
+        return SqlText.of(prefix, "SELECT ", columns, " ", source)
 
     def groups(self, block: Block) -> SqlText:
         """The grouped rows: the keys and the LET names."""
@@ -293,7 +356,7 @@ class _Binder:
             if alias.lower() == name.parts[0].lower():
                 replaced[start, stop] = "(" + self.replace(expression, replaced).render() + ")"
 
-    def replace(self, tokens: Range, replaced: dict[Range, str]) -> SqlText:
+    def replace(self, tokens: Range, replaced: Mapping[Range, str]) -> SqlText:
         """A stretch with some token ranges replaced by words of ours."""
         start, stop = tokens
         inside = sorted(at for at in replaced if start <= at[0] and at[1] <= stop)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from windrow.syntax.match_recognize import parameter_marks
 from windrow.syntax.sqltext import Piece, SqlText
 from windrow.syntax.tokens import TokenList
 
@@ -39,7 +40,7 @@ def verbatim(tokens: TokenList, start: int, stop: int) -> SqlText:
     """A stretch of the user's text; `?` becomes a named parameter, as pieces go to Spark in another order."""
     sql = tokens.sql
     parts = []
-    markers = [token.start for token in tokens.tokens if token.is_symbol("?")]
+    markers = [tokens[at].start for at in parameter_marks(tokens)]
     for number, place in enumerate(markers):
         if start <= place < stop:
             parts += [Piece(sql[start:place], sql, start), Piece(f":{POSITIONAL}{number}", sql, place, 1)]

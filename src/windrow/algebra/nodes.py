@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windrow.algebra.names import IDENTITY
 from windrow.errors import Span
 from windrow.syntax.expressions import Expression
 from windrow.syntax.nodes import OrderItem, Range, Role, Side, Variable
 from windrow.syntax.sqltext import SqlText
+
+if TYPE_CHECKING:
+    from windrow.algebra.match import Match
 
 __all__ = ["AggregateCall", "Boundary", "Fragment", "Statement", "Uses", "Window"]
 
@@ -127,8 +130,8 @@ class Window:
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement with at least one WINDOW BY. `windows` are in an order in which each input comes first."""
+    """A statement with WINDOW BY or MATCH_RECOGNIZE: `windows`, each after those that it reads."""
 
     sql: str
     text: SqlText
-    windows: tuple[Window, ...]
+    windows: tuple[Window | Match, ...]

@@ -15,7 +15,17 @@ from windrow.kernels.plan import PairExpression, Search
 from windrow.syntax.nodes import Side
 from windrow.syntax.sqltext import SqlText, quoted
 
-__all__ = ["Analyzer", "Columns", "Draft", "Found", "Hoisted", "Predicate", "field_of", "find_field"]
+__all__ = [
+    "Analyzer",
+    "Columns",
+    "Draft",
+    "Found",
+    "Hoisted",
+    "Predicate",
+    "field_of",
+    "find_field",
+    "is_field",
+]
 
 
 class Analyzer(Protocol):
@@ -105,6 +115,11 @@ class Draft:
 _FIELD = f"{ROW}."
 
 
+def is_field(item: Hoisted) -> bool:
+    """Whether a column is a field of the row as it is."""
+    return item.variable == ROW and item.text.render().startswith(f"{_FIELD}`")
+
+
 def field_of(item: Hoisted) -> str:
     """The field that a column over the row itself holds."""
     return item.text.render()[len(_FIELD) + 1 : -1].replace("``", "`")
@@ -120,9 +135,9 @@ def find_field(fields: Mapping[str, str], written: str) -> str | None:
 class Columns:
     """The columns and constants that a draft asks Spark for; the same text twice is one column."""
 
-    def __init__(self, draft: Draft) -> None:
-        self.hoisted = {item.name: item for item in draft.hoisted}
-        self.constants = dict(draft.constants)
+    def __init__(self, draft: Draft | None = None) -> None:
+        self.hoisted = {} if draft is None else {item.name: item for item in draft.hoisted}
+        self.constants = {} if draft is None else dict(draft.constants)
 
     def add(self, text: SqlText, variable: str, column: Any = None) -> str:
         """The name of the column for this text over this variable."""

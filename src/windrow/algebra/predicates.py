@@ -8,7 +8,7 @@ from windrow.errors import AnalysisError, NotSupportedError
 from windrow.syntax.nodes import Range, Side, WindowClause
 from windrow.syntax.tokens import Kind, TokenList
 
-__all__ = ["refuse_in_predicate"]
+__all__ = ["refuse_changing_condition", "refuse_in_predicate"]
 
 _SEES = "a {} predicate sees the variables of its own boundary and of those before it"
 # scalar functions that share a name with an aggregate of ours; over one row they are not aggregates
@@ -40,6 +40,7 @@ def refuse_in_predicate(tokens: TokenList, predicate: Range, clause: WindowClaus
         token = tokens[index]
         if tokens.is_symbol(index - 1, "."):
             continue
+        _refuse_at(tokens, index)
         if token.word == "OVER" and index > predicate[0] and tokens.is_symbol(index - 1, ")"):
             raise AnalysisError(
                 "window function in a WHEN predicate",
@@ -50,16 +51,6 @@ def refuse_in_predicate(tokens: TokenList, predicate: Range, clause: WindowClaus
                 hint="read neighbours with PREV AS and NEXT AS, or compute OVER in a subquery in FROM",
             )
         name = token.text.lower()
-        if reads_clock(tokens, index):
-            raise NotSupportedError(
-                f"{token.text} reads the system clock, on which no window of stored rows can depend",
-                condition="SYSTEM_CLOCK_IN_PREDICATE",
-                sql=tokens.sql,
-                span=tokens.span(
-                    index, tokens.partner[index + 1] + 1 if tokens.is_symbol(index + 1, "(") else index + 1
-                ),
-                hint="compare with a time in the rows, or give the time as a parameter",
-            )
         if token.kind is Kind.WORD and tokens.is_symbol(index + 1, "("):
             in_subquery = _in_subquery(tokens, index, predicate)
             if name in AGGREGATES - _SCALAR_TOO and not in_subquery:
@@ -70,14 +61,6 @@ def refuse_in_predicate(tokens: TokenList, predicate: Range, clause: WindowClaus
                     sql=tokens.sql,
                     span=tokens.span(index, tokens.partner[index + 1] + 1),
                     hint="a predicate sees single rows; test the aggregate in HAVING after the clause",
-                )
-            if varies_by_run(tokens, index):
-                raise NotSupportedError(
-                    f"{token.text} gives another value in each run and cannot decide where a window ends",
-                    condition="NONDETERMINISTIC_PREDICATE",
-                    sql=tokens.sql,
-                    span=tokens.span(index, tokens.partner[index + 1] + 1),
-                    hint="compute it once into a column of a stored table",
                 )
         elif (
             token.is_name
@@ -92,6 +75,41 @@ def refuse_in_predicate(tokens: TokenList, predicate: Range, clause: WindowClaus
                 span=token.span,
                 hint=_SEES.format("WHEN"),
             )
+
+
+def refuse_changing_condition(tokens: TokenList, condition: Range) -> None:
+    """Refuse functions in a condition that change from run to run.
+
+    Raises
+    ------
+    NotSupportedError
+        ``NONDETERMINISTIC_PREDICATE`` or ``SYSTEM_CLOCK_IN_PREDICATE``.
+    """
+    for index in range(*condition):
+        if not tokens.is_symbol(index - 1, "."):
+            _refuse_at(tokens, index)
+
+
+def _refuse_at(tokens: TokenList, index: int) -> None:
+    token = tokens[index]
+    if reads_clock(tokens, index):
+        raise NotSupportedError(
+            f"{token.text} reads the system clock, on which no window of stored rows can depend",
+            condition="SYSTEM_CLOCK_IN_PREDICATE",
+            sql=tokens.sql,
+            span=tokens.span(
+                index, tokens.partner[index + 1] + 1 if tokens.is_symbol(index + 1, "(") else index + 1
+            ),
+            hint="compare with a time in the rows, or give the time as a parameter",
+        )
+    if varies_by_run(tokens, index):
+        raise NotSupportedError(
+            f"{token.text} gives another value in each run and cannot decide where a window ends",
+            condition="NONDETERMINISTIC_PREDICATE",
+            sql=tokens.sql,
+            span=tokens.span(index, tokens.partner[index + 1] + 1),
+            hint="compute it once into a column of a stored table",
+        )
 
 
 def _in_subquery(tokens: TokenList, index: int, predicate: Range) -> bool:

@@ -15,6 +15,7 @@ from windrow.cli.run import at_its_place
 from windrow.cli.script import Statement
 from windrow.errors import AnalysisError
 from windrow.syntax.blocks import find_blocks
+from windrow.syntax.match_recognize import find_matches
 from windrow.syntax.tokens import tokenize
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def check_script(
         The first one's that is wrong, located in the script.
     """
     for session, statement in _each(statements, asked, factory, opened):
-        if find_blocks(tokenize(statement.padded)):
+        tokens = tokenize(statement.padded)
+        if find_blocks(tokens) or find_matches(tokens):
             with at_its_place(statement, asked):
                 session.check(statement.padded, **values(session.spark, asked.params))
         else:

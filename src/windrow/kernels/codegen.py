@@ -33,7 +33,7 @@ from windrow.kernels.plan import (
     SameRow,
 )
 
-__all__ = ["OPTIONS", "Program", "translate"]
+__all__ = ["OPTIONS", "NoFormError", "Program", "Translator", "translate"]
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 """How numba is to compile a program."""
@@ -58,12 +58,12 @@ class Program:
 def translate(predicate: PairExpression, rows: Rows, sides: Sides, target: str) -> Program | None:
     """The search for side `target`; None where a part has no compiled form or the whole is too long."""
     try:
-        return _Translator(rows, sides, target).program(predicate)
-    except _NoFormError:
+        return Translator(rows, sides, target).program(predicate)
+    except NoFormError:
         return None
 
 
-class _NoFormError(Exception):
+class NoFormError(Exception):
     """The predicate is left to numpy."""
 
 
@@ -90,7 +90,7 @@ class _Block:
 
     def add(self, line: str) -> None:
         if len(self.lines) == _LINES or self.depth > _DEPTH:
-            raise _NoFormError
+            raise NoFormError
         self.lines.append("    " * self.depth + line)
 
     @contextmanager
@@ -101,7 +101,7 @@ class _Block:
         self.depth -= 1
 
 
-class _Translator:
+class Translator:
     """Translates one predicate: a method adds the statements that a part needs and gives its value."""
 
     def __init__(self, rows: Rows, sides: Sides, target: str) -> None:
@@ -115,6 +115,7 @@ class _Translator:
         self.variables = 0
 
     def program(self, predicate: PairExpression) -> Program:
+        """The search as a function."""
         value = self.value(predicate)
         with self.per_row.inside(f"if {_all(value.truth, value.known)}:"):
             self.per_row.add("found[k] = j")
@@ -147,6 +148,7 @@ class _Translator:
         return self.parameters[key]
 
     def variable(self) -> str:
+        """A name of its own."""
         self.variables += 1
         return f"v{self.variables}"
 
@@ -168,6 +170,7 @@ class _Translator:
             self.per_row.add("return k, j")
 
     def value(self, expression: PairExpression) -> _Value:
+        """The value of an expression, after the statements that it needs."""
         match expression:
             case ColumnRef():
                 return self.column(expression)
@@ -175,7 +178,7 @@ class _Translator:
                 return self.constant(name, rank)
             case Number(value=value):
                 if not -(1 << 63) <= value < 1 << 63:
-                    raise _NoFormError
+                    raise NoFormError
                 return _Value(self.parameter(expression, np.int64(value)), None, _INT64)
             case PositionRef(side=side):
                 return self.position(side)
@@ -214,6 +217,7 @@ class _Translator:
         return evaluate(PositionRef(self.target), self.rows, every).data
 
     def position(self, side: str) -> _Value:
+        """The position of a side's row."""
         positions = self.parameter("positions", self.positions)
         if side == self.target:
             return _Value(self.named(f"{positions}[np.uintp(j)]"), None, _INT64)
@@ -223,6 +227,7 @@ class _Translator:
         return _Value(position, there, _INT64)
 
     def column(self, ref: ColumnRef) -> _Value:
+        """A column's value at a side's row."""
         if ref.side == self.target:
             return self.read(ref, self.per_row)
         if ref not in self.window_values:
@@ -252,7 +257,7 @@ class _Translator:
             instead = over
         if instead.dtype != dtype:
             if {instead.dtype.kind, dtype.kind} != {"i"}:
-                raise _NoFormError  # Spark gives a column and its value over a missing row one type
+                raise NoFormError  # Spark gives a column and its value over a missing row one type
             dtype = np.result_type(instead.dtype, dtype)
         block.add(f"{data} = {_cast(instead.data, instead.dtype, dtype)}")
         block.add(f"{known} = {instead.known or True}")
@@ -262,6 +267,7 @@ class _Translator:
         return _Value(data, None if instead.known is None and valid is None else known, dtype)
 
     def constant(self, name: str, rank: int | None) -> _Value:
+        """A constant's value."""
         constant = self.rows.constant(name, rank)
         dtype = _supported(constant.data.dtype)
         if not constant.validity()[0]:
@@ -271,6 +277,7 @@ class _Translator:
     # -- operators ---------------------------------------------------------------------------------
 
     def operation(self, expression: Operation) -> _Value:
+        """The value of an operator over its operands."""
         operands = expression.operands
         match expression.operator:
             case "AND" | "OR" as operator:
@@ -302,6 +309,7 @@ class _Translator:
                 return self.arithmetic(expression, [self.value(operand) for operand in operands])
 
     def comparison(self, operator: str, left: _Value, operand: PairExpression) -> _Value:
+        """The value of a comparison."""
         right = self.value(operand)
         return self.kept(_compared(operator, left, right), _known(left.known, right.known), _BOOL)
 
@@ -328,6 +336,7 @@ class _Translator:
         return _Value(result, f"({known} | {result if decided else f'(not {result})'})", _BOOL)
 
     def coalesce(self, expression: Operation) -> _Value:
+        """The first operand that is not NULL."""
         dtype = np.dtype(expression.dtype)
         if dtype != _BOOL:
             _computed(dtype)
@@ -344,9 +353,10 @@ class _Translator:
         return _Value(data, None if always else known, dtype)
 
     def arithmetic(self, expression: Operation, operands: list[_Value]) -> _Value:
+        """The value of a computation, checked as Spark checks it."""
         dtype = _computed(np.dtype(expression.dtype))
         if expression.operator == "/" and dtype.kind == "i":
-            raise _NoFormError  # Spark divides integers as doubles
+            raise NoFormError  # Spark divides integers as doubles
         known = _known(*(operand.known for operand in operands))
         # smaller integers are computed in 64 bits, where they cannot overflow
         wide = _INT64 if dtype.kind == "i" else dtype
@@ -441,7 +451,7 @@ def _compared(operator: str, left: _Value, right: _Value) -> str:
 def _converted(value: _Value, dtype: np.dtype) -> str:
     """The value as an operand of arithmetic in this dtype."""
     if value.dtype.kind == "f" and dtype.kind == "i":
-        raise _NoFormError  # where a float does not fit, the processor decides
+        raise NoFormError  # where a float does not fit, the processor decides
     return _cast(value.data, value.dtype, dtype)
 
 
@@ -467,11 +477,11 @@ def _all(*conditions: str | None) -> str:
 
 def _supported(dtype: np.dtype) -> np.dtype:
     if dtype not in _NUMBERS and dtype != _BOOL:
-        raise _NoFormError
+        raise NoFormError
     return dtype
 
 
 def _computed(dtype: np.dtype) -> np.dtype:
     if dtype not in _NUMBERS:
-        raise _NoFormError
+        raise NoFormError
     return dtype

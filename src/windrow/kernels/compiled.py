@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from windrow.kernels.codegen import OPTIONS, Program, translate
+from windrow.kernels.codegen import OPTIONS, translate
 from windrow.kernels.pairs import Array, Rows, Sides, holds
 from windrow.kernels.plan import PairExpression
 
-__all__ = ["count", "patience", "search"]
+__all__ = ["count", "loaded", "patience", "plain", "search"]
 
 _STEPS_BEFORE_COMPILING = 1 << 23  # take numpy about as long as numba takes to be imported and to compile
 _STEPS_BEFORE_CALLING = 1 << 17
@@ -68,8 +68,8 @@ def search(
     if program is None:
         return None
     found = np.full(len(low), -1, np.int64)
-    arguments = [found, *map(_plain, (low, stop, rows.first, rows.stop, *program.arguments))]
-    function = _function(program, arguments)
+    arguments = [found, *map(plain, (low, stop, rows.first, rows.stop, *program.arguments))]
+    function = loaded(program.name, program.source, tuple(arguments))
     if function is None:
         return None
     _ready.add(predicate)
@@ -82,7 +82,7 @@ def search(
     return None
 
 
-def _plain(argument: Array | np.generic) -> Array | np.generic:
+def plain(argument: Array | np.generic) -> Array | np.generic:
     """Arrays as one kind of array for numba, wherever they came from: whole, aligned and read-only."""
     if not isinstance(argument, np.ndarray):
         return argument
@@ -91,15 +91,18 @@ def _plain(argument: Array | np.generic) -> Array | np.generic:
     return plain
 
 
-def _function(program: Program, arguments: list[Any]) -> Callable[..., Any] | None:
-    """The program's function, compiled for these arguments; None where numba cannot."""
+def loaded(name: str, source: str, arguments: tuple[Any, ...]) -> Callable[..., Any] | None:
+    """The function of this name, compiled for these arguments; None where numba cannot.
+
+    The name must be the source's own: what was compiled is kept under it.
+    """
     try:
         import numba
     except ImportError:
         return None
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return None
-    return _loaded(program.name, program.source, tuple(map(numba.typeof, arguments)))
+    return _loaded(name, source, tuple(map(numba.typeof, arguments)))
 
 
 @lru_cache(maxsize=256)

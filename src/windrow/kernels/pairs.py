@@ -86,11 +86,15 @@ class Rows:
         self._columns: dict[tuple[str, int | None], Values] = {}
         self._ranks(expressions)
 
+    def source(self, name: str) -> pa.ChunkedArray:
+        """A column as it came."""
+        return self.table.column(name)
+
     def column(self, name: str, rank: int | None) -> Values:
         """A whole column of the table."""
         key = (name, rank)
         if key not in self._columns:
-            self._columns[key] = _numeric(self.table.column(name))
+            self._columns[key] = _numeric(self.source(name))
         return self._columns[key]
 
     def constant(self, name: str, rank: int | None) -> Values:
@@ -131,7 +135,7 @@ class Rows:
                     continue
                 group = groups.setdefault(leaf.rank, {})
                 if isinstance(leaf, ColumnRef):
-                    group[leaf.column, leaf.rank] = self.table.column(leaf.column)
+                    group[leaf.column, leaf.rank] = self.source(leaf.column)
                     if leaf.missing is not None:
                         group[f"constant {leaf.missing}", leaf.rank] = self._constants.column(leaf.missing)
                 else:

@@ -29,6 +29,8 @@ from windrow.kernels.cells import Layout
 from windrow.kernels.chunks import joined, unpack, written
 from windrow.kernels.files import FileScan
 from windrow.kernels.messages import CELL, CHUNK, KIND, NUMBER, Kind, message
+from windrow.kernels.patterns.match_recognize import match_recognize
+from windrow.kernels.patterns.plan import MatchPlan
 from windrow.kernels.plan import WindowPlan
 from windrow.kernels.slices.expressions import columns as expression_columns
 from windrow.kernels.sorting import SortKey, has_values_of_codes, sorted_partitions
@@ -50,7 +52,7 @@ class Stage:
     themselves, by their numbers in it. With a `halo` slices need that many rows around them, and no more.
     """
 
-    plan: WindowPlan
+    plan: WindowPlan | MatchPlan
     partition: tuple[str, ...]
     order: tuple[SortKey, ...]
     columns: tuple[str, ...]
@@ -58,6 +60,12 @@ class Stage:
     layout: Layout
     scan: FileScan | None = None
     halo: slices.Halo | None = None
+
+    @property
+    def windows(self) -> WindowPlan:
+        """The plan of windows, whose long partitions come in slices."""
+        assert isinstance(self.plan, WindowPlan)
+        return self.plan
 
     def sorted(self, rows: pa.Table, coded: frozenset[str]) -> tuple[pa.Table, np.ndarray]:
         """The columns that the kernel reads, in order, and the bounds of the partitions.
@@ -142,7 +150,7 @@ def alone(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
         around = joined([part for part in (before, own, after) if part is not None])
         assert around is not None
         first = 0 if before is None else before.num_rows
-        yield from slices.finish_alone(stage.plan, around, first, own.num_rows)
+        yield from slices.finish_alone(stage.windows, around, first, own.num_rows)
 
 
 def _sorted_slice(stage: Stage, rows: pa.Table, coded: frozenset[str]) -> pa.Table:
@@ -166,7 +174,10 @@ def _by_partitions(stage: Stage, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         to = int(np.searchsorted(bounds, bounds[at] + _ROWS_AT_ONCE, side="right")) - 1
         to = max(to, at + 1)
         part = table.slice(bounds[at], bounds[to] - bounds[at])
-        yield from window_by(stage.plan, part, bounds[at : to + 1] - bounds[at])
+        if isinstance(stage.plan, MatchPlan):
+            yield from match_recognize(stage.plan, part, bounds[at : to + 1] - bounds[at])
+        else:
+            yield from window_by(stage.plan, part, bounds[at : to + 1] - bounds[at])
         at = to
 
 
@@ -182,7 +193,7 @@ def summarise(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
         table = _sorted_slice(stage, rows, frozenset())
         for at, part in enumerate(slices.chunks_of(table)):
             yield message(held.cell, Kind.OWN, at, written(part))
-        summary = pickle.dumps(slices.summarise(stage.plan, table))
+        summary = pickle.dumps(slices.summarise(stage.windows, table))
         for other in cells:
             yield message(other, Kind.SUMMARY, held.cell, summary)
 
@@ -195,7 +206,7 @@ def share(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
             continue
         summaries = held.summaries()
         first = sum(len(summary.offsets) - 1 for summary in summaries[: held.place])
-        for place, numbers in enumerate(slices.wanted(stage.plan, summaries)):
+        for place, numbers in enumerate(slices.wanted(stage.windows, summaries)):
             for at, chunk in held.chunks[Kind.OWN].items():
                 if place != held.place and first + at in numbers:
                     yield message(held.present()[place], Kind.REMOTE, first + at, chunk)
@@ -206,7 +217,7 @@ def chain(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
     for held in _cells(batches, stage):
         yield from held.again()
         if held.is_slice:
-            found = slices.chain(stage.plan, held.place, held.summaries(), held.own(), held.remote())
+            found = slices.chain(stage.windows, held.place, held.summaries(), held.own(), held.remote())
             yield message(held.present()[0], Kind.CHAIN, held.place, pickle.dumps(found))
 
 
@@ -228,7 +239,7 @@ def finish(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
         if held.is_slice:
             entries = [pickle.loads(chunk) for chunk in held.in_order(Kind.ENTRY)]
             yield from slices.finish(
-                stage.plan, held.place, held.summaries(), held.own(), held.remote(), *entries
+                stage.windows, held.place, held.summaries(), held.own(), held.remote(), *entries
             )
         else:
             rows = unpack(held.in_order(Kind.ROWS))
@@ -242,7 +253,7 @@ def steps(stage: Stage) -> list[str]:
         return ["whole"]
     if stage.halo is not None:
         return ["alone"]
-    between = ["chain", "compose"] if slices.needs_chain(stage.plan) else []
+    between = ["chain", "compose"] if slices.needs_chain(stage.windows) else []
     return ["summarise", "share", *between, "finish"]
 
 

@@ -14,8 +14,9 @@ typed, and the reason is kept for EXPLAIN.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from windrow.algebra.names import IDENTITY
@@ -28,7 +29,7 @@ from windrow.syntax.expressions import Call, Expression, Literal, Name, Opaque, 
 from windrow.syntax.nodes import Range, Role, Variable
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["hoist_predicates"]
+__all__ = ["KERNEL_TYPES", "Guards", "Hoister", "NotTypedError", "Ranks", "RowVariable", "hoist_predicates"]
 
 _MICROSECONDS_A_DAY = 86_400_000_000
 _COMPARISONS = {"=", "<>", "<", "<=", ">", ">=", "<=>"}
@@ -43,18 +44,32 @@ Guards = tuple[tuple[Expression, bool], ...]
 """Operands to the left in AND (True) and OR (False): what follows is evaluated only if they do not decide."""
 
 
-class _NotTypedError(Exception):
+@dataclass(frozen=True, slots=True)
+class RowVariable:
+    """A row that predicates read: `side` and `shift` say which; a position is a number, not a row.
+
+    `is_there` says that the row is never missing.
+    """
+
+    name: str
+    side: str
+    shift: int = 0
+    is_position: bool = False
+    is_there: bool = False
+
+
+class NotTypedError(Exception):
     """The kernel cannot evaluate this part; the message says why."""
 
 
 def hoist_predicates(draft: Draft, analyzer: Analyzer) -> Draft:
     """Type the predicates of LABEL, START and END."""
     columns = Columns(draft)
-    ranks = _Ranks()
+    ranks = Ranks()
     predicates = []
     for boundary in draft.window.boundaries():
         if boundary.when is not None:
-            predicates.append(_Hoister(draft, boundary, boundary.when, analyzer, columns, ranks).predicate())
+            predicates.append(_predicate(draft, boundary, boundary.when, analyzer, columns, ranks))
     return replace(
         draft,
         predicates=tuple(predicates),
@@ -63,95 +78,138 @@ def hoist_predicates(draft: Draft, analyzer: Analyzer) -> Draft:
     )
 
 
-class _Ranks:
+class Ranks:
     """Numbers the groups of columns that are compared by rank."""
 
     def __init__(self) -> None:
         self.last = -1
 
     def new(self) -> int:
+        """The next number."""
         self.last += 1
         return self.last
 
 
-class _Hoister:
+def _predicate(
+    draft: Draft, boundary: Boundary, when: Fragment, analyzer: Analyzer, columns: Columns, ranks: Ranks
+) -> Predicate:
+    scope = {
+        variable.name.lower(): _row_variable(variable, boundary)
+        for variable in draft.window.visible(boundary.side)
+    }
+    if when.column is not None:
+        name = analyzer.column_scope(when.column, boundary)
+        if name is None:
+            return Predicate(boundary, None, "a Column over several rows cannot be taken apart")
+        variable = scope[name.lower()]
+        column = columns.add(SqlText(), name, when.column)
+        return Predicate(boundary, kernel.ColumnRef(column, variable.side, variable.shift))
+
+    def types_of(texts: list[SqlText]) -> list[str]:
+        return analyzer.types(texts, boundary.side)
+
+    hoister = Hoister(scope, when, types_of, analyzer.fields, columns, ranks, ansi=analyzer.ansi)
+    try:
+        return Predicate(boundary, hoister.typed(boundary.side.name))
+    except NotTypedError as reason:
+        return Predicate(boundary, None, str(reason))
+
+
+def _row_variable(variable: Variable, boundary: Boundary) -> RowVariable:
+    shift = variable.role.shift
+    return RowVariable(
+        variable.name,
+        variable.side.value,
+        shift,
+        is_position=variable.role is Role.POSITION,
+        is_there=shift == 0 and variable.side is boundary.side,
+    )
+
+
+class Hoister:
+    """Types one expression over row variables."""
+
     def __init__(
         self,
-        draft: Draft,
-        boundary: Boundary,
+        scope: Mapping[str, RowVariable],
         when: Fragment,
-        analyzer: Analyzer,
+        types_of: Callable[[list[SqlText]], list[str]],
+        fields: Mapping[str, str],
         columns: Columns,
-        ranks: _Ranks,
+        ranks: Ranks,
+        *,
+        ansi: bool,
     ) -> None:
-        self.boundary, self.when, self.analyzer, self.columns, self.ranks = (
-            boundary,
-            when,
-            analyzer,
-            columns,
-            ranks,
-        )
-        self.scope = {variable.name.lower(): variable for variable in draft.window.visible(boundary.side)}
+        self.scope, self.when, self.fields, self.columns, self.ranks = scope, when, fields, columns, ranks
+        self.types_of, self.ansi = types_of, ansi
         self.types: dict[Range, str] = {}
 
-    def predicate(self) -> Predicate:
-        if self.when.column is not None:
-            return self.column_predicate()
+    def typed(self, what: str) -> kernel.PairExpression:
+        """The whole condition; `what` says in errors what it is of.
+
+        Raises
+        ------
+        AnalysisError
+            ``PREDICATE_NOT_BOOLEAN``.
+        NotTypedError
+            The kernel cannot evaluate it.
+        """
         assert self.when.expression is not None
         self.analyse(self.when.expression)
         kind = self.types[self.when.expression.range]
         if kind not in ("boolean", "void"):
             raise AnalysisError(
-                f"predicate of {self.boundary.side.name} is of type {kind}, not boolean",
+                f"predicate of {what} is of type {kind}, not boolean",
                 condition="PREDICATE_NOT_BOOLEAN",
                 sqlstate="42804",
                 span=self.when.span,
                 hint="write a condition, for example a comparison",
             )
-        try:
-            return Predicate(self.boundary, self.convert(self.when.expression, ()))
-        except _NotTypedError as reason:
-            return Predicate(self.boundary, None, str(reason))
-
-    def column_predicate(self) -> Predicate:
-        name = self.analyzer.column_scope(self.when.column, self.boundary)
-        if name is None:
-            return Predicate(self.boundary, None, "a Column over several rows cannot be taken apart")
-        variable = self.scope[name.lower()]
-        column = self.columns.add(SqlText(), name, self.when.column)
-        return Predicate(self.boundary, kernel.ColumnRef(column, variable.side.value, variable.role.shift))
+        return self.convert(self.when.expression, ())
 
     def analyse(self, expression: Expression) -> None:
         """Look up the types of the predicate and of all its parts, in one go."""
         parts = list(_parts(expression))
         texts = [SqlText.of("(", self.text(part), ")") for part in parts]
-        for part, kind in zip(parts, self.analyzer.types(texts, self.boundary.side), strict=True):
+        for part, kind in zip(parts, self.types_of(texts), strict=True):
             self.types[part.range] = kind
 
     def text(self, expression: Expression) -> SqlText:
+        """A part as text for Spark."""
         assert self.when.part is not None
         return self.when.part(expression.range)
 
     # -- what a part reads -------------------------------------------------------------------------
 
-    def reads(self, expression: Expression) -> set[Variable]:
-        found = {self.scope.get(name.parts[0].lower()) for name in names_in(expression)}
+    def variable(self, name: Name) -> RowVariable | None:
+        """The variable that a path begins with."""
+        return self.scope.get(name.parts[0].lower())
+
+    def field(self, expression: Expression) -> str | None:
+        """The name of the field, if the part is a field of a row."""
+        if isinstance(expression, Name) and len(expression.parts) == 2:
+            return expression.parts[1]
+        return None
+
+    def reads(self, expression: Expression) -> set[RowVariable]:
+        """The variables that the part reads."""
+        found = {self.variable(name) for name in names_in(expression)}
         return {variable for variable in found if variable is not None}
 
-    def single_row(self, expression: Expression) -> Variable | None:
+    def single_row(self, expression: Expression) -> RowVariable | None:
         """The one row variable that the part reads, if it reads one row and no position."""
         read = self.reads(expression)
         if len(read) != 1:
             return None
         variable = next(iter(read))
-        return None if variable.role is Role.POSITION else variable
+        return None if variable.is_position else variable
 
-    def is_row(self, expression: Expression) -> Variable | None:
+    def is_row(self, expression: Expression) -> RowVariable | None:
         """The variable, if the part is a row variable itself and not a field of it."""
         if not isinstance(expression, Name) or len(expression.parts) != 1:
             return None
         variable = self.scope.get(expression.parts[0].lower())
-        return None if variable is None or variable.role is Role.POSITION else variable
+        return None if variable is None or variable.is_position else variable
 
     def needs_identity(self, expression: Expression) -> bool:
         """Whether the part is a row variable or compares two: Spark's columns know values, not rows."""
@@ -175,15 +233,15 @@ class _Hoister:
         if self.single_row(expression) is not None and not self.needs_identity(expression):
             if not self.is_plain(expression):
                 return self.hoisted(expression, guards)
-            with suppress(_NotTypedError):
+            with suppress(NotTypedError):
                 return self.operation(expression, guards)
             return self.hoisted(expression, guards)
         match expression:
             case Name(parts=parts):
                 variable = self.scope[parts[0].lower()]
-                if variable.role is Role.POSITION:
-                    return kernel.PositionRef(variable.side.value)
-                raise _NotTypedError(f"row {variable.name} is used as a value")
+                if variable.is_position:
+                    return kernel.PositionRef(variable.side)
+                raise NotTypedError(f"row {variable.name} is used as a value")
             case Operation():
                 return self.operation(expression, guards)
             case Call(function="coalesce" | "nvl" | "ifnull", arguments=parts):
@@ -197,9 +255,10 @@ class _Hoister:
             case Call(function="datediff" | "date_diff", arguments=(end, start)):
                 days = (self.leaf(end, "DATE", guards), self.leaf(start, "DATE", guards))
                 return kernel.Operation("-", days, "int32")
-        raise _NotTypedError(f"{self.shown(expression)} reads several rows inside one function")
+        raise NotTypedError(f"{self.shown(expression)} reads several rows inside one function")
 
     def operation(self, expression: Operation, guards: Guards) -> kernel.PairExpression:
+        """An operator as the kernel has it."""
         operator, operands = expression.operator, expression.operands
         if operator in ("AND", "OR"):
             converted = []
@@ -229,6 +288,7 @@ class _Hoister:
     def comparison(
         self, operator: str, operands: tuple[Expression, ...], guards: Guards
     ) -> kernel.PairExpression:
+        """A comparison in the types in which Spark makes it."""
         left, right = operands
         rows = self.is_row(left), self.is_row(right)
         if rows[0] is not None and rows[1] is not None:
@@ -236,8 +296,8 @@ class _Hoister:
         kinds = {self.types[left.range], self.types[right.range]} - {"void"}
         cast: str | None = None
         rank: int | None = None
-        if not self.analyzer.ansi and "float" in kinds and kinds & INTEGERS:
-            raise _NotTypedError("integers and FLOAT are compared as FLOAT without ANSI")
+        if not self.ansi and "float" in kinds and kinds & INTEGERS:
+            raise NotTypedError("integers and FLOAT are compared as FLOAT without ANSI")
         if (
             kinds <= INTEGERS | FLOATS
             or (len(kinds) <= 1 and kinds <= {"date", "timestamp", "timestamp_ntz", "boolean"})
@@ -254,7 +314,7 @@ class _Hoister:
         elif len(kinds) == 2 and "date" in kinds and kinds & {"timestamp", "timestamp_ntz"}:
             cast = (kinds - {"date"}).pop().upper()
         else:
-            raise _NotTypedError(f"{' and '.join(sorted(kinds))} are not compared in the kernel")
+            raise NotTypedError(f"{' and '.join(sorted(kinds))} are not compared in the kernel")
         parts = []
         for part in (left, right):
             needs_cast = cast is not None and self.types[part.range].upper() != cast
@@ -267,12 +327,13 @@ class _Hoister:
         return kernel.Operation(operator, tuple(parts))
 
     def arithmetic(self, expression: Operation, guards: Guards) -> kernel.PairExpression:
+        """A computation as the kernel makes it."""
         operator, operands = expression.operator, expression.operands
         kind = self.types[expression.range]
         kinds = [self.types[operand.range] for operand in operands]
         if kind in NUMPY and all(one in NUMPY or is_decimal(one) for one in kinds) and operator != "DIV":
             if operator == "/" and kind != "double":
-                raise _NotTypedError(f"division gives {kind}")
+                raise NotTypedError(f"division gives {kind}")
             return kernel.Operation(
                 operator, tuple(self.number(part, guards, NUMPY[kind]) for part in operands), NUMPY[kind]
             )
@@ -280,7 +341,7 @@ class _Hoister:
             days = kernel.Operation("-", tuple(self.convert(part, guards) for part in operands), "int64")
             return kernel.Operation("*", (days, kernel.Number(_MICROSECONDS_A_DAY)), "int64")
         if operator == "-" and is_day_interval(kind) and set(kinds) == {"date", "timestamp"}:
-            raise _NotTypedError("a date's midnight depends on the session's zone")
+            raise NotTypedError("a date's midnight depends on the session's zone")
         if operator == "-" and is_day_interval(kind) and set(kinds) <= {"date", "timestamp", "timestamp_ntz"}:
             # Spark subtracts times as the session's clock on the wall shows them
             shown = (
@@ -294,28 +355,30 @@ class _Hoister:
             return kernel.Operation(operator, tuple(self.convert(part, guards) for part in operands), "int32")
         if operator in ("+", "-") and is_day_interval(kind) and all(map(is_day_interval, kinds)):
             return kernel.Operation(operator, tuple(self.convert(part, guards) for part in operands), "int64")
-        raise _NotTypedError(
+        raise NotTypedError(
             f"{' '.join([kinds[0], operator, *kinds[1:]])} over several rows is not computed in the kernel"
         )
 
     def number(self, expression: Expression, guards: Guards, dtype: str) -> kernel.PairExpression:
+        """A part as an operand of arithmetic in this dtype."""
         kind = self.types[expression.range]
         if is_decimal(kind) and dtype == "float64":
             return self.leaf(expression, "DOUBLE", guards)
         if kind in NUMPY or kind == "void":
             return self.convert(expression, guards)
-        raise _NotTypedError(f"{kind} is not a number that the kernel has")
+        raise NotTypedError(f"{kind} is not a number that the kernel has")
 
     def value(self, expression: Expression, guards: Guards) -> kernel.PairExpression:
         """A part of which only the validity counts."""
         if self.is_row(expression):
-            raise _NotTypedError("a row variable of several rows")
+            raise NotTypedError("a row variable of several rows")
         return self.convert(expression, guards)
 
     def dtype(self, expression: Expression) -> str:
+        """The dtype of a number."""
         kind = self.types[expression.range]
         if kind not in NUMPY:
-            raise _NotTypedError(f"{kind} is not a number that the kernel has")
+            raise NotTypedError(f"{kind} is not a number that the kernel has")
         return NUMPY[kind]
 
     # -- leaves ------------------------------------------------------------------------------------
@@ -331,7 +394,7 @@ class _Hoister:
         if not self.reads(expression):
             return self.constant(expression, cast, rank)
         if self.single_row(expression) is None:
-            raise _NotTypedError(
+            raise NotTypedError(
                 f"{self.shown(expression)} reads several rows and is of type {self.types[expression.range]}"
             )
         return self.hoisted(expression, guards, cast, rank)
@@ -339,6 +402,7 @@ class _Hoister:
     def constant(
         self, expression: Expression, cast: str | None = None, rank: int | None = None
     ) -> kernel.PairExpression:
+        """A part that reads no row."""
         rendered = self.text(expression).render()
         if (
             cast is None
@@ -354,7 +418,7 @@ class _Hoister:
             and self.types[expression.range] not in KERNEL_TYPES
             and not is_day_interval(self.types[expression.range])
         ):
-            raise _NotTypedError(f"a constant of type {self.types[expression.range]}")
+            raise NotTypedError(f"a constant of type {self.types[expression.range]}")
         return kernel.ConstantRef(self.columns.constant(_cast(self.text(expression), cast)), rank)
 
     def hoisted(
@@ -364,13 +428,12 @@ class _Hoister:
         cast: str | None = None,
         rank: int | None = None,
     ) -> kernel.PairExpression:
+        """A part that reads one row, as a column."""
         variable = self.single_row(expression)
         assert variable is not None
         kind = self.types[expression.range]
         if cast is None and rank is None and kind not in KERNEL_TYPES and not is_day_interval(kind):
-            raise _NotTypedError(
-                f"{self.shown(expression)} of type {kind} is not a value that the kernel has"
-            )
+            raise NotTypedError(f"{self.shown(expression)} of type {kind} is not a value that the kernel has")
         text = _cast(self.text(expression), cast)
         held = [
             (guard, passes)
@@ -387,18 +450,13 @@ class _Hoister:
             )
             conditions = SqlText.join(" AND ", passed)
             text = SqlText.of("CASE WHEN ", conditions, " THEN ", text, " END")
-        is_field = isinstance(expression, Name) and len(expression.parts) == 2 and cast is None
-        field = (
-            find_field(self.analyzer.fields, expression.parts[1])
-            if is_field and isinstance(expression, Name)
-            else None
-        )
+        written = self.field(expression) if cast is None else None
+        field = None if written is None else find_field(self.fields, written)
         name = self.columns.add(text, variable.name) if field is None else self.columns.field(field)
         missing = None
-        can_miss = variable.role.shift != 0 or variable.side is not self.boundary.side
-        if can_miss and not self.is_strict(expression):
+        if not variable.is_there and not self.is_strict(expression):
             missing = self.columns.constant(text)
-        return kernel.ColumnRef(name, variable.side.value, variable.role.shift, missing, rank)
+        return kernel.ColumnRef(name, variable.side, variable.shift, missing, rank)
 
     def is_plain(self, expression: Expression) -> TypeGuard[Operation]:
         """Whether the part compares fields that are numbers or times with constants, as the kernel does too.
@@ -422,14 +480,13 @@ class _Hoister:
         kind = self.types[expression.range]
         if not self.reads(expression):
             return kind in KERNEL_TYPES - {"void"} or is_decimal(kind)
-        is_field = isinstance(expression, Name) and len(expression.parts) == 2
-        return is_field and kind in KERNEL_TYPES
+        return self.field(expression) is not None and kind in KERNEL_TYPES
 
     def is_strict(self, expression: Expression) -> bool:
         """Whether the part is plainly NULL over a row of NULLs."""
         match expression:
             case Name():
-                return len(expression.parts) > 1
+                return len(expression.parts) > 1 or self.field(expression) is not None
             case Operation(operator="BETWEEN", operands=(value, low, high)):
                 # one bound that fails decides, whatever the other is
                 return self.is_strict(value) or (self.is_strict(low) and self.is_strict(high))
@@ -453,6 +510,7 @@ class _Hoister:
                 return False
 
     def shown(self, expression: Expression) -> str:
+        """A part as errors and EXPLAIN show it."""
         return self.text(expression).render().replace(f"`{IDENTITY}", "").replace("`", "")
 
 
@@ -476,8 +534,8 @@ def _cast(text: SqlText, to: str | None) -> SqlText:
     return SqlText.of("(", text, ")") if to is None else SqlText.of("CAST((", text, f") AS {to})")
 
 
-def _same_row(operator: str, left: Variable, right: Variable) -> kernel.PairExpression:
-    same = kernel.SameRow((left.side.value, left.role.shift), (right.side.value, right.role.shift))
+def _same_row(operator: str, left: RowVariable, right: RowVariable) -> kernel.PairExpression:
+    same = kernel.SameRow((left.side, left.shift), (right.side, right.shift))
     if operator == "=":
         return same
     if operator == "<>":
@@ -485,4 +543,4 @@ def _same_row(operator: str, left: Variable, right: Variable) -> kernel.PairExpr
     if operator == "<=>":
         # both missing: two NULL rows are not distinct
         return kernel.SameRow(same.left, same.right, null_safe=True)
-    raise _NotTypedError(f"rows are compared with {operator}")
+    raise NotTypedError(f"rows are compared with {operator}")

@@ -5,31 +5,41 @@ PARTITION BY station … SELECT s.station   →   the key is the column of s.sta
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from windrow.algebra.names import ROW, order_key, partition_key
-from windrow.algebra.nodes import Fragment
-from windrow.algebra.physical import Analyzer, Draft, field_of, find_field
+from windrow.algebra.match import Match
+from windrow.algebra.names import order_key, partition_key
+from windrow.algebra.nodes import Fragment, Window
+from windrow.algebra.physical import Analyzer, Draft, Hoisted, field_of, find_field, is_field
 from windrow.syntax.expressions import Name
 
-__all__ = ["share_keys"]
+__all__ = ["plain_field", "share_keys", "shared_keys"]
 
 
 def share_keys(draft: Draft, analyzer: Analyzer) -> Draft:
     """Fill in `shared`: the keys that are hoisted columns, with the column of each."""
-    carried = {field_of(item): item.name for item in draft.hoisted if item.variable == ROW}
-    keys = {partition_key(number): key for number, key in enumerate(draft.window.partition_by)}
-    keys |= {order_key(number): key for number, (key, _) in enumerate(draft.window.order_by)}
+    return replace(draft, shared=shared_keys(draft.window, draft.hoisted, analyzer.fields))
+
+
+def shared_keys(
+    window: Window | Match, hoisted: Iterable[Hoisted], fields: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """The keys that are hoisted columns, with the column of each."""
+    carried = {field_of(item): item.name for item in hoisted if is_field(item)}
+    keys = {partition_key(number): key for number, key in enumerate(window.partition_by)}
+    keys |= {order_key(number): key for number, (key, _) in enumerate(window.order_by)}
     shared = {}
     for name, key in keys.items():
-        field = _plain_field(key, analyzer)
+        field = plain_field(key, fields)
         if field in carried:
             shared[name] = carried[field]
-    return replace(draft, shared=tuple(shared.items()))
+    return tuple(shared.items())
 
 
-def _plain_field(key: Fragment, analyzer: Analyzer) -> str | None:
+def plain_field(key: Fragment, fields: Mapping[str, str]) -> str | None:
+    """The field that a key is, if it is one."""
     name = key.expression
     if not isinstance(name, Name) or len(name.parts) != 1:
         return None
-    return find_field(analyzer.fields, name.parts[0])
+    return find_field(fields, name.parts[0])

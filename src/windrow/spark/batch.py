@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import Window as SparkWindow
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
 
-from windrow.algebra.names import ROW, order_key, partition_key
+from windrow.algebra.match import Match
+from windrow.algebra.names import ROW
 from windrow.algebra.nodes import Statement, Window
 from windrow.algebra.physical import Draft, Hoisted, field_of
 from windrow.errors import NotSupportedError, WindrowError
@@ -37,13 +37,15 @@ from windrow.rules.kernel_plan import (
     needs_join,
 )
 from windrow.spark.analyzer import SparkAnalyzer
-from windrow.spark.arrow import arrow_type, can_travel, contains, decode, encode, travelling_type
+from windrow.spark.arrow import decode
 from windrow.spark.errors import in_window_terms
 from windrow.spark.exchange import run_stage
 from windrow.spark.file_scan import file_scan
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.join_plan import POSITION, add_positions
+from windrow.spark.keyed_rows import KeyedRows, arrow_of, explain_cost, travelling_schema
 from windrow.spark.layout import survey
+from windrow.spark.matching import BoundMatch, bind_match, build_match
 from windrow.spark.plan_text import optimized, plain_choice
 from windrow.spark.spark_aggregates import aggregate_in_spark
 from windrow.syntax.nodes import Side
@@ -80,12 +82,13 @@ class Made:
     given: DataFrame
 
 
-Builder = Callable[[Gateway, BoundWindow], DataFrame]
+Bound = BoundWindow | BoundMatch
+Builder = Callable[[Gateway, Bound], DataFrame]
 
 
 def run_statement(
     gateway: Gateway, statement: Statement, build: Builder
-) -> tuple[DataFrame, tuple[BoundWindow, ...]]:
+) -> tuple[DataFrame, tuple[Bound, ...]]:
     """The DataFrame of a statement, and its bound windows."""
     bound, frames = bind_statement(gateway, statement, build)
     with explained(bound):
@@ -93,18 +96,18 @@ def run_statement(
     return _straight(gateway, frame, bound[-1]) or frame, bound
 
 
-def _straight(gateway: Gateway, frame: DataFrame, bound: BoundWindow) -> DataFrame | None:
+def _straight(gateway: Gateway, frame: DataFrame, bound: Bound) -> DataFrame | None:
     """The same rows straight from the kernel, if the statement only chooses and renames what that gives.
 
     Spark would copy every row once more.
     """
-    made = bound.made
+    made = bound.made if isinstance(bound, BoundWindow) else None
     if made is None or made.stage.layout.cells == 1 or len(set(frame.columns)) < len(frame.columns):
         return None
-    plan = optimized(_told(gateway, frame))
+    plan = optimized(explain_cost(gateway, frame))
     columns = plain_choice(plan[0], frame.columns, made.result.names) if plan else None
     # by the numbers that Spark gives to columns, the rows can only be those of this window
-    if columns is None or plan[1:2] != optimized(_told(gateway, made.given))[:1]:
+    if columns is None or plan[1:2] != optimized(explain_cost(gateway, made.given))[:1]:
         return None
     kinds = [made.result[column].dataType for column in columns]
     if kinds != [field.dataType for field in frame.schema]:
@@ -115,13 +118,16 @@ def _straight(gateway: Gateway, frame: DataFrame, bound: BoundWindow) -> DataFra
 
 def bind_statement(
     gateway: Gateway, statement: Statement, build: Builder
-) -> tuple[tuple[BoundWindow, ...], dict[str, DataFrame]]:
+) -> tuple[tuple[Bound, ...], dict[str, DataFrame]]:
     """Bind and build every window of a statement, inputs first."""
-    bound: list[BoundWindow] = []
+    bound: list[Bound] = []
     for window in statement.windows:
         with explained(bound):
             rows = gateway.sql(window.rows)
-        bound.append(bind_window(gateway, window, rows))
+        if isinstance(window, Match):
+            bound.append(bind_match(gateway, window, rows))
+        else:
+            bound.append(bind_window(gateway, window, rows))
         gateway.frames[window.key] = build(gateway, bound[-1])
     return tuple(bound), gateway.frames
 
@@ -129,7 +135,7 @@ def bind_statement(
 class explained:  # noqa: N801 - used as a context manager, like a function
     """Tells an error in SQL over windows in terms of the window that it names."""
 
-    def __init__(self, bound: Iterable[BoundWindow]) -> None:
+    def __init__(self, bound: Iterable[Bound]) -> None:
         self.bound = list(bound)
 
     def __enter__(self) -> None:
@@ -139,6 +145,8 @@ class explained:  # noqa: N801 - used as a context manager, like a function
         if not isinstance(error, WindrowError) or error.span is None:
             return
         for item in self.bound:
+            if isinstance(item, BoundMatch):
+                continue
             inside = any(
                 part.source is not None and part.offset <= error.span.start < part.offset + len(part.text)
                 for part in item.window.outer.parts
@@ -168,8 +176,13 @@ def bind_window(gateway: Gateway, window: Window, rows: DataFrame) -> BoundWindo
     return BoundWindow(window, draft, analyzer)
 
 
-def build_window(gateway: Gateway, bound: BoundWindow) -> DataFrame:
-    """One row per window: a column per variable that is read, `w` if it is, and the aggregates."""
+def build_window(gateway: Gateway, bound: Bound) -> DataFrame:
+    """One row per window: a column per variable that is read, `w` if it is, and the aggregates.
+
+    Of MATCH_RECOGNIZE: its rows.
+    """
+    if isinstance(bound, BoundMatch):
+        return build_match(gateway, bound)
     window, draft, analyzer = bound.window, bound.draft, bound.analyzer
     rows = analyzer.rows
     if needs_join(draft):
@@ -182,22 +195,17 @@ def build_window(gateway: Gateway, bound: BoundWindow) -> DataFrame:
     return windows.select(*(F.col(quoted(name)) for name in names)) if names else windows
 
 
-class _Stage:
+class _Stage(KeyedRows):
     """The exchange, sort and kernel call of one window."""
 
+    window: Window
+
     def __init__(self, gateway: Gateway, bound: BoundWindow, rows: DataFrame) -> None:
-        self.gateway, self.bound, self.rows = gateway, bound, rows
-        self.window, self.draft, self.analyzer = bound.window, bound.draft, bound.analyzer
-        self.shared = {
-            key: column for key, column in self.draft.shared if not contains(self.type_of(key), "collated")
-        }
-        self.partition = tuple(map(self.key, map(partition_key, range(len(self.window.partition_by)))))
-        self.order: tuple[SortKey, ...] = (SortKey(POSITION),)
-        if not needs_join(self.draft):
-            self.order = tuple(
-                SortKey(self.key(order_key(number)), item.descending, item.nulls_first)
-                for number, (_, item) in enumerate(self.window.order_by)
-            )
+        super().__init__(bound.window, rows, bound.draft.shared)
+        self.gateway, self.bound = gateway, bound
+        self.draft, self.analyzer = bound.draft, bound.analyzer
+        if needs_join(self.draft):
+            self.order = (SortKey(POSITION),)
 
     def run(self) -> DataFrame:
         wide = self.wide()
@@ -206,17 +214,17 @@ class _Stage:
         keyed = self.keyed(wide)
         plan = self.plan(types)
         sliceable = slices.unsliceable(plan) is None
-        told = _told(self.gateway, keyed)
+        told = explain_cost(self.gateway, keyed)
         scan = file_scan(self.gateway, keyed, self.partition, told)
         layout = survey(self.gateway, keyed, self.partition, self.order[0], told, scan, sliceable=sliceable)
         read = self.read(keyed, types)
         key = keyed.schema[self.order[0].column]
         may_be_null = key.nullable and (scan is None or not scan.is_full(key.name))
-        column = pa.field(key.name, _arrow(key.dataType), may_be_null)
+        column = pa.field(key.name, arrow_of(key.dataType), may_be_null)
         coded, halo = only_put_out(plan, read), halo_for(plan, layout, self.order[0], column)
         stage = Stage(plan, self.partition, self.order, read, coded, layout, scan, halo)
-        given = run_stage(keyed, stage, _travelling(result))
-        self.bound.made = Made(keyed, stage, _travelling(result), given)
+        given = run_stage(keyed, stage, travelling_schema(result))
+        self.bound.made = Made(keyed, stage, travelling_schema(result), given)
         return given.select(*self.outputs(result))
 
     def wide(self) -> DataFrame:
@@ -237,45 +245,16 @@ class _Stage:
         query = SqlText.of(self.window.prefix, "SELECT ", items, " FROM ", Relation("scope"))
         return self.gateway.sql(query, {"scope": scope})
 
-    def keyed(self, wide: DataFrame) -> DataFrame:
-        """The keys and columns as they travel; collations, unknown to Arrow, are Spark's to resolve."""
-        for name in self.partition:
-            if contains(wide.schema[name].dataType, "collated"):
-                wide = wide.withColumn(name, _one_of_equals(name))
-        for key in self.order:
-            if contains(wide.schema[key.column].dataType, "collated"):
-                wide = wide.withColumn(key.column, _rank(key.column, self.partition))
-        return wide.select(*(self.travelling(wide, name) for name in wide.columns))
-
     def read(self, keyed: DataFrame, types: Mapping[str, DataType]) -> tuple[str, ...]:
         """The columns that the kernel reads, which are all but those of keys alone."""
         given = {IS_LABEL, given_position(Side.START), given_position(Side.END)}
         return tuple(name for name in keyed.columns if name in types or name in given) or (keyed.columns[0],)
 
-    def travelling(self, frame: DataFrame, name: str) -> Column:
-        kind = frame.schema[name].dataType
-        if not can_travel(kind):
-            raise NotSupportedError(
-                f"a value of type {kind.simpleString()} cannot be carried through a window",
-                condition="UNSUPPORTED_TYPE",
-                sql=self.window.sql,
-                span=self.window.span,
-                hint="cast it to a string or to a number in a subquery in FROM",
-            )
-        return encode(F.col(name), kind).alias(name)
-
-    def key(self, name: str) -> str:
-        """The column that holds a key."""
-        return self.shared.get(name, name)
-
-    def type_of(self, key: str) -> DataType:
-        return self.rows.schema[key].dataType
-
     def plan(self, types: Mapping[str, DataType]) -> kernel.WindowPlan:
         """What the kernel is told."""
-        columns = {name: _arrow(kind) for name, kind in types.items()}
+        columns = {name: arrow_of(kind) for name, kind in types.items()}
         aggregates = {
-            call.name: _arrow(self.analyzer.aggregate(call)) for call, _ in self.draft.kernel_aggregates
+            call.name: arrow_of(self.analyzer.aggregate(call)) for call, _ in self.draft.kernel_aggregates
         }
         constants = self.analyzer.constants(dict(self.draft.constants))
         return kernel_plan(self.draft, columns, aggregates, constants, ansi=is_ansi(self.gateway))
@@ -323,55 +302,5 @@ class _Stage:
         return wide.schema[item.name].dataType
 
 
-def _told(gateway: Gateway, rows: DataFrame) -> str:
-    """What Spark's EXPLAIN COST says of the rows; what fails here fails again when the query is run."""
-    try:
-        return gateway.spark_plan(rows, "cost")
-    except WindrowError:
-        return ""
-
-
-def _arrow(kind: DataType) -> pa.DataType:
-    found = arrow_type(kind)
-    assert found is not None, f"{kind.simpleString()} was refused before"
-    return found
-
-
-def _rank(name: str, partition: tuple[str, ...]) -> Column:
-    """Integers in the order of a key within its partition."""
-    return F.dense_rank().over(SparkWindow.partitionBy(*partition).orderBy(F.col(name).asc_nulls_first()))
-
-
-def sort_key(name: str, descending: bool, nulls_first: bool) -> Column:
-    """The column as a sort key."""
-    column = F.col(name)
-    if descending:
-        return column.desc_nulls_first() if nulls_first else column.desc_nulls_last()
-    return column.asc_nulls_first() if nulls_first else column.asc_nulls_last()
-
-
-def _one_of_equals(name: str) -> Column:
-    """The bytes that stand for all values that a collation calls equal; they differ in bytes."""
-    text = F.to_json(F.struct(F.col(name).alias("x"))).cast("binary")
-    return F.min(text).over(SparkWindow.partitionBy(name))
-
-
 def _struct(fields: tuple[tuple[str, str], ...], types: Mapping[str, DataType]) -> StructType:
     return StructType([StructField(name, types[column]) for name, column in fields])
-
-
-def _travelling(kind: StructType) -> StructType:
-    """The schema that stands for this one between Python and Spark."""
-    return StructType([StructField(field.name, _on_the_way(field.dataType)) for field in kind.fields])
-
-
-def _on_the_way(kind: DataType) -> DataType:
-    match kind:
-        case StructType():
-            return StructType(
-                [StructField(field.name, travelling_type(field.dataType)) for field in kind.fields]
-            )
-        case ArrayType(elementType=StructType() as element):
-            return ArrayType(_on_the_way(element))
-        case _:
-            return travelling_type(kind)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as SparkWindow
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from windrow.algebra.names import IDENTITY, ROW, order_key, partition_key
 from windrow.algebra.nodes import Boundary, Window
@@ -25,7 +26,7 @@ from windrow.spark.gateway import Gateway
 from windrow.syntax.nodes import Role, Side
 from windrow.syntax.sqltext import Relation, SqlText
 
-__all__ = ["POSITION", "add_positions"]
+__all__ = ["POSITION", "add_positions", "tie_break"]
 
 POSITION = "__position"
 _NEIGHBOURS = {-1: ("__previous", "__previous_position"), 1: ("__next", "__next_position")}
@@ -40,6 +41,14 @@ def add_positions(gateway: Gateway, window: Window, draft: Draft, analyzer: Spar
     return _JoinPlan(gateway, window, draft, analyzer).run()
 
 
+def tie_break(row: StructType) -> Column:
+    """A last key by which rows that are not alike are in one order everywhere."""
+    # one key for all columns: as a key each, Spark's constraints would double with every column
+    values = [(F.col(ROW).getField(field.name), field.dataType) for field in row.fields]
+    parts = [value if is_orderable(kind) else F.to_json(F.struct(value.alias("x"))) for value, kind in values]
+    return F.struct(*parts)
+
+
 class _JoinPlan:
     def __init__(self, gateway: Gateway, window: Window, draft: Draft, analyzer: SparkAnalyzer) -> None:
         self.gateway, self.window, self.draft = gateway, window, draft
@@ -47,18 +56,13 @@ class _JoinPlan:
         self.numbered = self.number(analyzer)
 
     def number(self, analyzer: SparkAnalyzer) -> DataFrame:
-        from windrow.spark.batch import sort_key
+        from windrow.spark.keyed_rows import sort_key
 
         order: list[Column] = [
             sort_key(order_key(number), item.descending, item.nulls_first)
             for number, (_, item) in enumerate(self.window.order_by)
         ]
-        # one key for all columns: as a key each, Spark's constraints would double with every column
-        values = [(F.col(ROW).getField(field.name), field.dataType) for field in analyzer.row.fields]
-        parts = [
-            value if is_orderable(kind) else F.to_json(F.struct(value.alias("x"))) for value, kind in values
-        ]
-        order.append(F.struct(*parts))
+        order.append(tie_break(analyzer.row))
         sequence = SparkWindow.partitionBy(*self.keys)
         rows = analyzer.rows.withColumn(
             POSITION, F.row_number().over(sequence.orderBy(*order)).cast("bigint")

@@ -7,12 +7,10 @@ Spark makes the input rows, as ever, and the SELECT over the windows. Selected w
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from typing import Any
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
 
 from windrow.algebra import nodes
@@ -23,17 +21,22 @@ from windrow.kernels.reference.expressions import compile_expression
 from windrow.kernels.reference.window_by import Boundary, OrderKey, WindowBy, window_by
 from windrow.rules.kernel_plan import ROWS
 from windrow.spark.arrow import contains
-from windrow.spark.batch import BoundWindow
+from windrow.spark.batch import Bound, BoundWindow
 from windrow.spark.gateway import Gateway, is_ansi
+from windrow.spark.match_reference import MatchReference, plain, with_parameters
+from windrow.spark.matching import BoundMatch
 from windrow.spark.spark_aggregates import aggregate_in_spark
+from windrow.syntax.match_recognize import parameter_marks
 from windrow.syntax.nodes import Role
 from windrow.syntax.tokens import tokenize
 
 __all__ = ["build_reference"]
 
 
-def build_reference(gateway: Gateway, bound: BoundWindow) -> DataFrame:
-    """One row per window, as :func:`windrow.spark.batch.build_window` gives it."""
+def build_reference(gateway: Gateway, bound: Bound) -> DataFrame:
+    """One row per window, or the rows of matches, as :func:`windrow.spark.batch.build_window` gives them."""
+    if isinstance(bound, BoundMatch):
+        return MatchReference(gateway, bound).run()
     return _Reference(gateway, bound).run()
 
 
@@ -60,7 +63,7 @@ class _Reference:
             collected = self.analyzer.rows.collect()
         # the keys that Spark computed ride along under names that no field can have
         rows = [
-            {**_plain(item[ROW]), **{f"\0{name}": item[name] for name in item.__fields__ if name != ROW}}
+            {**plain(item[ROW]), **{f"\0{name}": item[name] for name in item.__fields__ if name != ROW}}
             for item in collected
         ]
         windows = window_by(rows, self.clause())
@@ -113,23 +116,13 @@ class _Reference:
             )
         sql, span = self.window.sql, fragment.span
         # positional parameters are numbered through the whole query
-        marks = [token.start for token in tokenize(sql).tokens if token.is_symbol("?")]
+        tokens = tokenize(sql)
+        marks = [tokens[at].start for at in parameter_marks(tokens)]
         text = sql[span.start : span.stop]
         for number, at in reversed(list(enumerate(marks))):
             if span.start <= at < span.stop:
                 text = f"{text[: at - span.start]}:{POSITIONAL}{number}{text[at - span.start + 1 :]}"
-        return self.with_parameters(text)
-
-    def with_parameters(self, text: str) -> str:
-        """The text with the values of parameters written out."""
-        tokens = tokenize(text)
-        marks = [index for index, token in enumerate(tokens.tokens) if token.is_symbol(":")]
-        for index in reversed(marks):
-            name = tokens[index + 1]
-            if name.name in self.gateway.parameters:
-                literal = _literal(self.gateway.parameters[name.name])
-                text = text[: tokens[index].start] + literal + text[name.stop :]
-        return text
+        return with_parameters(self.gateway, text)
 
     # -- the result --------------------------------------------------------------------------------
 
@@ -162,7 +155,9 @@ class _Reference:
         assert call.argument is not None
         distinct = call.function == "count_distinct"
         function = "count" if distinct else call.function
-        argument = compile_expression(self.with_parameters(call.argument.text.render()), ansi=self.ansi)
+        argument = compile_expression(
+            with_parameters(self.gateway, call.argument.text.render()), ansi=self.ansi
+        )
         kind = self.analyzer.argument_type(call.argument) if call.function != "count_star" else "double"
 
         def value(result: Mapping[str, Any]) -> Any:
@@ -202,35 +197,4 @@ def _rows(name: str, fields: list[str], *, markers: bool) -> Callable[[Mapping[s
         rows = [row for row in result[name] if markers or row is not None]
         return [None if row is None else tuple(row[field] for field in fields) for row in rows]
 
-    return value
-
-
-def _literal(value: Any) -> str:
-    """A parameter's value as SQL."""
-    match value:
-        case None:
-            return "NULL"
-        case bool() | int() | Decimal():
-            return str(value)
-        case float():
-            return f"CAST('{value}' AS DOUBLE)"
-        case datetime.datetime():
-            return f"TIMESTAMP '{value}'"
-        case datetime.date():
-            return f"DATE '{value}'"
-        case str():
-            return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-        case _:
-            raise NotSupportedError(
-                f"a parameter of type {type(value).__name__} in the reference interpreter",
-                condition="REFERENCE_EXPRESSION",
-            )
-
-
-def _plain(value: Any) -> Any:
-    """Rows of Spark as dictionaries, all the way down."""
-    if isinstance(value, Row):
-        return {name: _plain(value[name]) for name in value.__fields__}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
     return value

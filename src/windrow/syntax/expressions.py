@@ -8,13 +8,14 @@ never refuses a text: what it cannot take apart is opaque, and Spark judges it. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import Kind, TokenList
 
 __all__ = [
+    "Atoms",
     "Call",
     "Expression",
     "Literal",
@@ -104,15 +105,20 @@ class _UnknownFormError(Exception):
     """The stretch has a form that this parser does not take apart."""
 
 
-def parse_expression(tokens: TokenList, start: int, stop: int) -> Expression:
-    """The expression between tokens `start` and `stop`."""
+Atoms = Mapping[int, Name]
+"""Stretches that stand for a name, by their first tokens."""
+
+
+def parse_expression(tokens: TokenList, start: int, stop: int, atoms: Atoms | None = None) -> Expression:
+    """The expression between tokens `start` and `stop`, in which `atoms` are names whatever they hold."""
+    atoms = atoms or {}
     try:
-        parser = _Parser(tokens, start, stop)
+        parser = _Parser(tokens, start, stop, atoms)
         found = parser.disjunction()
         if parser.at != stop:
             raise _UnknownFormError
     except _UnknownFormError:
-        return Opaque(tuple(_paths(tokens, start, stop)), (start, stop))
+        return Opaque(tuple(_paths(tokens, start, stop, atoms)), (start, stop))
     return found
 
 
@@ -142,10 +148,14 @@ def plain_names(expression: Expression) -> Iterator[Name]:
             return
 
 
-def _paths(tokens: TokenList, start: int, stop: int) -> Iterator[Name]:
+def _paths(tokens: TokenList, start: int, stop: int, atoms: Atoms) -> Iterator[Name]:
     """Dotted paths of a stretch, function names and the like left out where the form shows them."""
     at = start
     while at < stop:
+        if at in atoms:
+            yield atoms[at]
+            at = atoms[at].range[1]
+            continue
         if not tokens[at].is_name or tokens.is_symbol(at - 1, ".") or tokens.is_symbol(at - 1, ":"):
             at += 1
             continue
@@ -159,8 +169,8 @@ def _paths(tokens: TokenList, start: int, stop: int) -> Iterator[Name]:
 
 
 class _Parser:
-    def __init__(self, tokens: TokenList, start: int, stop: int) -> None:
-        self.tokens, self.at, self.stop = tokens, start, stop
+    def __init__(self, tokens: TokenList, start: int, stop: int, atoms: Atoms) -> None:
+        self.tokens, self.at, self.stop, self.atoms = tokens, start, stop, atoms
 
     def word(self) -> str:
         return self.tokens.word(self.at) if self.at < self.stop else ""
@@ -315,6 +325,10 @@ class _Parser:
     def primary(self) -> Expression:
         if self.at >= self.stop:
             raise _UnknownFormError
+        if self.at in self.atoms:
+            atom = self.atoms[self.at]
+            self.at = atom.range[1]
+            return atom
         start, token = self.at, self.tokens[self.at]
         if token.kind in (Kind.NUMBER, Kind.STRING):
             self.at += 1
@@ -352,7 +366,7 @@ class _Parser:
         start, close = self.at, self.tokens.partner[self.at]
         if self.tokens.word(start + 1) in ("SELECT", "WITH", "VALUES", "FROM", "TABLE"):
             raise _UnknownFormError
-        inner = _Parser(self.tokens, start + 1, close)
+        inner = _Parser(self.tokens, start + 1, close, self.atoms)
         found = inner.disjunction()
         if inner.at != close:
             raise _UnknownFormError
@@ -386,7 +400,7 @@ class _Parser:
             raise _UnknownFormError
         found = []
         for start, stop in self.tokens.split(self.at + 1, close):
-            inner = _Parser(self.tokens, start, stop)
+            inner = _Parser(self.tokens, start, stop, self.atoms)
             found.append(inner.disjunction())
             if inner.at != stop:
                 raise _UnknownFormError
@@ -429,7 +443,7 @@ class _Parser:
         return self.opaque(start, self.at)
 
     def opaque(self, start: int, stop: int) -> Opaque:
-        return Opaque(tuple(_paths(self.tokens, start, stop)), (start, stop))
+        return Opaque(tuple(_paths(self.tokens, start, stop, self.atoms)), (start, stop))
 
 
 def _widened(expression: Expression, to: Range) -> Expression:

@@ -35,12 +35,12 @@ def meant_clause(sql: str) -> WindrowError | None:
         if tokens.is_symbol(index - 1, "."):
             continue
         if word == "MATCH_RECOGNIZE" and tokens.is_symbol(index + 1, "("):
-            return NotSupportedError(
-                "MATCH_RECOGNIZE is not supported yet",
-                condition="UNSUPPORTED_CLAUSE",
+            return ParseError(
+                "MATCH_RECOGNIZE lacks its parts",
+                condition="PARSE_SYNTAX_ERROR",
                 sql=sql,
                 span=tokens[index].span,
-                hint="where a start and an end say what a match is, write WINDOW BY w AS (TYPE TUMBLING …)",
+                hint="write t MATCH_RECOGNIZE (ORDER BY … PATTERN (…) DEFINE …)",
             )
         is_ours = (
             word in ("WINDOW", "WINDOWBY")

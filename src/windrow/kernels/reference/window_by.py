@@ -15,7 +15,7 @@ from windrow.errors import UsageError
 from windrow.kernels.reference.comparison import compare
 from windrow.kernels.reference.values import BoundRow, Env, Row, canonical
 
-__all__ = ["BoundRow", "Boundary", "Env", "OrderKey", "Row", "WindowBy", "window_by"]
+__all__ = ["BoundRow", "Boundary", "Env", "OrderKey", "Row", "WindowBy", "partitions", "window_by"]
 
 Predicate = Callable[[Env], bool | None]
 
@@ -95,7 +95,7 @@ def window_by(rows: Sequence[Row], clause: WindowBy) -> list[dict[str, Any]]:
         order of start, or of label where there is one (tumbling: of start, then label).
     """
     results = []
-    for partition in _partitions(rows, clause):
+    for partition in partitions(rows, clause.partition_by, clause.order_by):
         for window in _windows(partition, clause):
             unstarted = clause.start.only and window.start is None
             unended = clause.end is not None and clause.end.only and window.end is None
@@ -123,12 +123,15 @@ class _Window:
         return len(partition) - 1 if self.end is None else self.end
 
 
-def _partitions(rows: Sequence[Row], clause: WindowBy) -> list[list[BoundRow]]:
+def partitions(
+    rows: Sequence[Row], partition_by: Sequence[Callable[[Row], Any]], order_by: Sequence[OrderKey]
+) -> list[list[BoundRow]]:
+    """The rows by partition, in order."""
     groups: dict[Any, list[BoundRow]] = {}
     for row in rows:
-        key = tuple(canonical(part(row)) for part in clause.partition_by)
+        key = tuple(canonical(part(row)) for part in partition_by)
         groups.setdefault(key, []).append(BoundRow(row))
-    order = functools.cmp_to_key(functools.partial(_row_order, clause.order_by))
+    order = functools.cmp_to_key(functools.partial(_row_order, order_by))
     return [sorted(group, key=order) for group in groups.values()]
 
 

@@ -1,0 +1,164 @@
+"""The node of MATCH_RECOGNIZE: a relation of rows, and what the clause says of its matches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from windrow.algebra.navigations import Leaf
+from windrow.algebra.nodes import Fragment
+from windrow.errors import NotSupportedError, Span, WindrowError
+from windrow.kernels.patterns.program import Program, compile_pattern
+from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree
+from windrow.syntax import patterns
+from windrow.syntax.expressions import Name, parse_expression
+from windrow.syntax.match_nodes import MatchClause
+from windrow.syntax.nodes import OrderItem, Range
+from windrow.syntax.sqltext import Relation, SqlText
+from windrow.syntax.tokens import Kind, TokenList
+
+__all__ = ["Expression", "Match", "compiled", "mentioned_outside", "refuse_computed_keys", "tree_of"]
+
+Replace = Callable[[Range, Mapping[Range, str]], SqlText]
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A measure or a condition: its name or variable, where it stands, and what it reads of the match."""
+
+    name: str
+    range: Range
+    span: Span
+    leaves: tuple[Leaf, ...]
+
+
+@dataclass(frozen=True)
+class Match:
+    """One MATCH_RECOGNIZE.
+
+    `rows` gives the input: a struct with the row, and the keys (:mod:`windrow.algebra.names`). `labels` are
+    the variables of the pattern; `members` says of each of them, and of each subset, which labels it stands
+    for. `mentioned` are the names outside of the clause that may be columns of its result, None for all
+    columns. `replace` gives the user's text of a range with words of ours in place of some stretches.
+    """
+
+    key: str
+    sql: str
+    tokens: TokenList
+    clause: MatchClause
+    prefix: SqlText
+    rows: SqlText
+    partition_by: tuple[Fragment, ...]
+    order_by: tuple[tuple[Fragment, OrderItem], ...]
+    tree: Tree
+    program: Program
+    labels: tuple[str, ...]
+    members: Mapping[str, frozenset[int]]
+    measures: tuple[Expression, ...]
+    defines: tuple[Expression, ...]
+    mentioned: frozenset[str] | None
+    replace: Replace
+
+    @property
+    def span(self) -> Span:
+        """Where the clause stands."""
+        return self.clause.span
+
+    @property
+    def outer(self) -> SqlText:
+        """What stands in place of the relation and the clause."""
+        return SqlText.of(" ", Relation(self.key))
+
+    def members_of(self, variable: str | None) -> frozenset[int] | None:
+        """The labels that a variable stands for; None, for all rows, of none."""
+        return None if variable is None else self.members[variable]
+
+
+def tree_of(pattern: patterns.Pattern, labels: Mapping[str, int], *, excluded: bool = False) -> Tree:
+    """The pattern with numbers for variables; PERMUTE as the alternation of its orders."""
+
+    def inner(part: patterns.Pattern) -> Tree:
+        return tree_of(part, labels, excluded=excluded)
+
+    match pattern:
+        case patterns.PatternVariable(name=name):
+            return Label(labels[name], excluded)
+        case patterns.Concatenation(parts=parts):
+            return Sequence(tuple(map(inner, parts)))
+        case patterns.Alternation(parts=parts):
+            return Choice(tuple(map(inner, parts)))
+        case patterns.Permutation(parts=parts):
+            return _orders(tuple(map(inner, parts)))
+        case patterns.Quantified(part=part, low=low, high=high, greedy=greedy):
+            return Repeat(inner(part), low, high, greedy)
+        case patterns.Exclusion(part=part):
+            return tree_of(part, labels, excluded=True)
+        case patterns.Anchor(is_start=is_start):
+            return Edge(is_start)
+
+
+def _orders(parts: tuple[Tree, ...]) -> Tree:
+    if len(parts) == 1:
+        return parts[0]
+    choices = []
+    for at, part in enumerate(parts):
+        rest = _orders(parts[:at] + parts[at + 1 :])
+        choices.append(Sequence((part, *(rest.parts if isinstance(rest, Sequence) else (rest,)))))
+    return Choice(tuple(choices))
+
+
+def compiled(tree: Tree, tokens: TokenList, pattern_at: Range) -> Program:
+    """The pattern's program.
+
+    Raises
+    ------
+    AnalysisError
+        ``PATTERN_TOO_LONG``, at the pattern.
+    """
+    try:
+        return compile_pattern(tree)
+    except WindrowError as error:
+        error.span = tokens.span(*pattern_at)
+        raise error.located(tokens.sql) from None
+
+
+def refuse_computed_keys(tokens: TokenList, partition_by: tuple[Range, ...]) -> None:
+    """PARTITION BY takes columns: they are columns of the result under their names."""
+    for item in partition_by:
+        if not isinstance(parse_expression(tokens, *item), Name):
+            raise NotSupportedError(
+                "PARTITION BY of MATCH_RECOGNIZE takes columns",
+                condition="UNSUPPORTED_CLAUSE",
+                sql=tokens.sql,
+                span=tokens.span(*item),
+                hint="compute it in a subquery in FROM, under a name",
+            )
+
+
+def mentioned_outside(tokens: TokenList, clause: Range) -> frozenset[str] | None:
+    """The names in the text around a clause, in lower case; None where a star may stand for any."""
+    after = clause[1] + (tokens.word(clause[1]) == "AS")
+    if after < len(tokens) and tokens[after].is_name and tokens.is_symbol(after + 1, "("):
+        return None  # an alias that names all columns
+    names = set()
+    for at, token in enumerate(tokens.tokens):
+        if clause[0] <= at < clause[1]:
+            continue
+        if token.is_symbol("*"):
+            counts = tokens.word(at - 2) == "COUNT" and tokens.is_symbol(at + 1, ")")
+            before = tokens[at - 1]
+            factor = (
+                before.kind in (Kind.NUMBER, Kind.QUOTED) or before.is_symbol(")") or before.is_symbol("]")
+            )
+            if not counts and not factor and not _is_operand(tokens, at - 1):
+                return None
+        if token.word == "NATURAL":
+            return None
+        if token.is_name:
+            names.add(token.name.lower())
+    return frozenset(names)
+
+
+def _is_operand(tokens: TokenList, at: int) -> bool:
+    """Whether a word is a name, so that a star after it multiplies."""
+    return tokens[at].kind is Kind.WORD and tokens.word(at) not in ("SELECT", "DISTINCT", "ALL")

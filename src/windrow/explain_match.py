@@ -1,0 +1,125 @@
+"""EXPLAIN of MATCH_RECOGNIZE: the pattern's program, and how each condition is evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from windrow.explain_text import order, section, shown, text_of, without_keys
+from windrow.kernels.patterns.execution import is_row_only, parts_of
+from windrow.kernels.patterns.plan import CLASSIFIER, Condition, Register, register_side
+from windrow.kernels.patterns.program import listing
+from windrow.kernels.plan import sides_of
+from windrow.spark.matching import BoundMatch
+
+__all__ = ["explain_match"]
+
+Lines = Iterator[tuple[str, str]]
+
+
+def explain_match(number: int, item: BoundMatch, names: dict[str, str]) -> str:
+    """The section of one clause."""
+    return section(f"{number} MATCH_RECOGNIZE", [*_clause(item, names), *_plan(item, names)])
+
+
+def _clause(item: BoundMatch, names: dict[str, str]) -> Lines:
+    match, clause = item.match, item.match.clause
+    yield "rows", shown(without_keys(match.rows), names)
+    keys = ", ".join(text_of(key, names) for key in match.partition_by)
+    yield "partition by", keys or "nothing: one sequence"
+    yield (
+        "order by",
+        ", ".join(order(key, by.descending, by.nulls_first, names) for key, by in match.order_by),
+    )
+    yield "", "ties are in an arbitrary order, the same throughout the query"
+    kinds = {(True, False): "with empty matches", (False, False): "without empty matches"}
+    shown_rows = kinds.get(
+        (clause.empty_shown, clause.unmatched_shown), "with empty matches and unmatched rows"
+    )
+    yield "gives", f"all rows of a match, {shown_rows}" if clause.all_rows else "one row a match"
+    target = f" {clause.skip.target}" if clause.skip.target else ""
+    yield "after a match", f"on from the {_SKIPS[clause.skip.kind]}{target}"
+
+
+_SKIPS = {"past last": "row after its last", "next": "row after its first", "first": "first", "last": "last"}
+
+
+def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
+    match, draft = item.match, item.draft
+    start, stop = match.clause.pattern_at
+    yield "pattern", match.tokens.text(start + 1, stop - 1)
+    for line in listing(match.program, match.labels):
+        yield "", line
+    for define in match.defines:
+        yield "define", f"{define.name} AS {match.tokens.text(*define.range)}"
+        label = match.labels.index(define.name)
+        conditions = [one for one in draft.conditions if one.label == label]
+        yield "", f"strategy: {_strategy(conditions)}"
+    undefined = [name for name in match.labels if name not in [define.name for define in match.defines]]
+    if undefined:
+        yield "define", f"{', '.join(undefined)}: any row"
+    if match.clause.within is not None:
+        words = "WITHIN INCLUSIVE" if match.clause.inclusive else "WITHIN"
+        yield "within", f"{words} {match.tokens.text(*match.clause.within)}: a condition of every variable"
+    for number, register in enumerate(draft.registers):
+        yield "register", f"{register_side(number)} = {_register(register, match.labels)}"
+    if draft.neighbours:
+        shifts = ", ".join(f"{shift:+d}" for shift in draft.neighbours)
+        yield "beside", f"the rows {shifts} of each row, by Spark's lag, for columns that read them"
+    for leaf in draft.running:
+        yield "running", f"{leaf.name} = {leaf.leaf.function} of {leaf.column}, row by row in Python"
+    for number, text in enumerate(draft.arguments):
+        yield "column", f"a{number} = {shown(text, names)}"
+    for column in draft.hoisted:
+        yield "column", f"{column.name} = {shown(column.text, names)}"
+    for name, text in draft.constants:
+        yield "constant", f"{name} = {shown(text, names)}"
+    for name, text in draft.texts:
+        yield "measure", f"{name} = {shown(text, names)}"
+    for leaf in draft.aggregates:
+        over = leaf.leaf.variable or "all rows"
+        yield (
+            "aggregate",
+            f"{leaf.name} = {leaf.leaf.function} of {_column(leaf.column)} of {over}, in the kernel",
+        )
+    for value in draft.values:
+        over = (
+            "all rows"
+            if value.members is None
+            else ", ".join(match.labels[at] for at in sorted(value.members))
+        )
+        place = f"{'FIRST' if value.from_first else 'LAST'} of {over}"
+        moved = f", {value.shift:+d} rows" if value.shift else ""
+        nth = f" but {value.offset}" if value.offset else ""
+        final = ", FINAL" if value.final else ""
+        yield "value", f"{value.name} = {_column(value.column)} of {place}{nth}{moved}{final}"
+    if item.reads_files:
+        yield "reads", "the Parquet files, in the tasks themselves"
+    to = "by hash of the partition keys" if match.partition_by else "to one task"
+    yield "exchange", f"in chunks {to}, then sorted; a partition is in one task"
+
+
+def _strategy(conditions: list[Condition]) -> str:
+    parts = [part for condition in conditions for part in parts_of(condition)]
+    asked = [part for part in parts if not is_row_only(part.expression)]
+    if not asked:
+        return "a Boolean column"
+    read = sorted({side for part in asked for side in sides_of(part.expression)} - {"row"})
+    whole = "asked" if len(asked) == len(parts) else "a Boolean column, and the rest asked"
+    return f"{whole} by the machine, over {', '.join(read)}"
+
+
+def _register(register: Register, labels: tuple[str, ...]) -> str:
+    over = (
+        "all rows" if register.members is None else ", ".join(labels[at] for at in sorted(register.members))
+    )
+    if register.kind in ("rows", "count"):
+        return f"{'the' if register.kind == 'rows' else 'how many'} rows of {over}"
+    if register.kind == "number":
+        return "the number of the match"
+    what = "variable of the " if register.kind == "label" else ""
+    nth = f" but {register.offset}" if register.offset else ""
+    return f"{what}{'first' if register.from_first else 'last'} row of {over}{nth}"
+
+
+def _column(name: str | None) -> str:
+    return "CLASSIFIER()" if name == CLASSIFIER else name or "rows"

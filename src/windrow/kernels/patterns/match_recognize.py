@@ -1,0 +1,87 @@
+"""The kernel of MATCH_RECOGNIZE: matches, the rows that are given of them, and their measures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.kernels.patterns.execution import Matches, find_matches
+from windrow.kernels.patterns.measures import Given, Written, measured
+from windrow.kernels.patterns.plan import STATE, MatchPlan
+
+__all__ = ["match_recognize"]
+
+_ROWS_PER_BATCH = 1 << 17
+Array = np.ndarray
+
+
+def match_recognize(plan: MatchPlan, table: pa.Table, bounds: Array) -> Iterator[pa.RecordBatch]:
+    """The rows that the clause gives.
+
+    Parameters
+    ----------
+    plan
+        The clause.
+    table
+        Whole partitions, sorted by partition, then by the clause's ORDER BY.
+    bounds
+        int64, (partitions + 1,): partition p is rows ``bounds[p] : bounds[p + 1]``.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        With ``plan.result`` as schema, in the order of partitions and, within them, of rows and matches.
+
+    Raises
+    ------
+    ExecutionError
+        As :func:`windrow.kernels.patterns.execution.find_matches`, and of the aggregates.
+    """
+    matches = find_matches(plan, table, bounds)
+    written = Written(matches, table, bounds)
+    given, state = _given(plan, matches, written)
+    for at in range(0, len(given.row), _ROWS_PER_BATCH):
+        part = slice(at, at + _ROWS_PER_BATCH)
+        some = Given(given.match[part], given.point[part], given.row[part])
+        rows = pa.array(some.row)
+        columns = [table.column(column).take(rows) for _, column in plan.outputs]
+        columns += [measured(plan, measure, written, some) for measure in plan.measures]
+        columns.append(pa.chunked_array([pa.array(state[part], pa.int32())]))
+        names = [*(name for name, _ in plan.outputs), *(measure.name for measure in plan.measures), STATE]
+        plain = [
+            column.cast(plan.result.field(name).type)
+            if column.type != plan.result.field(name).type
+            else column
+            for name, column in zip(names, columns, strict=True)
+        ]
+        yield from pa.table(dict(zip(names, plain, strict=True)), plan.result).combine_chunks().to_batches()
+
+
+def _given(plan: MatchPlan, matches: Matches, written: Written) -> tuple[Given, Array]:
+    """The rows of the result, and of which kind each is."""
+    every = np.arange(len(matches.start))
+    last = written.base + matches.length - 1
+    is_empty = matches.length == 0
+    if not plan.all_rows:
+        point = np.where(is_empty, -1, last)
+        return Given(every, point, matches.start), is_empty.astype(np.int32)
+    shown = np.flatnonzero(~matches.excluded)
+    parts = [(written.match[shown], shown, written.row[shown], 0)]
+    if plan.empty_shown:
+        empty = every[is_empty]
+        parts.append((empty, np.full(len(empty), -1), matches.start[empty], 1))
+    if plan.unmatched_shown:
+        free = np.ones(written.table.num_rows, bool)
+        free[written.row] = False
+        free[matches.start[is_empty]] = False
+        rows = np.flatnonzero(free)
+        parts.append((np.full(len(rows), -1), np.full(len(rows), -1), rows, 2))
+    match, point, row = (np.concatenate([part[at] for part in parts]) for at in range(3))
+    state = np.concatenate([np.full(len(part[0]), part[3], np.int32) for part in parts])
+    if plan.empty_shown or plan.unmatched_shown:
+        start = np.where(match >= 0, matches.start[np.maximum(match, 0)] if len(every) else 0, row)
+        order = np.lexsort((row, match, start))
+        match, point, row, state = match[order], point[order], row[order], state[order]
+    return Given(match, point, row), state

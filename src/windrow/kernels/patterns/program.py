@@ -1,0 +1,195 @@
+"""Compiles a pattern to a linear program, and lists it.
+
+The instructions are those of a Pike machine (R. Pike's sam; R. Cox, "Regular Expression Matching: the Virtual
+Machine Approach"), with two more for iterations that must take a row:
+
+    match v     take the row if the condition of variable v holds, and go on
+    split x, y  go on at x, and at y where x leads to no match
+    jump x      go on at x
+    start, end  go on at the start, or at the end, of the partition only
+    mark k      an iteration of quantifier k begins
+    check k     go on only if a row was taken since
+    done        a match
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from windrow.errors import AnalysisError
+from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree, is_nullable
+
+__all__ = [
+    "CHECK", "DONE", "END", "JUMP", "MARK", "MATCH", "SPLIT", "START", "Program", "compile_pattern",
+    "first_labels", "listing",
+]  # fmt: skip
+
+MATCH, SPLIT, JUMP, START, END, MARK, CHECK, DONE = range(8)
+_NAMES = ("match", "split", "jump", "start", "end", "mark", "check", "done")
+_LONGEST = 5_000
+_MOST_MARKS = 30
+
+
+@dataclass(frozen=True)
+class Program:
+    """Instructions: `op` and its arguments `x` and `y`, int64 arrays of one length.
+
+    The arguments of ``match`` are the label and whether the row is excluded.
+    """
+
+    op: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.op)
+
+
+def compile_pattern(tree: Tree) -> Program:
+    """The program of a pattern.
+
+    Raises
+    ------
+    AnalysisError
+        ``PATTERN_TOO_LONG``, without a position.
+    """
+    compiler = _Compiler()
+    compiler.add_tree(tree)
+    compiler.add(DONE)
+    columns = np.array(compiler.code, np.int64).T
+    return Program(*(np.ascontiguousarray(column) for column in columns))
+
+
+def listing(program: Program, names: tuple[str, ...]) -> list[str]:
+    """The program as text, a line an instruction; `names` are those of the labels.
+
+    >>> tree = Sequence((Label(0), Repeat(Label(1), 0, None)))
+    >>> print(chr(10).join(listing(compile_pattern(tree), ("A", "B"))))
+    0 match A
+    1 split 2, 4
+    2 match B
+    3 jump 1
+    4 done
+    """
+    lines = []
+    for at, (op, x, y) in enumerate(zip(program.op, program.x, program.y, strict=True)):
+        match int(op):
+            case 0:
+                rest = f" {names[x]}{' excluded' if y else ''}"
+            case 1:
+                rest = f" {x}, {y}"
+            case 2 | 5 | 6:
+                rest = f" {x}"
+            case _:
+                rest = ""
+        lines.append(f"{at} {_NAMES[op]}{rest}")
+    return lines
+
+
+def first_labels(program: Program) -> frozenset[int] | None:
+    """The labels that the first row of a match may have; None if there may be no row.
+
+    >>> first_labels(compile_pattern(Sequence((Repeat(Label(0), 0, 1), Label(1)))))
+    frozenset({0, 1})
+    """
+    found: set[int] = set()
+    seen: set[int] = set()
+    ahead = [0]
+    while ahead:
+        at = ahead.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        match int(program.op[at]):
+            case 0:
+                found.add(int(program.x[at]))
+            case 1:
+                ahead += [int(program.x[at]), int(program.y[at])]
+            case 2:
+                ahead.append(int(program.x[at]))
+            case 7:
+                return None
+            case _:
+                ahead.append(at + 1)
+    return frozenset(found)
+
+
+class _Compiler:
+    def __init__(self) -> None:
+        self.code: list[tuple[int, int, int]] = []
+        self.depth = 0
+
+    def add(self, op: int, x: int = 0, y: int = 0) -> int:
+        """Add an instruction and give its place."""
+        if len(self.code) == _LONGEST or self.depth > _MOST_MARKS:
+            raise AnalysisError(
+                "pattern is too long",
+                condition="PATTERN_TOO_LONG",
+                sqlstate="54001",
+                hint="use smaller numbers in { }, or + and *",
+            )
+        self.code.append((op, x, y))
+        return len(self.code) - 1
+
+    def add_tree(self, tree: Tree) -> None:
+        match tree:
+            case Label(number=number, excluded=excluded):
+                self.add(MATCH, number, int(excluded))
+            case Sequence(parts=parts):
+                for part in parts:
+                    self.add_tree(part)
+            case Choice(parts=parts):
+                self.choice(parts)
+            case Repeat():
+                self.repeat(tree)
+            case Edge(is_start=is_start):
+                self.add(START if is_start else END)
+
+    def choice(self, parts: tuple[Tree, ...]) -> None:
+        jumps = []
+        for part in parts[:-1]:
+            split = self.add(SPLIT)
+            self.add_tree(part)
+            jumps.append(self.add(JUMP))
+            self.code[split] = (SPLIT, split + 1, len(self.code))
+        self.add_tree(parts[-1])
+        for jump in jumps:
+            self.code[jump] = (JUMP, len(self.code), 0)
+
+    def repeat(self, tree: Repeat) -> None:
+        part, low, high = tree.part, tree.low, tree.high
+        loops = high is None and low > 0 and not is_nullable(part)
+        for _ in range(low - 1 if loops else low):
+            self.add_tree(part)
+        if loops:  # the last of the least iterations is the loop: L: part, split L, out
+            first = len(self.code)
+            self.add_tree(part)
+            self.split(self.add(SPLIT), first, len(self.code), greedy=tree.greedy)
+        elif high is None:
+            split = self.add(SPLIT)
+            self.iteration(part)
+            self.add(JUMP, split)
+            self.split(split, split + 1, len(self.code), greedy=tree.greedy)
+        else:
+            splits = []
+            for _ in range(high - low):
+                splits.append(self.add(SPLIT))
+                self.iteration(part)
+            for split in splits:
+                self.split(split, split + 1, len(self.code), greedy=tree.greedy)
+
+    def iteration(self, part: Tree) -> None:
+        """One that need not be."""
+        if not is_nullable(part):
+            self.add_tree(part)
+            return
+        self.add(MARK, self.depth)
+        self.depth += 1
+        self.add_tree(part)
+        self.depth -= 1
+        self.add(CHECK, self.depth)
+
+    def split(self, at: int, more: int, out: int, *, greedy: bool) -> None:
+        self.code[at] = (SPLIT, more, out) if greedy else (SPLIT, out, more)

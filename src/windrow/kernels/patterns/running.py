@@ -1,0 +1,181 @@
+"""Aggregates over the rows that a thread has taken, for conditions.
+
+A list of rows has a number: that of the list before its last row, and the row, lead to it. So equal lists
+have equal numbers, which is what threads are compared by. Values are computed once a list, from the state
+of the list before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.errors import ExecutionError
+from windrow.kernels.aggregates import Aggregate, aggregate
+from windrow.kernels.pairs import Values
+
+__all__ = ["RunningAggregates"]
+
+State = tuple[int, Any]
+"""How many values are not NULL, and what they amount to."""
+
+
+class RunningAggregates:
+    """The lists of rows of a search, and the aggregates over them by name."""
+
+    def __init__(self, running: tuple[tuple[str, Aggregate], ...], table: pa.Table) -> None:
+        self.names = {name for name, _ in running}
+        self.numbers: dict[tuple[int, int], int] = {}
+        self.lists: list[tuple[int, int]] = []
+        self.aggregates = {name: _Running(spec, table, self.lists) for name, spec in running}
+
+    def interned(self, before: int, row: int) -> int:
+        """The number of the list with a row more than the one of number `before` (−1: the empty one)."""
+        key = (int(before), int(row))
+        if key not in self.numbers:
+            self.numbers[key] = len(self.lists)
+            self.lists.append(key)
+        return self.numbers[key]
+
+    def column(self, name: str) -> Values:
+        """The aggregate's value for every list so far."""
+        return self.aggregates[name].values()
+
+
+class _Running:
+    """One aggregate over the lists."""
+
+    def __init__(self, spec: Aggregate, table: pa.Table, lists: list[tuple[int, int]]) -> None:
+        self.spec, self.table, self.lists = spec, table, lists
+        self.column = None if spec.argument is None else table.column(spec.argument).to_pylist()
+        self.states: list[State] = []
+        dtype = np.dtype(spec.result_type.to_pandas_dtype())
+        self.data, self.valid = np.zeros(16, dtype), np.zeros(16, bool)
+
+    def values(self) -> Values:
+        """The value for every list, as they are numbered."""
+        if len(self.lists) > len(self.data):
+            size = max(len(self.lists), 2 * len(self.data))
+            self.data, self.valid = np.resize(self.data, size), np.resize(self.valid, size)
+        step = _STEPS.get(self.spec.function)
+        for number in range(len(self.states), len(self.lists)):
+            before, row = self.lists[number]
+            if step is None or not _is_number(self.spec, self.table):
+                self.states.append((0, None))
+                found = self.from_rows(number)
+            else:
+                count, state = self.states[before] if before >= 0 else (0, None)
+                value = None if self.column is None else self.column[row]
+                if value is not None:
+                    count, state = count + 1, step(state, value)
+                self.states.append((count, state))
+                found = _ENDS[self.spec.function](count, state, self.spec)
+            self.valid[number] = found is not None
+            if found is not None:
+                self.data[number] = found
+        return Values(self.data, self.valid)
+
+    def from_rows(self, number: int) -> Any:
+        """The value from all rows of the list."""
+        rows = []
+        while number >= 0:
+            number, row = self.lists[number]
+            rows.append(row)
+        column = pa.table({}) if self.spec.argument is None else self.table.select([self.spec.argument])
+        some = column.take(pa.array(rows[::-1])) if column.num_columns else column
+        found = aggregate(self.spec, some, np.array([0]), np.array([len(rows)]))[0]
+        if not found.is_valid:
+            return None
+        kind = self.spec.result_type
+        if pa.types.is_date32(kind):
+            return found.cast(pa.int32()).as_py()
+        return found.cast(pa.int64()).as_py() if pa.types.is_temporal(kind) else found.as_py()
+
+
+def _is_number(spec: Aggregate, table: pa.Table) -> bool:
+    kind = None if spec.argument is None else table.column(spec.argument).type
+    return spec.function == "count" or (
+        kind is not None and (pa.types.is_integer(kind) or pa.types.is_float64(kind))
+    )
+
+
+def _added(state: Any, value: Any) -> Any:
+    """An exact sum: an integer, or floats that do not overlap (Shewchuk, "Adaptive Precision Arithmetic")."""
+    if isinstance(value, int):
+        return (state or 0) + value
+    if not math.isfinite(value):
+        return (value,) if state is None or math.isfinite(sum(state)) else (sum(state) + value,)
+    if state is not None and not all(map(math.isfinite, state)):
+        return state
+    partials = []
+    for partial in state or ():
+        large, small = (value, partial) if abs(value) >= abs(partial) else (partial, value)
+        total = large + small
+        rest = small - (total - large)
+        if rest:
+            partials.append(rest)
+        value = total
+    return (*partials, value)
+
+
+def _sum(count: int, state: Any, spec: Aggregate) -> Any:
+    if not count:
+        return None
+    if not isinstance(state, int):
+        return math.fsum(state) if all(map(math.isfinite, state)) else sum(state)
+    if not -(2**63) <= state < 2**63:
+        if spec.ansi:
+            raise ExecutionError(
+                "bigint overflow in sum", condition="ARITHMETIC_OVERFLOW", sqlstate="22003",
+                hint="cast the argument to a wider type",
+            )  # fmt: skip
+        return (state + 2**63) % 2**64 - 2**63
+    return state
+
+
+def _average(count: int, state: Any, spec: Aggregate) -> Any:
+    if not count:
+        return None
+    total = float(state) if isinstance(state, int) else _sum(count, state, spec)
+    return total / count
+
+
+def _least(state: Any, value: Any) -> Any:
+    # NaN is greater than any number
+    return value if state is None or state != state or value < state else state
+
+
+def _greatest(state: Any, value: Any) -> Any:
+    return value if state is None or value != value or value > state else state
+
+
+def _nothing(_state: Any, _value: Any) -> None:
+    """Only the count counts."""
+
+
+def _count(count: int, _state: Any, _spec: Aggregate) -> int:
+    return count
+
+
+def _extreme(count: int, state: Any, _spec: Aggregate) -> Any:
+    return state if count else None
+
+
+_STEPS: dict[str, Callable[[Any, Any], Any]] = {
+    "count": _nothing,
+    "sum": _added,
+    "avg": _added,
+    "min": _least,
+    "max": _greatest,
+}
+_ENDS: dict[str, Callable[[int, Any, Aggregate], Any]] = {
+    "count": _count,
+    "sum": _sum,
+    "avg": _average,
+    "min": _extreme,
+    "max": _extreme,
+}

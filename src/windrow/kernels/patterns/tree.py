@@ -1,0 +1,73 @@
+"""Row patterns as trees whose variables are numbers: *labels*.
+
+PERMUTE is an alternation here. What is tried first is the standard's: the part further left of a
+:class:`Choice`, and of a greedy :class:`Repeat` one more iteration. An iteration beyond the least number of
+them takes at least one row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Choice", "Edge", "Label", "Repeat", "Sequence", "Tree", "is_nullable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A row of a variable; `excluded` rows are matched and not put out."""
+
+    number: int
+    excluded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """One part after the other; with none, the empty pattern."""
+
+    parts: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of the parts."""
+
+    parts: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """From `low` to `high` iterations, None for any number."""
+
+    part: Tree
+    low: int
+    high: int | None
+    greedy: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """No row: true at the partition's start, or at its end."""
+
+    is_start: bool
+
+
+Tree = Label | Sequence | Choice | Repeat | Edge
+
+
+def is_nullable(tree: Tree) -> bool:
+    """Whether the pattern can match no row at all.
+
+    >>> is_nullable(Repeat(Label(0), 0, 1)), is_nullable(Repeat(Label(0), 1, None))
+    (True, False)
+    """
+    match tree:
+        case Label():
+            return False
+        case Sequence(parts=parts):
+            return all(map(is_nullable, parts))
+        case Choice(parts=parts):
+            return any(map(is_nullable, parts))
+        case Repeat(part=part, low=low):
+            return low == 0 or is_nullable(part)
+        case Edge():
+            return True

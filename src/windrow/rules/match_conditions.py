@@ -1,0 +1,136 @@
+"""Types conditions of DEFINE: what is a column, what reads registers, what only Spark can evaluate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from windrow.algebra.names import ROW
+from windrow.algebra.nodes import Fragment
+from windrow.algebra.physical import Columns, find_field
+from windrow.kernels import plan as kernel
+from windrow.kernels.patterns.plan import LABELS
+from windrow.rules.hoist_predicates import KERNEL_TYPES, Guards, Hoister, NotTypedError, Ranks, RowVariable
+from windrow.syntax import expressions
+from windrow.syntax.expressions import Name
+from windrow.syntax.nodes import Range
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["Conditions", "Source"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A row that conditions read, under a name: a struct of fields and arguments, or of the variable's name.
+
+    With `value`, an expression over the rows, it is a struct of a value of that type: an aggregate, a number.
+    """
+
+    variable: RowVariable
+    is_classifier: bool = False
+    value: SqlText | None = None
+
+    @property
+    def is_made(self) -> bool:
+        """Whether it is no row of the input."""
+        return self.is_classifier or self.value is not None
+
+
+class Conditions(Hoister):
+    """Types a condition, in which names without a variable are of the row that is tried.
+
+    Parameters
+    ----------
+    sources
+        The rows, aggregates and numbers that the condition may read.
+    when, types_of, fields, columns, ranks, ansi
+        As :class:`windrow.rules.hoist_predicates.Hoister` takes them.
+    made
+        Of sources that are no rows: the kernel's column, and whether it is 0 where there is none.
+    with_neighbours
+        The text of a part in which neighbours stand as Spark's lag gives them; None where there are none.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        when: Fragment,
+        types_of: Callable[[list[SqlText]], list[str]],
+        fields: Mapping[str, str],
+        columns: Columns,
+        ranks: Ranks,
+        *,
+        ansi: bool,
+        made: Mapping[str, tuple[str, bool]],
+        with_neighbours: Callable[[Range], SqlText] | None,
+    ) -> None:
+        scope = {source.variable.name: source.variable for source in sources}
+        super().__init__(scope, when, types_of, fields, columns, ranks, ansi=ansi)
+        self.made_columns, self.with_neighbours = made, with_neighbours
+        self.made = {source.variable.name for source in sources if source.is_made}
+        self.classifiers = {source.variable.name for source in sources if source.is_classifier}
+        self.row = RowVariable(ROW, "row", is_there=True)
+        self.neighbours: set[int] = set()
+        """How far the rows are that Spark is to read beside each row."""
+
+    def convert(self, expression: expressions.Expression, guards: Guards) -> kernel.PairExpression:
+        """As ever; what the kernel cannot evaluate over the row and its neighbours, Spark does."""
+        try:
+            return super().convert(expression, guards)
+        except NotTypedError:
+            read = self.reads(expression)
+            beside = all(variable.side == "row" for variable in read)
+            if not beside or self.with_neighbours is None or self.types[expression.range] not in KERNEL_TYPES:
+                raise
+            self.neighbours |= {variable.shift for variable in read} - {0}
+            column = self.columns.add(self.with_neighbours(expression.range), ROW)
+            return kernel.ColumnRef(column, "row")
+
+    def variable(self, name: Name) -> RowVariable | None:
+        """The source that a path begins with; the row for its own columns."""
+        found = self.scope.get(name.parts[0])
+        if found is not None:
+            return self.row if found.side == "row" and found.shift == 0 else found
+        return self.row if find_field(self.fields, name.parts[0]) is not None else None
+
+    def field(self, expression: expressions.Expression) -> str | None:
+        """The name of the field, if the part is one of a source or of the row."""
+        if not isinstance(expression, Name):
+            return None
+        if expression.parts[0] in self.scope:
+            return expression.parts[1] if len(expression.parts) == 2 else None
+        return expression.parts[0] if len(expression.parts) == 1 and self.variable(expression) else None
+
+    def single_row(self, expression: expressions.Expression) -> RowVariable | None:
+        """As ever; a variable's name is no column of Spark's, so what is made of it is taken apart."""
+        found = super().single_row(expression)
+        made = found is not None and found.name in self.made and not isinstance(expression, Name)
+        return None if made else found
+
+    def hoisted(
+        self,
+        expression: expressions.Expression,
+        guards: Guards,
+        cast: str | None = None,
+        rank: int | None = None,
+    ) -> kernel.PairExpression:
+        """As ever; what is no row of the input is no column of Spark's."""
+        variable = self.single_row(expression)
+        assert variable is not None
+        if variable.name not in self.made:
+            return super().hoisted(expression, guards, cast, rank)
+        if variable.name in self.classifiers:
+            if not isinstance(expression, Name) or cast is not None:
+                raise NotTypedError("a function of CLASSIFIER()")
+            return kernel.ColumnRef(LABELS, variable.side, 0, None, rank)
+        kind = self.types[expression.range]
+        if (
+            not isinstance(expression, Name)
+            or cast is not None
+            or rank is not None
+            or kind not in KERNEL_TYPES
+        ):
+            raise NotTypedError(f"an aggregate of type {kind}")
+        column, counts = self.made_columns[variable.name]
+        missing = self.columns.constant(SqlText.of("CAST(0 AS BIGINT)")) if counts else None
+        return kernel.ColumnRef(column, variable.side, 0, missing)

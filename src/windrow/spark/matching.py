@@ -1,0 +1,383 @@
+"""Runs MATCH_RECOGNIZE as batch DataFrames.
+
+    rows ─▶ arguments ─▶ hoisted columns ─▶ exchange and sort ─▶ kernel ─▶ SELECT of keys, measures, other
+    columns
+
+The kernel gives the values at rows and the aggregates; the expressions of MEASURES are Spark's, over its
+result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import Window as SparkWindow
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
+
+from windrow.algebra.match import Match
+from windrow.algebra.names import ROW, order_key, partition_key
+from windrow.algebra.physical import Hoisted, field_of, is_field
+from windrow.errors import AnalysisError, NotSupportedError, WindrowError, did_you_mean
+from windrow.kernels.aggregates import Aggregate, supports
+from windrow.kernels.patterns.plan import (
+    CLASSIFIER,
+    STATE,
+    Aggregated,
+    MatchNumber,
+    MatchPlan,
+    Measure,
+    Navigation,
+)
+from windrow.kernels.sorting import SortKey
+from windrow.kernels.stage import Stage
+from windrow.rules.match_conditions import Source
+from windrow.rules.match_rows import ARGUMENT, AggregateLeaf, MatchDraft, draft_match, neighbour
+from windrow.spark.arrow import arrow_type, contains, decode, is_orderable
+from windrow.spark.exchange import run_stage
+from windrow.spark.file_scan import file_scan
+from windrow.spark.gateway import Gateway, is_ansi
+from windrow.spark.join_plan import POSITION, tie_break
+from windrow.spark.keyed_rows import KeyedRows, arrow_of, explain_cost, sort_key, travelling_schema
+from windrow.spark.layout import survey
+from windrow.syntax.sqltext import Relation, SqlText, quoted
+
+__all__ = ["BoundMatch", "MatchTypes", "bind_match", "build_match", "result_types", "selected"]
+
+_SCOPE = "scope"
+_WHOLE = "__whole"
+
+
+@dataclass
+class BoundMatch:
+    """A clause, its plan, and what Spark was asked: enough to run it and to explain it."""
+
+    match: Match
+    draft: MatchDraft
+    analyzer: MatchTypes
+    reads_files: bool = False
+    types: dict[str, DataType] = field(default_factory=dict)
+
+
+def bind_match(gateway: Gateway, match: Match, rows: DataFrame) -> BoundMatch:
+    """Analyse a clause over its rows."""
+    if rows.isStreaming:
+        raise NotSupportedError(
+            "MATCH_RECOGNIZE over a live stream is not supported",
+            condition="UNSUPPORTED_STREAM",
+            sql=match.sql,
+            span=match.span,
+            hint="run it over a stored table, for example over what foreachBatch has stored",
+        )
+    analyzer = MatchTypes(gateway, match, rows)
+    try:
+        draft = draft_match(match, analyzer)
+    except WindrowError as error:
+        raise error.located(match.sql) from None
+    return BoundMatch(match, draft, analyzer)
+
+
+def build_match(gateway: Gateway, bound: BoundMatch) -> DataFrame:
+    """The rows that the clause gives."""
+    return _MatchStage(gateway, bound).run()
+
+
+class MatchTypes:
+    """What the rules ask of Spark (:class:`windrow.rules.match_rows.MatchAnalyzer`)."""
+
+    def __init__(self, gateway: Gateway, match: Match, rows: DataFrame) -> None:
+        self.gateway, self.match, self.rows = gateway, match, rows
+        row = rows.schema[ROW].dataType
+        assert isinstance(row, StructType)
+        self.row = row
+        self.fields = {item.name: item.dataType.simpleString() for item in row.fields}
+        self.ansi = is_ansi(gateway)
+        self._refuse_unorderable()
+
+    def types_of(
+        self, texts: Sequence[SqlText], arguments: Sequence[SqlText], sources: Sequence[Source]
+    ) -> list[str]:
+        """See the protocol."""
+        schema = self.analyse(texts, self.scope(arguments, sources)).schema
+        return [item.dataType.simpleString() for item in schema.fields]
+
+    def scope(self, arguments: Sequence[SqlText], sources: Sequence[Source] = ()) -> DataFrame:
+        """The rows: fields, the row as a struct, the arguments, and the sources as structs of all these."""
+        scope = self.rows.select(f"{ROW}.*", "*") if self.row.fields else self.rows
+        if arguments:
+            items = [
+                SqlText.of("(", text, f") AS {ARGUMENT}{number}") for number, text in enumerate(arguments)
+            ]
+            query = SqlText.of(
+                self.match.prefix, "SELECT *, ", SqlText.join(", ", items), " FROM ", Relation(_SCOPE)
+            )
+            scope = self.run(query, scope)
+        columns = [F.col(f"{ROW}.{quoted(name)}") for name in self.fields]
+        columns += [F.col(f"{ARGUMENT}{number}") for number in range(len(arguments))]
+        for source in sources:
+            if source.value is not None:
+                kind = self.analyse([source.value], scope).schema[0].dataType
+                value = F.struct(F.lit(None).cast(kind).alias("value"))
+            elif source.is_classifier:
+                value = F.struct(F.lit("x").alias("name"))
+            else:
+                value = F.struct(*columns)
+            scope = scope.withColumn(source.variable.name, value)
+        return scope
+
+    def beside(self, scope: DataFrame, shifts: Sequence[int], arguments: int) -> DataFrame:
+        """The rows with their position in the partition, and the rows so many rows on as structs.
+
+        Ties in ORDER BY are broken by the rows' own columns, for the positions are the order of the kernel.
+        """
+        keys = [partition_key(number) for number in range(len(self.match.partition_by))]
+        order = [
+            sort_key(order_key(number), item.descending, item.nulls_first)
+            for number, (_, item) in enumerate(self.match.order_by)
+        ]
+        sequence = SparkWindow.partitionBy(*keys)
+        position = F.row_number().over(sequence.orderBy(*order, tie_break(self.row))).cast("bigint")
+        columns = [F.col(f"{ROW}.{quoted(name)}") for name in self.fields]
+        columns += [F.col(f"{ARGUMENT}{number}") for number in range(arguments)]
+        scope = scope.withColumn(POSITION, position).withColumn(_WHOLE, F.struct(*columns))
+        by_position = sequence.orderBy(POSITION)
+        for shift in shifts:
+            scope = scope.withColumn(neighbour(shift), F.lag(_WHOLE, -shift).over(by_position))
+        return scope
+
+    def analyse(self, texts: Sequence[SqlText], scope: DataFrame) -> DataFrame:
+        """These expressions over a relation."""
+        items = SqlText.join(", ", (SqlText.of(text, f" AS x{number}") for number, text in enumerate(texts)))
+        query = SqlText.of(self.match.prefix, "SELECT ", items, " FROM ", Relation(_SCOPE))
+        return self.run(query, scope)
+
+    def run(self, query: SqlText, scope: DataFrame) -> DataFrame:
+        """Run SQL over the rows, its errors told in terms of the clause."""
+        try:
+            return self.gateway.sql(query, {_SCOPE: scope})
+        except WindrowError as error:
+            raise self.in_match_terms(error) from None
+
+    def in_match_terms(self, error: WindrowError) -> WindrowError:
+        """Say of an unknown qualifier that it is no variable."""
+        if error.span is None or error.sql is None:
+            return error
+        if error.condition == "FIELD_NOT_FOUND":
+            return self.unknown_field(error)
+        if not error.condition.startswith("UNRESOLVED_COLUMN"):
+            return error
+        path = [part.strip("` ") for part in error.sql[error.span.start : error.span.stop].split(".")]
+        known = [*self.match.members]
+        if len(path) < 2:
+            return self.unknown_field(error)
+        if path[0] in known:
+            return error
+        return AnalysisError(
+            f"variable {path[0]} is not in PATTERN",
+            condition="UNKNOWN_VARIABLE",
+            sqlstate="42703",
+            sql=error.sql,
+            span=error.span,
+            hint=did_you_mean(path[0].upper(), known) or f"there are {', '.join(known)}",
+        )
+
+    def unknown_field(self, error: WindrowError) -> WindrowError:
+        """The error for a column of a variable that the rows do not have."""
+        tokens = self.match.tokens
+        assert error.span is not None
+        starts = [token.start for token in tokens.tokens]
+        if error.span.start not in starts:
+            return error
+        first = starts.index(error.span.start)
+        stop = first + 1
+        while tokens.is_symbol(stop, ".") and stop + 1 < len(tokens) and tokens[stop + 1].is_name:
+            stop += 2
+        unknown = tokens[stop - 1].name
+        hint = did_you_mean(unknown, self.fields) or f"columns are {', '.join(self.fields)}"
+        return AnalysisError(
+            f"rows have no column {unknown}",
+            condition="UNKNOWN_FIELD",
+            sqlstate="42703",
+            sql=error.sql,
+            span=tokens.span(first, stop),
+            hint=hint,
+        )
+
+    def constants(self, draft: MatchDraft) -> pa.Table:
+        """The values of constants and of expressions over missing rows: a table of one row."""
+        if not draft.constants:
+            return pa.table({})
+        scope = self.scope(draft.arguments, draft.sources)
+        one = self.gateway.spark.sql("SELECT 1 AS __one")
+        nothing = F.lit(None)
+        nulls = [nothing.cast(item.dataType).alias(item.name) for item in scope.schema.fields]
+        frame = self.analyse([text for _, text in draft.constants], one.select(*nulls))
+        with self.gateway.translated():
+            table = frame.toArrow()
+        return table.rename_columns([name for name, _ in draft.constants])
+
+    def aggregate(self, leaf: AggregateLeaf, scope: DataFrame) -> DataType:
+        """The type of an aggregate, as Spark has it."""
+        return self.analyse([leaf.text], scope).schema[0].dataType
+
+    def _refuse_unorderable(self) -> None:
+        keys = [(partition_key(number), key) for number, key in enumerate(self.match.partition_by)]
+        keys += [(order_key(number), key) for number, (key, _) in enumerate(self.match.order_by)]
+        for name, key in keys:
+            kind = self.rows.schema[name].dataType
+            if not is_orderable(kind):
+                verb = "partitioned" if name.startswith(partition_key(0)[:-1]) else "ordered"
+                raise AnalysisError(
+                    f"rows cannot be {verb} by a value of type {kind.simpleString()}",
+                    condition="UNORDERABLE_TYPE",
+                    sqlstate="42822",
+                    sql=self.match.sql,
+                    span=key.span,
+                    hint="use a field of it, or cast it to a type with an order",
+                )
+
+
+class _MatchStage(KeyedRows):
+    """The exchange, sort and kernel call of one clause."""
+
+    def __init__(self, gateway: Gateway, bound: BoundMatch) -> None:
+        super().__init__(bound.match, bound.analyzer.rows, bound.draft.shared)
+        self.gateway, self.bound = gateway, bound
+        self.match, self.draft, self.analyzer = bound.match, bound.draft, bound.analyzer
+        if self.draft.neighbours:
+            self.order = (SortKey(POSITION),)
+
+    def run(self) -> DataFrame:
+        wide = self.wide()
+        types = {item.name: self.plain_type(item, wide) for item in self.draft.hoisted}
+        keyed = self.keyed(wide)
+        result = self.result(types)
+        plan = self.plan(result)
+        cost = explain_cost(self.gateway, keyed)
+        scan = file_scan(self.gateway, keyed, self.partition, cost)
+        layout = survey(self.gateway, keyed, self.partition, self.order[0], cost, scan, sliceable=False)
+        read = tuple(name for name in keyed.columns if name in types) or (keyed.columns[0],)
+        stage = Stage(plan, self.partition, self.order, read, frozenset(), layout, scan)
+        self.bound.reads_files = scan is not None
+        given = run_stage(keyed, stage, travelling_schema(result))
+        came = [decode(F.col(item.name), item.dataType).alias(item.name) for item in result.fields]
+        return selected(self.bound, given.select(*came))
+
+    def wide(self) -> DataFrame:
+        """The keys and the hoisted columns: all that the kernel reads, and nothing else."""
+        used = {item.variable for item in self.draft.hoisted}
+        sources = [source for source in self.draft.sources if source.variable.name in used]
+        scope = self.analyzer.scope(self.draft.arguments, sources)
+        if self.draft.neighbours:
+            scope = self.analyzer.beside(scope, self.draft.neighbours, len(self.draft.arguments))
+        sorting = {*self.partition, *(key.column for key in self.order)}
+        kept = [SqlText.of(quoted(name)) for name in [*self.rows.columns, POSITION] if name in sorting]
+        items = [*kept, *(SqlText.of(item.text, f" AS {item.name}") for item in self.draft.hoisted)]
+        query = SqlText.of(
+            self.match.prefix, "SELECT ", SqlText.join(", ", items), " FROM ", Relation(_SCOPE)
+        )
+        return self.analyzer.run(query, scope)
+
+    def plain_type(self, item: Hoisted, wide: DataFrame) -> DataType:
+        """The type of a hoisted column, a field's in full."""
+        if is_field(item):
+            return self.analyzer.row[field_of(item)].dataType
+        return wide.schema[item.name].dataType
+
+    def plan(self, result: StructType) -> MatchPlan:
+        """What the kernel is told."""
+        draft, clause = self.draft, self.match.clause
+        target = clause.skip.target
+        measures: list[Measure] = [*draft.values, *(MatchNumber(name) for name in draft.numbers)]
+        for item in draft.aggregates:
+            kind = arrow_of(result[item.name].dataType)
+            spec = Aggregate(item.leaf.function, item.column, kind, ansi=self.analyzer.ansi)
+            members = self.match.members_of(item.leaf.variable)
+            measures.append(Aggregated(item.name, members, item.leaf.final and clause.all_rows, spec))
+        outputs = enumerate(column for _, column in (*draft.before, *draft.after))
+        schema = pa.schema([pa.field(item.name, arrow_of(item.dataType)) for item in result.fields])
+        return MatchPlan(
+            self.match.program, self.match.labels, draft.conditions, draft.registers, clause.skip.kind,
+            self.match.members[target] if target is not None else frozenset(),
+            clause.all_rows, clause.empty_shown, clause.unmatched_shown,
+            tuple((f"__f{number}", column) for number, column in outputs), tuple(measures),
+            tuple(self.running()), schema,
+            self.analyzer.ansi, self.match.sql, (clause.skip.span.start, clause.skip.span.stop),
+            self.analyzer.constants(draft),
+        )  # fmt: skip
+
+    def running(self) -> Iterator[tuple[str, Aggregate]]:
+        """The aggregates that conditions read."""
+        scope = self.analyzer.scope(self.draft.arguments)
+        for item in self.draft.running:
+            kind = self.analyzer.aggregate(item, scope)
+            yield (
+                item.name,
+                Aggregate(item.leaf.function, item.column, arrow_of(kind), ansi=self.analyzer.ansi),
+            )
+
+    def result(self, types: Mapping[str, DataType]) -> StructType:
+        """What the kernel gives, in Spark's own types."""
+        fields = [
+            StructField(f"__f{number}", types[column])
+            for number, (_, column) in enumerate((*self.draft.before, *self.draft.after))
+        ]
+        for value in self.draft.values:
+            fields.append(StructField(value.name, _value_type(value, types)))
+        fields += [StructField(name, LongType()) for name in self.draft.numbers]
+        scope = self.analyzer.scope(self.draft.arguments)
+        for item in self.draft.running:
+            self.refuse_unknown(item, types)
+        for item in self.draft.aggregates:
+            self.refuse_unknown(item, types)
+            fields.append(StructField(item.name, self.analyzer.aggregate(item, scope)))
+        fields.append(StructField(STATE, IntegerType()))
+        return StructType(fields)
+
+    def refuse_unknown(self, item: AggregateLeaf, types: Mapping[str, DataType]) -> None:
+        """Refuse aggregates that the kernel does not have for this type."""
+        kind: DataType = (
+            StringType() if item.column == CLASSIFIER else types.get(item.column or "", LongType())
+        )
+        found = arrow_type(kind)
+        odd = contains(kind, "collated") or contains(kind, "months")
+        if found is None or odd or not supports(item.leaf.function, found):
+            raise NotSupportedError(
+                f"aggregate {item.leaf.function} of {kind.simpleString()} is not supported",
+                condition="UNSUPPORTED_MEASURE",
+                sql=self.match.sql,
+                span=self.match.tokens.span(*item.leaf.range),
+                hint="cast the argument, or aggregate the rows of ALL ROWS PER MATCH in a query around",
+            )
+
+
+def _value_type(value: Navigation, types: Mapping[str, DataType]) -> DataType:
+    return StringType() if value.column == CLASSIFIER else types[value.column]
+
+
+def result_types(gateway: Gateway, bound: BoundMatch) -> StructType:
+    """What the kernel gives, as it is before it travels."""
+    stage = _MatchStage(gateway, bound)
+    wide = stage.wide()
+    return stage.result({item.name: stage.plain_type(item, wide) for item in bound.draft.hoisted})
+
+
+def selected(bound: BoundMatch, given: DataFrame) -> DataFrame:
+    """The result: keys, measures and other columns, over what the kernel gives."""
+    match, draft = bound.match, bound.draft
+    scope = given.select(*given.columns, *(F.col(value).alias(name) for name, value in draft.scope))
+    names = [name for name, _ in (*draft.before, *draft.after)]
+    columns = [SqlText.of(f"__f{number} AS {quoted(name)}") for number, name in enumerate(names)]
+    measures = []
+    for name, text in draft.texts:
+        whole = SqlText.of("(", text, ")")
+        if match.clause.unmatched_shown:
+            whole = SqlText.of(f"CASE WHEN {STATE} < 2 THEN ", whole, " END")
+        measures.append(SqlText.of(whole, f" AS {quoted(name)}"))
+    split = len(draft.before)
+    items = [*columns[:split], *measures, *columns[split:], SqlText.of(STATE)]
+    query = SqlText.of(match.prefix, "SELECT ", SqlText.join(", ", items), " FROM ", Relation(_SCOPE))
+    return bound.analyzer.run(query, scope).drop(STATE)

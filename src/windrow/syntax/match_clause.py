@@ -1,0 +1,449 @@
+"""The parser of a MATCH_RECOGNIZE clause.
+
+    relation MATCH_RECOGNIZE (
+        [PARTITION BY column, …]
+        ORDER BY expr [ASC|DESC] [NULLS FIRST|LAST], …
+        [MEASURES expr AS name, …]
+        [ONE ROW PER MATCH [SHOW EMPTY MATCHES]
+         | ALL ROWS PER MATCH [SHOW EMPTY MATCHES | OMIT EMPTY MATCHES | WITH UNMATCHED ROWS]]
+        [AFTER MATCH SKIP PAST LAST ROW | TO NEXT ROW | TO [FIRST|LAST] variable]
+        PATTERN ( pattern ) [WITHIN [INCLUSIVE] duration]
+        [SUBSET name = (variable, …), …]
+        DEFINE variable AS condition, … )
+
+None of these words is reserved. A part begins where its words stand and no operand is missing before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from windrow.errors import AnalysisError, NotSupportedError, ParseError, Span, did_you_mean
+from windrow.syntax.match_nodes import MatchClause, Named, Skip, Subset, variable_name
+from windrow.syntax.nodes import Range
+from windrow.syntax.ordering import order_item
+from windrow.syntax.patterns import (
+    Alternation,
+    Concatenation,
+    Exclusion,
+    Pattern,
+    Permutation,
+    Quantified,
+    parse_pattern,
+    variables_of,
+)
+from windrow.syntax.tokens import Kind, TokenList
+
+__all__ = ["parse_match_clause"]
+
+_ORDER = "PARTITION BY, ORDER BY, MEASURES, ROWS PER MATCH, AFTER MATCH, PATTERN, WITHIN, SUBSET, DEFINE"
+_OPERATORS = {
+    "AND",
+    "OR",
+    "NOT",
+    "IN",
+    "BETWEEN",
+    "LIKE",
+    "ILIKE",
+    "RLIKE",
+    "REGEXP",
+    "DIV",
+    "AS",
+    "BY",
+    "IS",
+}
+
+
+def parse_match_clause(tokens: TokenList, word: int) -> MatchClause:
+    """Parse the clause whose MATCH_RECOGNIZE stands at token `word`; raises as `find_matches` does."""
+    return _Parser(tokens, word).clause()
+
+
+class _Parser:
+    """A cursor over the tokens between the clause's parentheses."""
+
+    def __init__(self, tokens: TokenList, word: int) -> None:
+        self.tokens, self.first = tokens, word
+        self.at = word + 2
+        self.stop = tokens.partner[word + 1]
+
+    def clause(self) -> MatchClause:
+        partition_by = tuple(self.list_after("PARTITION", "BY"))
+        ordered = self.list_after("ORDER", "BY")
+        if not ordered:
+            self.refuse_no_order()
+        measures = tuple(self.measure(item) for item in self.list_after("MEASURES"))
+        all_rows, empty_shown, unmatched_shown = self.rows_per_match()
+        skip = self.skip()
+        self.refuse_all_matches()
+        pattern_at = self.pattern_at()
+        pattern = parse_pattern(self.tokens, pattern_at[0])
+        within, inclusive = self.within()
+        subsets = self.subsets()
+        defines = self.defines()
+        clause = MatchClause(
+            self.tokens.span(self.first, self.stop + 1), self.tokens[self.first].span,
+            partition_by, tuple(order_item(self.tokens, item) for item in ordered), measures,
+            all_rows, empty_shown, unmatched_shown, skip, pattern, pattern_at, within, inclusive,
+            subsets, defines,
+        )  # fmt: skip
+        self.check(clause)
+        return clause
+
+    # -- parts, in the order of the grammar ------------------------------------------------------
+
+    def list_after(self, *words: str) -> list[Range]:
+        """The items of a comma-separated list after these words; none where they do not stand."""
+        if not self.words(*words):
+            return []
+        self.at += len(words)
+        start = self.at
+        self.at = self.end_of_part()
+        items = self.tokens.split(start, self.at)
+        for first, last in items or [(start, start)]:
+            if first >= last:
+                self.at = first
+                self.fail([f"an expression after {' '.join(words)}"])
+        return items
+
+    def refuse_no_order(self) -> None:
+        if not self.begins_part(self.at) and self.at < self.stop:
+            self.fail(["PARTITION BY", "ORDER BY"])
+        raise ParseError(
+            "MATCH_RECOGNIZE has no ORDER BY",
+            condition="MISSING_ORDER_BY",
+            sql=self.tokens.sql,
+            span=self.here(),
+            hint="add ORDER BY with the column that orders each sequence, after PARTITION BY",
+        )
+
+    def measure(self, item: Range) -> Named:
+        start, stop = item
+        named = stop - start > 2 and self.tokens.word(stop - 2) == "AS" and self.tokens[stop - 1].is_name
+        if not named:
+            raise ParseError(
+                "measure has no name",
+                condition="PARSE_SYNTAX_ERROR",
+                sql=self.tokens.sql,
+                span=self.tokens.span(start, stop),
+                hint="write expression AS name",
+            )
+        token = self.tokens[stop - 1]
+        return Named(token.name, token.span, (start, stop - 2))
+
+    def rows_per_match(self) -> tuple[bool, bool, bool]:
+        """All rows, empty matches shown, unmatched rows shown."""
+        if self.words("ONE", "ROW", "PER", "MATCH"):
+            self.at += 4
+            if self.words("SHOW", "EMPTY", "MATCHES"):
+                self.at += 3
+            return False, True, False
+        if not self.words("ALL", "ROWS", "PER", "MATCH"):
+            return False, True, False
+        self.at += 4
+        if self.words("SHOW", "EMPTY", "MATCHES"):
+            self.at += 3
+        elif self.words("OMIT", "EMPTY", "MATCHES"):
+            self.at += 3
+            return True, False, False
+        elif self.words("WITH", "UNMATCHED", "ROWS"):
+            self.at += 3
+            return True, True, True
+        return True, True, False
+
+    def skip(self) -> Skip:
+        first = self.at
+        if not self.words("AFTER", "MATCH"):
+            return Skip("past last", None, self.here())
+        self.at += 2
+        if not self.words("SKIP"):
+            self.fail(["SKIP"])
+        self.at += 1
+        if self.words("PAST", "LAST", "ROW"):
+            self.at += 3
+            return Skip("past last", None, self.tokens.span(first, self.at))
+        if not self.words("TO"):
+            self.fail(["PAST LAST ROW", "TO"])
+        self.at += 1
+        if self.words("NEXT", "ROW"):
+            self.at += 2
+            return Skip("next", None, self.tokens.span(first, self.at))
+        kind = "last"
+        if self.word() in ("FIRST", "LAST") and self.at + 1 < self.stop and self.tokens[self.at + 1].is_name:
+            follows = self.tokens.word(self.at + 1)
+            if not (follows == "PATTERN" and self.tokens.is_symbol(self.at + 2, "(")):
+                kind = self.word().lower()
+                self.at += 1
+        if self.at >= self.stop or not self.tokens[self.at].is_name:
+            self.fail(["NEXT ROW", "FIRST", "LAST", "a variable"])
+        token = self.tokens[self.at]
+        self.at += 1
+        return Skip(kind, variable_name(token), token.span)
+
+    def refuse_all_matches(self) -> None:
+        if self.words("ALL", "MATCHES"):
+            self.refuse("ALL MATCHES", 2, "AFTER MATCH SKIP TO NEXT ROW gives one match for each first row")
+        if self.word() in ("INITIAL", "SEEK"):
+            self.fail(["PATTERN"], "INITIAL and SEEK belong to patterns of OVER windows")
+
+    def refuse(self, what: str, words: int, hint: str) -> None:
+        raise NotSupportedError(
+            f"{what} in MATCH_RECOGNIZE is not supported",
+            condition="UNSUPPORTED_CLAUSE",
+            sql=self.tokens.sql,
+            span=self.tokens.span(self.at, self.at + words),
+            hint=hint,
+        )
+
+    def pattern_at(self) -> Range:
+        if self.word() == "PATTERN" and self.tokens.is_symbol(self.at + 1, "("):
+            opened = self.at + 1
+            self.at = self.tokens.partner[opened] + 1
+            return opened, self.at
+        if self.at < self.stop and not self.begins_part(self.at):
+            self.fail(["PATTERN"])
+        raise ParseError(
+            "MATCH_RECOGNIZE has no PATTERN",
+            condition="MISSING_PATTERN",
+            sql=self.tokens.sql,
+            span=self.here(),
+            hint=f"add PATTERN (…); the order is {_ORDER}",
+        )
+
+    def within(self) -> tuple[Range | None, bool]:
+        if self.word() == "DURATION":
+            self.refuse(
+                "DURATION", 1, "a LEFT JOIN, or WINDOW BY with ONLY END left out, finds what did not come"
+            )
+        if self.word() != "WITHIN":
+            return None, False
+        self.at += 1
+        inclusive = self.word() == "INCLUSIVE"
+        self.at += inclusive
+        start = self.at
+        self.at = self.end_of_part()
+        if start == self.at:
+            self.fail(["a duration, such as INTERVAL 5 MINUTES"])
+        return (start, self.at), inclusive
+
+    def subsets(self) -> tuple[Subset, ...]:
+        found = []
+        for start, stop in self.list_after("SUBSET"):
+            tokens = self.tokens
+            shaped = (
+                tokens[start].is_name
+                and tokens.is_symbol(start + 1, "=")
+                and tokens.is_symbol(start + 2, "(")
+                and tokens.partner[start + 2] == stop - 1
+            )
+            members = tokens.split(start + 3, stop - 1) if shaped else []
+            if not members or not all(last == first + 1 and tokens[first].is_name for first, last in members):
+                raise ParseError(
+                    "expected name = (variable, …) after SUBSET",
+                    condition="PARSE_SYNTAX_ERROR",
+                    sql=tokens.sql,
+                    span=tokens.span(start, stop),
+                    hint="write SUBSET u = (a, b)",
+                )
+            names = tuple(variable_name(tokens[first]) for first, _ in members)
+            found.append(Subset(variable_name(tokens[start]), tokens[start].span, names))
+        return tuple(found)
+
+    def defines(self) -> tuple[Named, ...]:
+        if self.word() != "DEFINE":
+            if self.at < self.stop:
+                self.fail(["DEFINE"])
+            raise ParseError(
+                "MATCH_RECOGNIZE has no DEFINE",
+                condition="MISSING_DEFINE",
+                sql=self.tokens.sql,
+                span=self.here(),
+                hint="add DEFINE variable AS condition; a variable without one matches any row",
+            )
+        found = []
+        for start, stop in self.list_after("DEFINE"):
+            token = self.tokens[start]
+            if not token.is_name or self.tokens.word(start + 1) != "AS" or stop < start + 3:
+                raise ParseError(
+                    "expected variable AS condition after DEFINE",
+                    condition="PARSE_SYNTAX_ERROR",
+                    sql=self.tokens.sql,
+                    span=self.tokens.span(start, stop),
+                    hint="write DEFINE a AS a.x > 1, b AS b.x < a.x",
+                )
+            found.append(Named(variable_name(token), token.span, (start + 2, stop)))
+        return tuple(found)
+
+    # -- what the names must be ------------------------------------------------------------------
+
+    def check(self, clause: MatchClause) -> None:
+        primary = variables_of(clause.pattern)
+        subsets = {subset.name: subset for subset in clause.subsets}
+        self.check_pattern_names(primary, subsets)
+        seen: set[str] = set()
+        for subset in clause.subsets:
+            self.once(subset.name, subset.span, seen, "subset", "DUPLICATE_VARIABLE")
+            start = self.index_of(subset.span) + 3
+            members = self.tokens.split(start, self.tokens.partner[start - 1])
+            for name, (at, _) in zip(subset.members, members, strict=True):
+                if name not in primary:
+                    raise self.unknown(name, self.tokens[at].span, list(primary))
+        seen = set()
+        for item in clause.defines:
+            self.once(item.name, item.span, seen, "definition of", "DUPLICATE_VARIABLE")
+            if item.name not in primary:
+                is_subset = item.name in subsets
+                raise AnalysisError(
+                    f"{item.name} is a subset and cannot be defined"
+                    if is_subset
+                    else f"variable {item.name} is defined and not in PATTERN",
+                    condition="VARIABLE_NOT_IN_PATTERN",
+                    sqlstate="42601",
+                    sql=self.tokens.sql,
+                    span=item.span,
+                    hint=did_you_mean(item.name, set(primary) - seen) or "add it to PATTERN or leave it out",
+                )
+        seen = set()
+        for measure in clause.measures:
+            self.once(measure.name.lower(), measure.span, seen, "measure", "DUPLICATE_MEASURE")
+        target = clause.skip.target
+        if target is not None and target not in primary and target not in subsets:
+            raise self.unknown(target, clause.skip.span, [*primary, *subsets])
+        excluded = next(_exclusions(clause.pattern), None)
+        if excluded is not None and clause.unmatched_shown:
+            raise AnalysisError(
+                "exclusion stands beside WITH UNMATCHED ROWS",
+                condition="EXCLUSION_WITH_UNMATCHED_ROWS",
+                sqlstate="42601",
+                sql=self.tokens.sql,
+                span=excluded.span,
+                hint="leave WITH UNMATCHED ROWS out, or filter by CLASSIFIER() in a query around",
+            )
+
+    def check_pattern_names(self, primary: dict[str, Span], subsets: dict[str, Subset]) -> None:
+        for name, span in [*primary.items(), *((name, subset.span) for name, subset in subsets.items())]:
+            if name.startswith("__"):
+                raise AnalysisError(
+                    f"name {name} begins with two underscores, as columns that Windrow adds do",
+                    condition="RESERVED_NAME",
+                    sqlstate="42939",
+                    sql=self.tokens.sql,
+                    span=span,
+                    hint="choose another name",
+                )
+        for name in subsets:
+            if name in primary:
+                raise AnalysisError(
+                    f"subset {name} stands in PATTERN",
+                    condition="SUBSET_IN_PATTERN",
+                    sqlstate="42601",
+                    sql=self.tokens.sql,
+                    span=primary[name],
+                    hint="write the alternation of its variables, or give the subset another name",
+                )
+
+    def once(self, name: str, span: Span, seen: set[str], what: str, condition: str) -> None:
+        if name in seen:
+            raise AnalysisError(
+                f"{what} {name} stands twice",
+                condition=condition,
+                sqlstate="42712",
+                sql=self.tokens.sql,
+                span=span,
+                hint="give one of them another name, or leave it out",
+            )
+        seen.add(name)
+
+    def unknown(self, name: str, span: Span, known: list[str]) -> AnalysisError:
+        return AnalysisError(
+            f"variable {name} is not in PATTERN",
+            condition="UNKNOWN_VARIABLE",
+            sqlstate="42703",
+            sql=self.tokens.sql,
+            span=span,
+            hint=did_you_mean(name, known) or f"there are {', '.join(known)}",
+        )
+
+    def index_of(self, span: Span) -> int:
+        return next(at for at in range(self.first, self.stop) if self.tokens[at].span == span)
+
+    # -- the cursor ------------------------------------------------------------------------------
+
+    def word(self) -> str:
+        return self.tokens.word(self.at) if self.at < self.stop else ""
+
+    def words(self, *expected: str) -> bool:
+        return self.at + len(expected) <= self.stop and all(
+            self.tokens.word(self.at + offset) == word for offset, word in enumerate(expected)
+        )
+
+    def here(self) -> Span:
+        return self.tokens[self.at].span
+
+    def end_of_part(self) -> int:
+        """The token at which the next part of the clause begins."""
+        for index in self.tokens.level(self.at, self.stop):
+            if index > self.at and self.begins_part(index) and not self.wants_operand(index - 1):
+                return index
+        return self.stop
+
+    def wants_operand(self, index: int) -> bool:
+        """Whether an expression cannot end with this token."""
+        token = self.tokens[index]
+        qualified = self.tokens.is_symbol(index - 1, ".")
+        if token.word in _OPERATORS and not qualified:
+            # a measure may be called like an operator
+            return self.tokens.word(index - 1) != "AS"
+        return token.kind is Kind.SYMBOL and token.text not in (")", "]", "?", ",")
+
+    def begins_part(self, index: int) -> bool:
+        tokens = self.tokens
+        word, following = tokens.word(index), tokens.word(index + 1) if index + 1 < self.stop else ""
+        match word:
+            case "PARTITION" | "ORDER":
+                return following == "BY"
+            case "ONE" | "ALL":
+                return following in ("ROW", "ROWS", "MATCHES") and tokens.word(index + 2) in (
+                    "PER",
+                    "PATTERN",
+                )
+            case "AFTER":
+                return following == "MATCH"
+            case "PATTERN":
+                return tokens.is_symbol(index + 1, "(")
+            case "SUBSET":
+                return (
+                    bool(following) and tokens.is_symbol(index + 2, "=") and tokens.is_symbol(index + 3, "(")
+                )
+            case "DEFINE":
+                return index + 1 < self.stop and tokens[index + 1].is_name and tokens.word(index + 2) == "AS"
+            case "MEASURES":
+                return index + 1 < self.stop and not tokens.is_symbol(index + 1, ".")
+            case "INITIAL" | "SEEK":
+                return following == "PATTERN"
+            case _:
+                return False
+
+    def fail(self, expected: list[str], hint: str | None = None) -> None:
+        found = "the end of the clause" if self.at >= self.stop else self.tokens[self.at].text
+        raise ParseError(
+            f"expected {' or '.join(expected)} in MATCH_RECOGNIZE, found {found}",
+            condition="PARSE_SYNTAX_ERROR",
+            sql=self.tokens.sql,
+            span=self.here(),
+            hint=hint or did_you_mean(found, expected) or f"the order is {_ORDER}",
+        )
+
+
+def _exclusions(pattern: Pattern) -> Iterator[Exclusion]:
+    """The exclusions in a pattern, in order."""
+    match pattern:
+        case Exclusion():
+            yield pattern
+        case Concatenation(parts=parts) | Alternation(parts=parts) | Permutation(parts=parts):
+            for part in parts:
+                yield from _exclusions(part)
+        case Quantified(part=part):
+            yield from _exclusions(part)
+        case _:
+            return

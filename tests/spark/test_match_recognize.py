@@ -1,0 +1,106 @@
+"""MATCH_RECOGNIZE through a session: checks, plans, errors while it runs, recorded streams, many rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import windrow
+from windrow.errors import WindrowError
+
+ROWS = "SELECT * FROM VALUES ('a', 1, 5), ('a', 2, 3), ('a', 3, 4), ('b', 1, 2), ('b', 2, 2) AS t(k, i, v)"
+
+
+@pytest.fixture
+def session(spark):
+    session = windrow.Session(spark)
+    session.register("seq", spark.sql(ROWS))
+    yield session
+    spark.catalog.dropTempView("seq")
+
+
+def pattern(
+    pattern: str, define: str, *, source: str = "seq", skip: str = "", measures: str = "COUNT(*) AS n"
+) -> str:
+    return (
+        f"SELECT * FROM {source} MATCH_RECOGNIZE (PARTITION BY k ORDER BY i MEASURES {measures}"
+        f" {skip} PATTERN ({pattern}) DEFINE {define})"
+    )
+
+
+def test_check_finds_what_is_wrong_without_running_anything(session):
+    session.check(pattern("A B", "B AS v < PREV(v)"))
+    with pytest.raises(WindrowError) as raised:
+        session.check(pattern("A B", "B AS v < PREV(w)"))
+    assert raised.value.condition == "UNKNOWN_FIELD"
+
+
+@pytest.mark.parametrize("execution", ["batch", "reference"])
+def test_a_skip_that_leads_nowhere_is_told_with_its_place(spark, session, execution):
+    query = pattern("A B?", "B AS v < PREV(v)", skip="AFTER MATCH SKIP TO FIRST B")
+    with pytest.raises(WindrowError) as raised:
+        windrow.Session(spark, execution=execution).sql(query).collect()
+    error = raised.value
+    assert error.condition == "SKIP_TARGET_MISSING"
+    assert query[error.span.start - len("SKIP TO FIRST ") : error.span.stop] == "SKIP TO FIRST B"
+
+
+def test_a_division_by_zero_in_a_condition_is_told_with_its_place(session):
+    query = pattern("A B", "B AS B.v / (A.v - A.v) > 1")
+    with pytest.raises(WindrowError) as raised:
+        session.sql(query).collect()
+    error = raised.value
+    assert error.condition == "DIVIDE_BY_ZERO"
+    assert query[error.span.start : error.span.stop] == "B.v / (A.v - A.v) > 1"
+
+
+def test_a_recorded_stream_is_read_as_its_rows(session):
+    rows = session.sql(ROWS).df
+    session.stream("ticks", rows, rowtime="i", unit="second")
+    query = pattern("A B", "B AS v <= PREV(v)", source="ticks", measures="A.v AS a, B.v AS b")
+    assert sorted(map(tuple, session.sql(query).collect())) == [("a", 5, 3), ("b", 2, 2)]
+    windows = f"SELECT * FROM ticks [NOW], ({pattern('A', 'A AS v > 1')})"
+    with pytest.raises(WindrowError) as raised:
+        session.sql(windows)
+    assert raised.value.condition == "UNSUPPORTED_STREAM"
+
+
+def test_names_of_columns_are_matched_regardless_of_case(session):
+    query = pattern("A b", "B AS b.V < A.v").replace("BY k ORDER BY i", "BY K ORDER BY I")
+    assert [tuple(row) for row in session.sql(query).collect()] == [("a", 2)]
+
+
+@pytest.mark.slow
+def test_many_rows_give_what_plain_sql_gives(spark):
+    """Runs of values above a bound that a lower value ends: the compiled machine, and islands of OVER."""
+    count = 400_000
+    generator = np.random.default_rng(5)
+    table = pa.table(
+        {
+            "k": pa.array(np.arange(count) % 3, pa.int32()),
+            "i": pa.array(np.arange(count) // 3, pa.int32()),
+            "v": pa.array(generator.integers(0, 10, count), pa.int32()),
+        }
+    )
+    session = windrow.Session(spark)
+    session.register("many", table)
+    found = session.sql(
+        """SELECT k, first, n, total FROM many MATCH_RECOGNIZE (
+            PARTITION BY k ORDER BY i
+            MEASURES FIRST(A.i) AS first, COUNT(A.*) AS n, SUM(A.v) AS total
+            PATTERN (A+ B) DEFINE A AS v > 3, B AS v <= 3 AND B.v < FIRST(A.v))"""
+    ).df
+    islands = spark.sql(
+        """WITH runs AS (
+            SELECT *, SUM(IF(v <= 3, 1, 0)) OVER (PARTITION BY k ORDER BY i) AS run FROM many),
+        ended AS (
+            SELECT k, MIN(i) AS first, COUNT(*) AS n, SUM(v) AS total, MAX(run) AS run FROM runs WHERE v > 3
+            GROUP BY k, run)
+        SELECT k, first, n, total FROM ended
+        WHERE run < (SELECT MAX(run) FROM runs WHERE runs.k = ended.k)"""
+    )
+    assert found.exceptAll(islands).count() == 0
+    assert islands.exceptAll(found).count() == 0
+    assert found.count() > 1000
+    spark.catalog.dropTempView("many")
