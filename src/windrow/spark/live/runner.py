@@ -165,7 +165,7 @@ class LiveRunner(Runner):
 
     def _inside(self, reader: Reader, path: str) -> LiveRunner:
         return LiveRunner(
-            self.gateway, self.catalog, reader, self.execution, self.span, f"{self.path}/{path}"
+            self.gateway, self.catalog, reader, self.execution, self.span, f"{self.path}.{path}"
         )
 
 
