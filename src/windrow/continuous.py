@@ -172,7 +172,8 @@ def remember_stream(
         )
     _forget(gateway, catalog, name)
     with gateway.translated():
-        stream.frame.select(*map(quoted, stream.columns)).createOrReplaceTempView(quoted(name))
+        rows = stream.frame if stream.live is None else stream.live.frame
+        rows.select(*map(quoted, stream.columns)).createOrReplaceTempView(quoted(name))
         late = stream.late_rows()
         if late is not None:
             late.createOrReplaceTempView(quoted(f"{name}_late"))

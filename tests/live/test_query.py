@@ -116,6 +116,12 @@ def test_rows_of_a_live_relation_come_by_starting_it(spark, incoming):
         relation.start(3)
     assert caught.value.condition == "UNKNOWN_SINK"
     assert "evaluated for whole logs" in relation.plan()
+    for text in (
+        "SELECT * FROM s",
+        "SELECT s FROM s WINDOW BY w AS (TYPE SLIDING ORDER BY ts START AS s END AS e)",
+    ):
+        with pytest.raises(WindrowError, match=r"(?i)stream"):
+            session.sql(text).collect()
 
 
 @pytest.mark.usefixtures("interpreted")

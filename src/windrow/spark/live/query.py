@@ -44,7 +44,7 @@ class LiveQuery:
                 condition="UNSUPPORTED_STREAM",
                 hint="run them in a classic session",
             )
-        folder = Path(checkpoint) if checkpoint is not None else Path(tempfile.mkdtemp(prefix="windrow-"))
+        folder = Path(checkpoint if checkpoint is not None else tempfile.mkdtemp(prefix="windrow-")).resolve()
         self._spark = plan.gateway.spark
         self._steps = Steps(plan, sink_of(sink), folder, envelope, on_late)
         self._error: WindrowError | None = None

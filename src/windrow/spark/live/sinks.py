@@ -94,7 +94,7 @@ def sink_of(sink: str | Path | Memory | Callable[[DataFrame, int], object]) -> S
     if isinstance(sink, Memory | Files):
         return sink
     if isinstance(sink, str | Path):
-        return Files(Path(sink))
+        return Files(Path(sink).resolve())
     if callable(sink):
         return _Call(sink)
     raise UsageError(
