@@ -405,7 +405,8 @@ def of_text_log(
     )
     made = [f"{_cast(name, types[name])} AS {quoted(name)}" for name in values]
     if rowtime is not None:
-        place = [name for name, _ in columns or ()].index(rowtime) if columns else 0
+        named = [name for name, _ in columns or ()]
+        place = named.index(rowtime) if rowtime in named else 0
         made.insert(place, f"{clock.to_column(ROWTIME)} AS {quoted(rowtime)}")
     late = None
     if log.late:
