@@ -1,4 +1,4 @@
-"""The log of a named stream as a streaming source of Spark's: its entries, of which the offsets are file numbers.
+"""The log of a named stream as a source of Spark's: its entries, of which the offsets are file numbers.
 
 Workers import this module, so it imports little.
 """

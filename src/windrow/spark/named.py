@@ -6,25 +6,29 @@ import atexit
 import contextlib
 import uuid
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
 from windrow.algebra.clock import Clock
 from windrow.errors import NotSupportedError, WindrowError
 from windrow.spark.admission import PROMISED
+from windrow.spark.errors import raising
 from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.source import BOUND, LOGGED, PRODUCER, PTIME, LiveSource
 from windrow.spark.log_source import FORMAT, LogSource, log_schema
 from windrow.spark.streams import ROWTIME, Stream
-from windrow.streams import FOREVER, NO_BOUND, Kind, NamedStream, Position, Producer
+from windrow.streams import FOREVER, NO_BOUND, Kind, NamedStream, Position, Producer, Receipt
 from windrow.streams.entries import AT, KIND, SEQUENCE
+from windrow.streams.rows import to_table
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["Named"]
@@ -43,11 +47,14 @@ class Named:
     ----------
     spark
         The session's.
+    name
+        That it has in the session.
     stream
         The stream.
     """
 
     spark: SparkSession
+    name: str
     stream: NamedStream
     _position: Position = field(init=False)
     _rows: list[pa.Table] = field(default_factory=list, init=False)
@@ -82,6 +89,19 @@ class Named:
             self._made = self._stream()
         return self._made
 
+    def in_types(self, rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+        """Rows whose values, by position, are those of these columns, in the columns' types."""
+        schema = _in_spark(self.stream)
+        numbered = rows.toDF(*(f"c{place}" for place in range(len(columns))))
+        return numbered.select(*(_as_type(f"c{place}", schema[name]) for place, name in enumerate(columns)))
+
+    def insert(self, rows: pa.Table) -> Receipt:
+        """Insert rows of one statement: they have no order, so they come in that of their rowtimes."""
+        definition = self.stream.definition
+        whole = to_table(rows, definition.columns)
+        order = np.argsort(definition.rowtime.ticks(whole.column(definition.rowtime.column)), kind="stable")
+        return self.producer().insert(whole.take(pa.array(order)))
+
     def producer(self) -> Producer:
         """The session's producer, which is attached when it is first needed."""
         if self._producer is None:
@@ -100,7 +120,7 @@ class Named:
     def _stream(self) -> Stream:
         definition = self.stream.definition
         columns = tuple(definition.columns.names)
-        shown = [*map(quoted, columns), F.col(AT).alias(ROWTIME), *_ties()]
+        shown = [*(F.col(quoted(name)) for name in columns), F.col(AT).alias(ROWTIME), *_ties()]
         rows = self._frame(self._rows, definition.stored).select(*shown)
         late = None
         if self._late:
@@ -115,6 +135,7 @@ class Named:
             () if at in (NO_BOUND, FOREVER) else (at,),
             definition.rowtime.column,
             late=late,
+            name=self.name,
             live=self._live,
         )
 
@@ -143,6 +164,20 @@ class Named:
         )
         definition = self.stream.definition
         return LiveSource(entries.select(*made), made, definition.ordering, identity=definition.identity)
+
+
+def _as_type(value: str, field: StructField) -> Column:
+    """A value in the type of a column; one that has no such value is an error in all modes of Spark's."""
+    if isinstance(field.dataType, StructType | ArrayType | MapType):
+        return F.col(value).cast(field.dataType).alias(field.name)
+    found = F.col(value).try_cast(field.dataType)
+    wrong = raising(
+        "INVALID_VALUE",
+        f"a value of column {field.name} is not {field.dataType.simpleString().upper()}",
+        "nothing was inserted; convert the values first",
+    )
+    is_lost = F.col(value).isNotNull() & found.isNull()
+    return F.when(is_lost, wrong).otherwise(found).alias(field.name)
 
 
 def _ties() -> list[Column]:
