@@ -39,8 +39,10 @@ def declared(spark, folder):
 
 
 @pytest.fixture
-def orders(tmp_path):
-    return tmp_path / "orders"
+def orders(spark, tmp_path):
+    yield tmp_path / "orders"
+    for name in ("orders", "orders_late", "recorded"):
+        spark.catalog.dropTempView(name)
 
 
 def clock(folder):
@@ -139,7 +141,7 @@ def test_rows_of_one_insert_come_in_the_order_of_their_rowtimes(spark, orders):
         ("INSERT_COLUMN_ARITY_MISMATCH", "INSERT INTO orders VALUES (1)", "VALUES (1)"),
         ("UNKNOWN_COLUMN", "INSERT INTO orders (price) VALUES (1)", "price"),
         ("DUPLICATE_COLUMN", "INSERT INTO orders (ts, TS) VALUES (1, 2)", "TS"),
-        ("UNRESOLVED_COLUMN", "INSERT INTO orders SELECT ts, tickr FROM orders", "tickr"),
+        ("UNRESOLVED_COLUMN.WITH_SUGGESTION", "INSERT INTO orders SELECT ts, tickr FROM orders", "tickr"),
         ("UNSUPPORTED_STATEMENT", "INSERT OVERWRITE orders VALUES (1, 2)", "OVERWRITE"),
         ("INVALID_VALUE", "INSERT INTO orders VALUES ('soon', 'x')", None),
         ("NULL_ROWTIME", "INSERT INTO orders (ticker) VALUES ('x')", None),
