@@ -82,8 +82,8 @@ def _show(gateway: Gateway, catalog: Catalog, stream: Stream) -> None:
     """Let queries, and Spark, know a stream by its name."""
     name = stream.name or ""
     with gateway.translated():
-        is_endless = stream.live is not None and not stream.live.identity
-        rows = stream.live.frame if stream.live is not None and is_endless else stream.frame
+        live = stream.live
+        rows = stream.frame if live is None or live.identity else live.frame
         rows.select(*map(quoted, stream.columns)).createOrReplaceTempView(quoted(name))
         late = stream.late_rows()
         if late is not None:
