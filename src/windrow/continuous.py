@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -14,6 +14,8 @@ from windrow.algebra.continuous import Query, Reader
 from windrow.algebra.names import verbatim
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, did_you_mean
 from windrow.explain import explain_continuous
+from windrow.named import create_named, insert, punctuate
+from windrow.naming import forget, refresh, remember_stream
 from windrow.relation import LiveRelation, Relation, StreamRelation, VaryingRelation
 from windrow.spark.continuous import Runner
 from windrow.spark.gateway import Gateway
@@ -29,11 +31,11 @@ from windrow.syntax.sqltext import Relation as SourceRelation
 from windrow.syntax.streams import Column, CreateStream, parse_create_stream
 from windrow.syntax.tokens import Kind, TokenList
 
-__all__ = ["has_stream_words", "is_continuous", "remember_stream", "run_continuous"]
+__all__ = ["has_stream_words", "is_continuous", "run_continuous"]
 
 _SIGNS = re.compile(
     r"\[\s*(now|range|rows|partition)\b|\b[idr]stream\s*\(|\bcreate\s+(or\s+replace\s+)?stream\b"
-    r"|\bdrop\s+stream\b|\bchangelog\s+of\b",
+    r"|\bdrop\s+stream\b|\bchangelog\s+of\b|\bpunctuate\b",
     re.IGNORECASE,
 )
 
@@ -56,18 +58,30 @@ def is_continuous(text: str, catalog: Catalog) -> bool:
 
 
 def run_continuous(
-    gateway: Gateway, catalog: Catalog, tokens: TokenList, statement: Range, execution: str
+    gateway: Gateway,
+    catalog: Catalog,
+    tokens: TokenList,
+    statement: Range,
+    execution: str,
+    run_query: Callable[[str], Relation],
 ) -> Relation | None:
     """Run a statement about streams; None if it is not about any.
 
     With EXPLAIN before it, or if the gateway is to plan only, nothing is made and the relation is its plan.
+    `run_query` runs a query that stands in the statement, as a text.
     """
     start, stop = statement
     if tokens.word(start) == "EXPLAIN":
         start += 1 + (tokens.word(start + 1) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST"))
         gateway.plan_only = True
     asked_for_plan = gateway.plan_only
+    refresh(gateway, catalog, execution)
     create = parse_create_stream(tokens, start, stop)
+    if create is not None and create.keep and create.name.lower() in catalog.names:
+        return _nothing(gateway)
+    if create is not None and create.source is None:
+        plan = create_named(gateway, catalog, tokens, create)
+        return _planned(gateway, plan) if gateway.plan_only else _nothing(gateway)
     if create is not None:
         stream = _created(gateway, tokens, create)
         if gateway.plan_only:
@@ -77,6 +91,12 @@ def run_continuous(
     dropped = _dropped(tokens, start, stop, catalog)
     if dropped is not None:
         return _drop(gateway, catalog, dropped)
+    told = punctuate(gateway, catalog, tokens, start, stop)
+    if told is not None:
+        return _planned(gateway, told) if gateway.plan_only else _nothing(gateway)
+    inserted = insert(gateway, catalog, tokens, (start, stop), run_query)
+    if inserted is not None:
+        return inserted
     reader = Reader(tokens, frozenset(catalog.streams), frozenset(catalog.relations))
     view = _view(tokens, start, stop)
     if view is None and not _is_query(tokens, start):
@@ -95,12 +115,14 @@ def run_continuous(
         reader.refuse_bare_streams(query)
     refuse_changing(tokens, view.body if view is not None else (start, stop))
     live = live_streams(catalog, query)
-    gateway.plan_only = gateway.plan_only or bool(live and view is None)
+    is_endless = any(name not in catalog.named for name in live)
+    gateway.plan_only = gateway.plan_only or (is_endless and view is None)
     runner = Runner(gateway, catalog, reader, execution)
     result = runner.run(query)
     plan = explain_continuous(query, runner.by_instants)
-    if live and view is None and not asked_for_plan:
-        return LiveRelation(LivePlan(gateway, catalog, reader, query, execution, live), result, plan)
+    as_live = LivePlan(gateway, catalog, reader, query, execution, live) if live else None
+    if as_live is not None and is_endless and view is None and not asked_for_plan:
+        return LiveRelation(as_live, result, plan)
     if gateway.plan_only:
         return _planned(gateway, plan)
     if view is not None:
@@ -111,9 +133,9 @@ def run_continuous(
             )
         return _nothing(gateway)
     if isinstance(result, Varying):
-        return VaryingRelation(result, plan, gateway)
+        return VaryingRelation(result, plan, gateway, live=as_live)
     if isinstance(result, Stream):
-        return StreamRelation(result, plan, gateway)
+        return StreamRelation(result, plan, gateway, live=as_live)
     return Relation(result, plan, gateway)
 
 
@@ -136,48 +158,13 @@ def _drop(gateway: Gateway, catalog: Catalog, name: str) -> Relation:
         return _planned(gateway, f"drop {name or 'nothing'}")
     if name.lower() in catalog.streams:
         gateway.spark.catalog.dropTempView(name)
-    _forget(gateway, catalog, name)
+    forget(gateway, catalog, name)
     return _nothing(gateway)
-
-
-def _forget(gateway: Gateway, catalog: Catalog, name: str) -> None:
-    """Forget what has a name, and the view of its late rows."""
-    known = catalog.streams.get(name.lower())
-    if known is not None and known.late is not None:
-        gateway.spark.catalog.dropTempView(f"{known.name}_late")
-    catalog.forget(name)
 
 
 def _planned(gateway: Gateway, plan: str) -> Relation:
     frame = gateway.spark.createDataFrame([(plan,)], "plan string")
     return Relation(frame, plan, gateway, is_plan=True)
-
-
-def remember_stream(
-    gateway: Gateway, catalog: Catalog, name: str, stream: Stream, *, replace: bool = True
-) -> None:
-    """Give a stream a name; under it Spark knows the recorded rows as a table.
-
-    Raises
-    ------
-    AnalysisError
-        ``STREAM_ALREADY_EXISTS``.
-    """
-    if not replace and (name.lower() in catalog.names or gateway.spark.catalog.tableExists(quoted(name))):
-        raise AnalysisError(
-            f"{name} already exists",
-            condition="STREAM_ALREADY_EXISTS",
-            sqlstate="42723",
-            hint="choose another name, or CREATE OR REPLACE STREAM",
-        )
-    _forget(gateway, catalog, name)
-    with gateway.translated():
-        rows = stream.frame if stream.live is None else stream.live.frame
-        rows.select(*map(quoted, stream.columns)).createOrReplaceTempView(quoted(name))
-        late = stream.late_rows()
-        if late is not None:
-            late.createOrReplaceTempView(quoted(f"{name}_late"))
-    catalog.streams[name.lower()] = dataclasses.replace(stream, name=name)
 
 
 def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Stream:
@@ -187,14 +174,7 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
     def kind(column_kind: Range | None) -> str:
         return tokens.text(*column_kind) if column_kind is not None else "BIGINT"
 
-    if create.source is None:
-        raise NotSupportedError(
-            "a stream without FROM is not supported: recorded streams alone can be read",
-            condition="UNSUPPORTED_STREAM",
-            sql=tokens.sql,
-            span=tokens.span(*_whole(tokens)),
-            hint="add FROM and a table or a 'path'",
-        )
+    assert create.source is not None
     start, stop = create.source
     types = [(column.name, kind(column.kind)) for column in create.columns]
     try:
@@ -277,10 +257,6 @@ def _clock_of(gateway: Gateway, tokens: TokenList, rowtime: Column) -> Clock:
 def _piece(tokens: TokenList, start: int, stop: int) -> SqlText:
     span = tokens.span(start, stop)
     return verbatim(tokens, span.start, span.stop)
-
-
-def _whole(tokens: TokenList) -> Range:
-    return 0, len(tokens)
 
 
 # -- views -----------------------------------------------------------------------------------------

@@ -17,13 +17,15 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live import LivePlan, LiveQuery, Memory
 from windrow.spark.streams import LATE, Stream
 from windrow.spark.varying import Varying, tick_of
+from windrow.streams import NamedStream, Producer
+from windrow.streams.producer import LEASE_SECONDS, LateRows
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
     from pyspark.sql import Row
 
-__all__ = ["LiveRelation", "Relation", "StreamRelation", "VaryingRelation"]
+__all__ = ["LiveRelation", "NamedStreamRelation", "Relation", "StreamRelation", "VaryingRelation"]
 
 _HTML_ROWS = 20
 
@@ -36,6 +38,8 @@ class Relation:
     df
         The result as a Spark DataFrame; everything that Spark can do with one is open.
     """
+
+    _live: LivePlan | None = None
 
     def __init__(
         self,
@@ -113,6 +117,50 @@ class Relation:
         """
         raise self._does_not_vary()
 
+    def start(
+        self,
+        sink: str | Path | Memory | Callable[[DataFrame, int], object],
+        *,
+        checkpoint: str | Path | None = None,
+        trigger: Mapping[str, Any] | None = None,
+        envelope: str = "delta",
+        on_late: Literal["keep", "fail"] = "keep",
+    ) -> LiveQuery:
+        """Start a query over live or named streams: its rows are given as they come.
+
+        Parameters
+        ----------
+        sink
+            Where its rows go: a folder, in which every micro-batch with rows is one Parquet file;
+            ``"console"``; a :class:`windrow.Memory`; or a function of a DataFrame and the number of the
+            micro-batch, which may be called twice with the same number.
+        checkpoint
+            A folder of its own, with which it goes on where it was when it is started again. Without, it
+            starts anew each time.
+        trigger
+            As ``DataStreamWriter.trigger`` takes it: ``{"processingTime": "1 second"}``,
+            ``{"availableNow": True}``.
+        envelope
+            The form of the changelog of a relation, as :meth:`changelog` has it. Streams give their rows.
+        on_late
+            What becomes of late rows: ``"keep"`` them apart, in ``query.late``, or ``"fail"``.
+
+        Raises
+        ------
+        WindrowError
+            ``NOT_LIVE`` for a query over none, ``CHECKPOINT_OF_ANOTHER_QUERY``, ``CHECKPOINT_VERSION``,
+            ``CHECKPOINT_IN_USE``, ``UNKNOWN_SINK``, ``UNKNOWN_ENVELOPE``.
+        """
+        if self._live is None:
+            raise UsageError(
+                "this relation is made of no live or named stream",
+                condition="NOT_LIVE",
+                hint="what is recorded is computed at once: relation.show(), relation.df",
+            )
+        return LiveQuery(
+            self._live, sink, checkpoint=checkpoint, trigger=trigger, envelope=envelope, on_late=on_late
+        )
+
     def _does_not_vary(self) -> UsageError:
         return UsageError(
             "this relation does not vary in time",
@@ -174,8 +222,10 @@ class Relation:
 class VaryingRelation(Relation):
     """A relation that varies in time. Its rows are those at the last instant of the logs."""
 
-    def __init__(self, varying: Varying, plan: str, gateway: Gateway) -> None:
-        self._varying = varying
+    def __init__(
+        self, varying: Varying, plan: str, gateway: Gateway, *, live: LivePlan | None = None
+    ) -> None:
+        self._varying, self._live = varying, live
         self._plan, self._gateway, self._is_plan, self._ordered = plan, gateway, False, None
 
     @cached_property
@@ -212,14 +262,34 @@ class VaryingRelation(Relation):
 class StreamRelation(Relation):
     """A stream. Its rows have their rowtime as the first column, and are shown in order of it."""
 
-    def __init__(self, stream: Stream, plan: str, gateway: Gateway) -> None:
+    def __init__(self, stream: Stream, plan: str, gateway: Gateway, *, live: LivePlan | None = None) -> None:
         super().__init__(stream.df(), plan, gateway, ordered=stream.df(ordered=True))
-        self._stream = stream
+        self._stream, self._live = stream, live
 
     @property
     def late(self) -> Relation:
         """The late rows: see :attr:`Relation.late`."""
         return _late(self._gateway, (self._stream,), self._stream.clock)
+
+
+class NamedStreamRelation(Relation):
+    """The rows of a named stream that have been recorded so far.
+
+    Attributes
+    ----------
+    stream
+        The stream in its folder.
+    """
+
+    def __init__(self, rows: Relation, stream: NamedStream) -> None:
+        super().__init__(rows.df, rows.plan(), rows._gateway)
+        self.stream = stream
+
+    def producer(
+        self, name: str, *, late: LateRows = "keep", lease: float = LEASE_SECONDS, wait: float = 0.0
+    ) -> Producer:
+        """Attach a producer: see :meth:`windrow.streams.NamedStream.producer`."""
+        return self.stream.producer(name, late=late, lease=lease, wait=wait)
 
 
 def _late(gateway: Gateway, streams: Sequence[Stream], clock: Clock) -> Relation:
@@ -252,43 +322,6 @@ class LiveRelation(Relation):
             "this relation is live: its rows come as long as it runs",
             condition="LIVE_RELATION",
             hint="relation.start('folder', checkpoint='folder of its own') starts it",
-        )
-
-    def start(
-        self,
-        sink: str | Path | Memory | Callable[[DataFrame, int], object],
-        *,
-        checkpoint: str | Path | None = None,
-        trigger: Mapping[str, Any] | None = None,
-        envelope: str = "delta",
-        on_late: Literal["keep", "fail"] = "keep",
-    ) -> LiveQuery:
-        """Start the query.
-
-        Parameters
-        ----------
-        sink
-            Where its rows go: a folder, in which every micro-batch with rows is one Parquet file;
-            ``"console"``; a :class:`windrow.Memory`; or a function of a DataFrame and the number of the
-            micro-batch, which may be called twice with the same number.
-        checkpoint
-            A folder of its own, with which it goes on where it was when it is started again. Without, it
-            starts anew each time.
-        trigger
-            As ``DataStreamWriter.trigger`` takes it: ``{"processingTime": "1 second"}``,
-            ``{"availableNow": True}``.
-        envelope
-            The form of the changelog of a relation, as :meth:`changelog` has it. Streams give their rows.
-        on_late
-            What becomes of late rows: ``"keep"`` them apart, in ``query.late``, or ``"fail"``.
-
-        Raises
-        ------
-        WindrowError
-            ``CHECKPOINT_OF_ANOTHER_QUERY``, ``CHECKPOINT_VERSION``, ``UNKNOWN_SINK``, ``UNKNOWN_ENVELOPE``.
-        """
-        return LiveQuery(
-            self._live, sink, checkpoint=checkpoint, trigger=trigger, envelope=envelope, on_late=on_late
         )
 
     def __repr__(self) -> str:

@@ -6,7 +6,7 @@ import datetime
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import pandas as pd
 import pyarrow as pa
@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from windrow.algebra.clock import Clock
 from windrow.algebra.names import POSITIONAL
-from windrow.continuous import remember_stream
 from windrow.errors import ParseError, Span, UsageError, did_you_mean
-from windrow.relation import Relation
+from windrow.naming import remember_named, remember_stream
+from windrow.relation import NamedStreamRelation, Relation
 from windrow.spark.gateway import Gateway, check_dialect
 from windrow.spark.live import live_stream
 from windrow.spark.local import local_session
@@ -24,6 +24,7 @@ from windrow.spark.sources import of_table, read_table
 from windrow.spark.streams import Catalog, Log, is_text_log, of_frame, of_text_log, unit_named
 from windrow.spark.text_log import read_text_log
 from windrow.statements import check, run
+from windrow.streams import NamedStream
 from windrow.syntax.blocks import split_statements
 from windrow.syntax.streams import TIME_UNITS
 from windrow.syntax.tokens import tokenize
@@ -201,7 +202,15 @@ class Session:
     def stream(
         self,
         name: str,
-        source: DataFrame | Relation | pa.Table | pd.DataFrame | str | Path | Sequence[str | Path],
+        source: DataFrame
+        | Relation
+        | pa.Table
+        | pd.DataFrame
+        | str
+        | Path
+        | Sequence[str | Path]
+        | NamedStream
+        | None = None,
         *,
         rowtime: str | None = None,
         unit: str | None = None,
@@ -214,16 +223,18 @@ class Session:
         columns: Mapping[str, str] | None = None,
         malformed: Literal["fail", "keep"] = "fail",
     ) -> Relation:
-        """Give a recorded or a live stream a name in this session's queries.
+        """Give a recorded, a live or a named stream a name in this session's queries.
 
         Parameters
         ----------
         name
             A plain identifier. Spark knows the rows by it too, as a temporary view.
         source
-            Rows as :meth:`register` takes them; a streaming DataFrame, over which queries are live; or a path
+            Rows as :meth:`register` takes them; a streaming DataFrame, over which queries are live; a path
             of a recorded text (``.cql``): a line a row, as its instant and its values, and ``h`` with an
-            instant: no row of an earlier one follows.
+            instant: no row of an earlier one follows; or a named stream or its folder, over which queries are
+            both: they read what has been recorded so far, and can be started. Without, the named stream that
+            has the name already.
         rowtime
             The column of the rowtimes: TIMESTAMP, DATE, or BIGINT with a `unit`. A NULL fails the query. A
             recorded text needs none; with a name, queries see its instants.
@@ -257,16 +268,25 @@ class Session:
         Returns
         -------
         Relation
-            The rows, as a table.
+            The rows, as a table; of a named stream with ``producer(name)``, which attaches one.
 
         Raises
         ------
         WindrowError
             ``INVALID_NAME``, ``UNKNOWN_ROWTIME``, ``INVALID_ROWTIME``, ``INVALID_BOUND``, ``MISSING_PTIME``,
-            ``MALFORMED_LINE``, ``UNKNOWN_UNIT``, ``UNKNOWN_OPTION``.
+            ``MALFORMED_LINE``, ``UNKNOWN_UNIT``, ``UNKNOWN_OPTION``, ``UNKNOWN_STREAM``.
         """
         _check_name(name)
         gateway = Gateway(self.spark)
+        if source is None or isinstance(source, NamedStream) or _is_named_stream(source):
+            given = (rowtime, unit, ptime, producer, bound, lag, idle, columns)
+            if any(value is not None for value in given):
+                raise UsageError(
+                    f"stream {name} is a named stream: its folder says what it is",
+                    condition="UNKNOWN_OPTION",
+                    hint=f"write session.stream({name!r}, folder)",
+                )
+            return self._named(gateway, name, source)
         known = unit_named(unit)
         if is_text_log(source):
             log = read_text_log(str(source), malformed=malformed)
@@ -301,6 +321,22 @@ class Session:
         remember_stream(gateway, self._catalog, name, stream)
         return self.table(name)
 
+    def _named(
+        self, gateway: Gateway, name: str, source: NamedStream | str | Path | None
+    ) -> NamedStreamRelation:
+        if source is not None:
+            stream = source if isinstance(source, NamedStream) else NamedStream.open(source)
+            remember_named(gateway, self._catalog, name, stream)
+        named = self._catalog.named.get(name.lower())
+        if named is None:
+            raise UsageError(
+                f"there is no named stream {name}",
+                condition="UNKNOWN_STREAM",
+                sqlstate="42P01",
+                hint=f"open its folder: session.stream({name!r}, 'folder')",
+            )
+        return NamedStreamRelation(self.table(name), named.stream)
+
     def count_late(self) -> dict[str, int]:
         """How many rows of each stream came late, where any did."""
         found = {
@@ -313,6 +349,11 @@ class Session:
     def _gateway(self, args: Sequence[Any], params: Mapping[str, Any]) -> Gateway:
         named = {f"{POSITIONAL}{number}": value for number, value in enumerate(args)}
         return Gateway(self.spark, {**named, **params}, self.dialect)
+
+
+def _is_named_stream(source: object) -> TypeGuard[str | Path]:
+    """Whether this is the folder of a named stream."""
+    return isinstance(source, str | Path) and (Path(source) / "stream.json").is_file()
 
 
 def _check_name(name: str) -> None:

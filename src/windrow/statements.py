@@ -48,7 +48,11 @@ def _run(
 ) -> Relation:
     if catalog is not None and is_continuous(text, catalog) and not _matches_rows(text):
         tokens = tokenize(text)
-        found = run_continuous(gateway, catalog, tokens, _only_statement(tokens), execution)
+
+        def run_query(query: str) -> Relation:
+            return _run(gateway, query, positional, execution, catalog)
+
+        found = run_continuous(gateway, catalog, tokens, _only_statement(tokens), execution, run_query)
         if found is not None:
             return found
     if not _OURS.search(text):
@@ -85,7 +89,11 @@ def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
     if is_continuous(text, catalog) and not _matches_rows(text):
         gateway.plan_only = True
         tokens = tokenize(text)
-        if run_continuous(gateway, catalog, tokens, _only_statement(tokens), "batch") is not None:
+
+        def planned(query: str) -> Relation:
+            return _run(gateway, query, [], "batch", catalog)
+
+        if run_continuous(gateway, catalog, tokens, _only_statement(tokens), "batch", planned) is not None:
             return
     if not _OURS.search(text):
         # a query is analysed and not run; of a command Spark is asked for the plan

@@ -26,6 +26,7 @@ from windrow.syntax.streams import TIME_UNITS
 if TYPE_CHECKING:
     from windrow.algebra.continuous import Continuous, Reader
     from windrow.spark.live.source import LiveSource
+    from windrow.spark.named import Named
     from windrow.spark.varying import Varying
 
 __all__ = [
@@ -204,14 +205,20 @@ class Definition:
 
 @dataclass
 class Catalog:
-    """The streams and varying relations of a session, and what views are, by their names in lower case."""
+    """The streams and varying relations of a session, what views are, and which streams are named ones, by
+    their names in lower case.
+    """
 
     streams: dict[str, Stream] = field(default_factory=dict)
     relations: dict[str, Varying] = field(default_factory=dict)
     definitions: dict[str, Definition] = field(default_factory=dict)
+    named: dict[str, Named] = field(default_factory=dict)
 
     def forget(self, name: str) -> None:
-        """Drop what has a name, if anything has."""
+        """Drop what has a name, if anything has; the session leaves a named stream."""
+        named = self.named.pop(name.lower(), None)
+        if named is not None:
+            named.close()
         self.streams.pop(name.lower(), None)
         self.relations.pop(name.lower(), None)
         self.definitions.pop(name.lower(), None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,7 @@ from windrow.streams.entries import (
     Kind,
 )
 
-__all__ = ["Batch", "Position", "follow"]
+__all__ = ["Batch", "Judged", "Position", "follow", "judge"]
 
 _VERSION = 1
 
@@ -164,34 +165,84 @@ def follow(
     batch, position
         The entries with what became of them, and where reading stands after them.
     """
-    writers, ptime = dict(position.writers), position.ptime
-    decisions, ptimes, numbers = [], [], []
-    for number, table in enumerate(files, position.number + 1):
-        decisions.append(_standing(writers, table))
-        times = np.maximum.accumulate(np.maximum(table.column(PTIME).to_numpy(), ptime))
-        ptimes.append(times)
-        ptime = int(times[-1])
-        numbers.append(np.full(table.num_rows, number))
     whole = pa.concat_tables(files).combine_chunks() if files else schema.empty_table()
+    first = position.number + 1
+    numbers = np.repeat(np.arange(first, first + len(files)), [table.num_rows for table in files])
+    judged = judge(position, ordering, whole.select(CONTROL.names), numbers)
     place = schema.get_field_index(PTIME)
-    whole = whole.set_column(place, schema.field(place), pa.array(_joined(ptimes)))
-    decision = _joined(decisions).astype(np.int8)
+    whole = whole.set_column(place, schema.field(place), pa.array(judged.ptime))
+    return Batch(whole, numbers, judged.decision, judged.violated), judged.position
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What became of entries, in their order.
+
+    Attributes
+    ----------
+    decision, violated
+        As of :class:`Batch`.
+    ptime
+        int64: when they came; none before an earlier one.
+    position
+        Where reading stands after them.
+    """
+
+    decision: npt.NDArray[np.int8]
+    violated: Ints
+    ptime: Ints
+    position: Position
+
+
+def judge(position: Position, ordering: Ordering, entries: pa.Table, number: Ints) -> Judged:
+    """Judge the entries that come after a position.
+
+    Parameters
+    ----------
+    position
+        Where reading stands.
+    ordering
+        That of the stream's definition.
+    entries
+        The columns of :data:`~windrow.streams.entries.CONTROL` of all entries of the next files.
+    number
+        int64 of each entry: its file.
+
+    Raises
+    ------
+    InputError
+        ``MISSING_FILE``: they are not those of the next files.
+    """
+    starts = np.flatnonzero(np.diff(number, prepend=0))
+    files = number[starts]
+    if not np.array_equal(files, np.arange(position.number + 1, position.number + 1 + len(files))):
+        raise InputError(
+            f"reading stands at file {position.number} of the log, and entries of others follow",
+            condition="MISSING_FILE",
+            hint="restore the log, or the checkpoint, from a copy: they are not of one time",
+        )
+    writers = dict(position.writers)
+    decisions = [
+        _standing(writers, entries.slice(start, stop - start))
+        for start, stop in pairwise([*starts.tolist(), len(number)])
+    ]
+    decision = np.concatenate([*decisions, np.zeros(0, np.int8)])
     violated = np.full(len(decision), NO_BOUND)
+    ptime = np.maximum.accumulate(np.maximum(entries.column(PTIME).to_numpy(), position.ptime))
     told = np.flatnonzero(decision == Decision.ADMITTED)
-    decided = advance(
-        position.clock, ordering, Entries.of_table(whole.select(CONTROL.names).take(pa.array(told)))
-    )
+    placed = entries.set_column(CONTROL.get_field_index(PTIME), CONTROL.field(PTIME), pa.array(ptime))
+    decided = advance(position.clock, ordering, Entries.of_table(placed.take(pa.array(told))))
     decision[told], violated[told] = decided.decision, decided.violated
     after = replace(
         position,
         number=position.number + len(files),
-        ptime=ptime,
+        ptime=int(ptime.max(initial=position.ptime)),
         clock=decided.state,
         writers=writers,
         duplicates=position.duplicates + int((decision == Decision.DUPLICATE).sum()),
         fenced=position.fenced + int((decision == Decision.FENCED).sum()),
     )
-    return Batch(whole, _joined(numbers), decision, violated), after
+    return Judged(decision, violated, ptime, after)
 
 
 def _standing(writers: dict[str, tuple[int, int]], table: pa.Table) -> npt.NDArray[np.int8]:
@@ -207,7 +258,3 @@ def _standing(writers: dict[str, tuple[int, int]], table: pa.Table) -> npt.NDArr
     decision[is_row & (sequence <= last)] = Decision.DUPLICATE
     writers[name] = generation, max(last, int(sequence.max(initial=0)))
     return decision
-
-
-def _joined(parts: Sequence[npt.NDArray[np.int64] | npt.NDArray[np.int8]]) -> Ints:
-    return np.concatenate([*parts, np.zeros(0, np.int64)]).astype(np.int64)

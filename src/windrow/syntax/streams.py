@@ -134,12 +134,26 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class CreateStream:
-    """``CREATE [OR REPLACE] STREAM name (columns) [FROM source]``; `source` is a table's name or a path."""
+    """``CREATE [OR REPLACE] STREAM [IF NOT EXISTS] name (columns) [FROM source | LOCATION 'folder']``.
+
+    Attributes
+    ----------
+    name, columns
+        Those of the stream.
+    replace, keep
+        Whether what has the name is replaced, or kept.
+    source
+        A table's name or a path; None for a named stream.
+    location
+        The token of its folder, if one is given.
+    """
 
     name: str
     columns: tuple[Column, ...]
     replace: bool
     source: Range | None
+    keep: bool = False
+    location: int | None = None
 
 
 def window_at(tokens: TokenList, index: int) -> bool:
@@ -461,7 +475,11 @@ def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStrea
         return None
     replace = tokens.word(at + 1) == "OR" and tokens.word(at + 2) == "REPLACE"
     at += 3 if replace else 1
-    if tokens.word(at) != "STREAM" or not (at + 1 < stop and tokens[at + 1].is_name):
+    if tokens.word(at) != "STREAM":
+        return None
+    keep = [tokens.word(at + 1 + place) for place in range(3)] == ["IF", "NOT", "EXISTS"]
+    at += 3 if keep else 0
+    if not (at + 1 < stop and tokens[at + 1].is_name):
         return None
     name, at = tokens[at + 1].name, at + 2
 
@@ -489,12 +507,16 @@ def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStrea
     for place, column in enumerate(columns):
         if column.name.lower() in names[:place]:
             raise wrong(f"column {column.name} is given twice", column.tokens[0], "give each its own name")
-    at, source = close + 1, None
-    if at < stop:
+    at, source, location = close + 1, None, None
+    if at < stop and tokens.word(at) == "LOCATION":
+        if at + 2 != stop or tokens[at + 1].kind is not Kind.STRING:
+            raise wrong("expected one folder after LOCATION", min(at + 1, stop), "write LOCATION 'folder'")
+        location = at + 1
+    elif at < stop:
         if tokens.word(at) != "FROM" or at + 1 == stop:
             raise wrong(f"expected FROM and a table or a path, found {tokens[at].text}", at)
         source = (at + 1, stop)
-    return CreateStream(name, columns, replace, source)
+    return CreateStream(name, columns, replace, source, keep, location)
 
 
 def _items(tokens: TokenList, start: int, stop: int) -> list[Range]:

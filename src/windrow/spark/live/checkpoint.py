@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 
 from windrow.errors import InputError, UsageError
 from windrow.spark.live.few import few, frame_of_few
-from windrow.streams import State
+from windrow.streams import Position
 from windrow.streams.files import flush
 
 __all__ = ["Checkpoint", "Kept", "Step"]
@@ -41,7 +41,7 @@ class Step:
     number
         Of the micro-batch; -1 before the first.
     clocks
-        The states of the streams' clocks, by the streams' names.
+        What the entries so far say of the later ones, by the streams' names.
     frontier
         Changes before this instant, in ticks of the query's clock, have been given; None for none.
     origin
@@ -53,7 +53,7 @@ class Step:
     """
 
     number: int = -1
-    clocks: Mapping[str, State] = field(default_factory=dict)
+    clocks: Mapping[str, Position] = field(default_factory=dict)
     frontier: int | None = None
     origin: int | None = None
     rows: Mapping[str, str] = field(default_factory=dict)
@@ -194,7 +194,7 @@ class Checkpoint:
                 condition="CHECKPOINT_OF_ANOTHER_QUERY",
                 hint="start a changed query with a checkpoint of its own",
             )
-        clocks = {name: State.from_json(text) for name, text in meta["clocks"].items()}
+        clocks = {name: Position.from_json(text) for name, text in meta["clocks"].items()}
         return Step(number, clocks, meta["frontier"], meta["origin"], meta["rows"], meta["counts"])
 
     def _numbers(self) -> list[int]:

@@ -37,7 +37,11 @@ class LivePlan:
     def fingerprint(self) -> dict[str, Any]:
         """What tells it from other queries."""
         streams = {
-            name: [*self.catalog.streams[name].frame.schema.simpleString().split(","), str(live.ordering)]
+            name: [
+                *self.catalog.streams[name].frame.schema.simpleString().split(","),
+                str(live.ordering),
+                live.identity,
+            ]
             for name in sorted(self.streams)
             if (live := self.catalog.streams[name].live) is not None
         }

@@ -27,7 +27,7 @@ from windrow.spark.streams import ROWTIME, Catalog, Stream
 from windrow.spark.varying import AT, ENTER, LEAVE, Varying
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["LiveRunner", "Span", "live_streams", "views_of"]
+__all__ = ["LiveRunner", "Span", "live_streams", "reads", "views_of"]
 
 
 @dataclass(frozen=True)
@@ -183,27 +183,27 @@ def _last_groups(gateway: Gateway, stream: Stream, item: WindowedStream) -> Data
 
 def live_streams(catalog: Catalog, query: Continuous) -> frozenset[str]:
     """The names of the live streams that a query reads, also through views."""
-    return frozenset(name for name in _read(catalog, query) if _is_live(catalog, name))
+    return frozenset(name for name in reads(catalog, query) if _is_live(catalog, name))
 
 
 def views_of(catalog: Catalog, query: Continuous) -> frozenset[str]:
     """The names of the views that a query reads, also through others."""
-    return frozenset(name for name in _read(catalog, query) if name in catalog.definitions)
+    return frozenset(name for name in reads(catalog, query) if name in catalog.definitions)
 
 
-def _read(catalog: Catalog, query: Continuous) -> Iterator[str]:
-    """What a query reads by name."""
+def reads(catalog: Catalog, query: Continuous) -> Iterator[str]:
+    """The names that a query reads, also through views."""
     inputs = query.query.inputs if isinstance(query, StreamQuery) else query.inputs
     for item in inputs:
         if isinstance(item, ChangelogOf):
-            yield from _read(catalog, item.query)
+            yield from reads(catalog, item.query)
         elif isinstance(item, WindowedStream) and isinstance(item.source, StreamQuery):
-            yield from _read(catalog, item.source)
+            yield from reads(catalog, item.source)
         else:
             name = item.name if isinstance(item, NamedRelation) else str(item.source)
             yield name.lower()
             if name.lower() in catalog.definitions:
-                yield from _read(catalog, catalog.definitions[name.lower()].query)
+                yield from reads(catalog, catalog.definitions[name.lower()].query)
 
 
 def _is_live(catalog: Catalog, name: str) -> bool:

@@ -8,13 +8,27 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from windrow.errors import NotSupportedError, UsageError, did_you_mean
+from windrow.spark.log_source import NUMBER
 from windrow.spark.streams import ROWTIME, Log, Stream, of_frame
 from windrow.streams import Ordering
+from windrow.streams.entries import GENERATION, KIND, SEQUENCE
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["BOUND", "PLACE", "PRODUCER", "PTIME", "STEP", "LiveSource", "live_stream"]
+__all__ = [
+    "BOUND",
+    "LOGGED",
+    "NUMBER",
+    "PLACE",
+    "PRODUCER",
+    "PTIME",
+    "STEP",
+    "LiveSource",
+    "live_stream",
+]
 
 PRODUCER, PTIME, BOUND = "__producer", "__ptime", "__bound"
+LOGGED = (KIND, GENERATION, SEQUENCE, NUMBER)
+"""What an entry of a named stream says besides: its kind, lease and number, and the file that it is in."""
 STEP, PLACE = "__step", "__place"
 """Columns that order the rows of a stream as they came: the micro-batch, and the place in it."""
 
@@ -35,12 +49,16 @@ class LiveSource:
         What a row says about the later ones of its producer.
     idle
         After so many microseconds without an entry a producer is idle; None for never.
+    identity
+        That of the named stream, of which all entries of the log arrive; they then have the columns of
+        `LOGGED` too.
     """
 
     frame: DataFrame
     columns: tuple[Column, ...]
     ordering: Ordering
     idle: int | None = None
+    identity: str = ""
 
 
 def live_stream(

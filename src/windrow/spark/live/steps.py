@@ -22,10 +22,10 @@ from windrow.spark.live.few import FEW
 from windrow.spark.live.plan import LivePlan
 from windrow.spark.live.runner import LiveRunner, Span
 from windrow.spark.live.sinks import Files, Sink
-from windrow.spark.live.source import BOUND, PLACE, PRODUCER, PTIME
+from windrow.spark.live.source import BOUND, LOGGED, PLACE, PRODUCER, PTIME
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.spark.varying import Varying
-from windrow.streams import FOREVER, State
+from windrow.streams import FOREVER, Position
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["Steps"]
@@ -118,13 +118,12 @@ class Steps:
             names = [F.col(quoted(_inside(place, name))).alias(name) for name in stream.live.frame.columns]
             rows = batch.where(F.col(_STREAM) == place).select(*names, PLACE)
             own = told.filter(pc.equal(told.column(_STREAM), place))
-            state = before.clocks.get(name, State())
-            came[name] = arrivals(name, stream, rows, own, number, state, now)
+            came[name] = arrivals(name, stream, rows, own, number, before.clocks.get(name), now)
             held = self._checkpoint.rows(before, f"held-{name}")
             frame = came[name].rows if held is None else held.unionByName(came[name].rows)
             arrived[name] = replace(stream, frame=frame)
         self._tell_late(came, number)
-        clocks = {name: found.state for name, found in came.items()}
+        clocks = {name: found.position for name, found in came.items()}
         until = self._frontier(clocks)
         origin, given = before.origin, 0
         keep: dict[str, Kept] = {}
@@ -152,7 +151,7 @@ class Steps:
         counts = {
             "now": now,
             "rows_in": before.counts.get("rows_in", 0) + sum(found.count for found in came.values()),
-            "rows_late": sum(state.late + state.rejected for state in clocks.values()),
+            "rows_late": sum(found.clock.late + found.clock.rejected for found in clocks.values()),
             "rows_given": before.counts.get("rows_given", 0) + given,
         }
         frontier = reached if reached is not None else before.frontier
@@ -181,18 +180,21 @@ class Steps:
             names = [_inside(number, field) for number in of]
             return F.coalesce(*(F.col(quoted(name)) for name in names if name in batch.columns)).alias(field)
 
+        logs = [number for number, _, stream in self.streams() if stream.live and stream.live.identity]
         fields = [some(field, numbers) for field in (ROWTIME, PRODUCER, BOUND)]
+        fields += [some(field, logs) for field in LOGGED if logs]
         told = batch.select(_STREAM, PLACE, *fields, some(PTIME, [*numbers, _TICKS]))
         return told.toArrow().sort_by(PLACE)
 
-    def _frontier(self, clocks: Mapping[str, State]) -> int | None:
+    def _frontier(self, clocks: Mapping[str, Position]) -> int | None:
         """The instant before which nothing more will come, in ticks of the query's clock."""
         reached = []
-        for name, state in clocks.items():
-            if state.clock is None:
+        for name, position in clocks.items():
+            reached_here = position.clock.clock
+            if reached_here is None:
                 return None
             factor = self._plan.catalog.streams[name].clock.nanoseconds // self._clock.nanoseconds
-            reached.append(FOREVER if state.clock == FOREVER else state.clock * factor)
+            reached.append(FOREVER if reached_here == FOREVER else reached_here * factor)
         return min(reached)
 
     def _first(self, arrived: Mapping[str, Stream], until: int) -> int | None:

@@ -1,0 +1,292 @@
+"""Statements about named streams: CREATE STREAM in a folder, INSERT INTO one, PUNCTUATE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+
+from windrow.algebra.names import verbatim
+from windrow.errors import AnalysisError, NotSupportedError, ParseError, Span, WindrowError
+from windrow.naming import refuse_taken, remember_named
+from windrow.relation import Relation
+from windrow.spark.arrow import arrow_type
+from windrow.spark.gateway import Gateway
+from windrow.spark.named import Named
+from windrow.spark.streams import Catalog
+from windrow.streams import NamedStream, Receipt
+from windrow.streams.definition import Definition
+from windrow.streams.rowtime import Rowtime
+from windrow.syntax.mistakes import unsupported_statement
+from windrow.syntax.nodes import Range
+from windrow.syntax.punctuate import parse_punctuate
+from windrow.syntax.sqltext import SqlText
+from windrow.syntax.streams import Column, CreateStream, named_columns
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["create_named", "insert", "punctuate"]
+
+_QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
+
+
+def create_named(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: CreateStream) -> str:
+    """Make a named stream, or open the one that is there, and give it its name; what was done, as a plan.
+
+    Raises
+    ------
+    WindrowError
+        ``STREAM_ALREADY_EXISTS``, ``STREAM_DIFFERS``, ``UNSUPPORTED_CLAUSE``, and those of
+        :meth:`windrow.streams.NamedStream.create`.
+    """
+    (rowtime,) = (column for column in create.columns if column.is_rowtime)
+    for column in create.columns:
+        if column.part and not column.is_rowtime:
+            raise NotSupportedError(
+                f"a named stream has no column of {column.part}",
+                condition="UNSUPPORTED_CLAUSE",
+                sql=tokens.sql,
+                span=tokens.span(*column.tokens),
+                hint="its log records when rows come and from whom; PUNCTUATE promises bounds",
+            )
+    folder = _folder(gateway, tokens, create)
+    columns = pa.schema([pa.field(column.name, _type(gateway, tokens, column)) for column in create.columns])
+    if gateway.plan_only:
+        return f"stream {create.name}({', '.join(columns.names)}) in {folder}"
+    if not create.replace:
+        refuse_taken(gateway, catalog, create.name)
+    place = tokens.span(create.location, create.location + 1) if create.location is not None else None
+    try:
+        if create.keep and (folder / "stream.json").exists():
+            stream = NamedStream.open(folder)
+            _refuse_another(tokens, create, stream.definition, columns, rowtime)
+        else:
+            stream = NamedStream.create(folder, columns, rowtime.name, unit=rowtime.unit)
+    except WindrowError as error:
+        if error.span is None:
+            error.sql, error.span = (tokens.sql, place) if place is not None else (None, None)
+        raise
+    remember_named(gateway, catalog, create.name, stream)
+    return f"stream {create.name}"
+
+
+def _folder(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Path:
+    """The folder that is named, or the one beside Spark's own tables."""
+    if create.location is not None:
+        return Path(tokens[create.location].text[1:-1])
+    warehouse = str(gateway.spark.conf.get("spark.sql.warehouse.dir") or "")
+    parts = urlsplit(warehouse)
+    if parts.scheme not in ("", "file"):
+        raise NotSupportedError(
+            f"streams are in folders of a file system, and Spark's tables are in {warehouse}",
+            condition="UNSUPPORTED_CLAUSE",
+            sql=tokens.sql,
+            span=tokens.span(0, len(tokens)),
+            hint="name a folder: LOCATION 'folder'",
+        )
+    return Path(unquote(parts.path)) / f"{create.name.lower()}.stream"
+
+
+def _type(gateway: Gateway, tokens: TokenList, column: Column) -> pa.DataType:
+    kind = _piece(tokens, column.kind) if column.kind is not None else SqlText.of("BIGINT")
+    found = gateway.sql(SqlText.of("SELECT CAST(NULL AS ", kind, ")")).schema[0].dataType
+    made = arrow_type(found)
+    if made is None or (column.is_rowtime and found.simpleString() not in _ROWTIMES):
+        told = (
+            f"{found.simpleString().upper()} is no type of a rowtime"
+            if column.is_rowtime
+            else f"values of type {found.simpleString().upper()} cannot be stored in a stream"
+        )
+        error = AnalysisError if column.is_rowtime else NotSupportedError
+        raise error(
+            told,
+            condition="INVALID_ROWTIME" if column.is_rowtime else "UNSUPPORTED_TYPE",
+            sql=tokens.sql,
+            span=tokens.span(*column.tokens),
+            hint="rowtimes are TIMESTAMP, DATE or BIGINT with a unit"
+            if column.is_rowtime
+            else "store them as text",
+        )
+    return made
+
+
+_ROWTIMES = ("timestamp", "timestamp_ntz", "date", "bigint", "int")
+
+
+def _refuse_another(
+    tokens: TokenList, create: CreateStream, found: Definition, columns: pa.Schema, rowtime: Column
+) -> None:
+    """Refuse a stream that is there and is not as it is declared."""
+    declared = Rowtime.of(columns, rowtime.name, rowtime.unit)
+    if found.columns.equals(columns) and found.rowtime == declared:
+        return
+    is_other = not found.columns.equals(columns)
+    shown = ", ".join(f"{field.name} {field.type}" for field in found.columns)
+    raise AnalysisError(
+        f"the stream that is there has columns {shown}"
+        if is_other
+        else f"the stream that is there has rowtime {found.rowtime.column} in {found.rowtime.unit.lower()}s",
+        condition="STREAM_DIFFERS",
+        sql=tokens.sql,
+        span=tokens.span(create.columns[0].tokens[0], create.columns[-1].tokens[1]),
+        hint="declare it as it is, or name another folder",
+    )
+
+
+# -- PUNCTUATE -------------------------------------------------------------------------------------
+
+
+def punctuate(gateway: Gateway, catalog: Catalog, tokens: TokenList, start: int, stop: int) -> str | None:
+    """Promise a bound of the session's producer; what was done, None if the statement is another.
+
+    Raises
+    ------
+    WindrowError
+        ``UNKNOWN_STREAM``, ``INVALID_INSTANT``, ``UNSUPPORTED_STREAM``.
+    """
+    said = parse_punctuate(tokens, start, stop)
+    if said is None:
+        return None
+    named = catalog.named.get(said.name.lower())
+    if named is None:
+        raise _no_named_stream(catalog, tokens, said.name, said.target)
+    clock = named.clock
+    value = gateway.sql(SqlText.of("SELECT CAST(", _piece(tokens, said.bound), f" AS {clock.kind}) AS bound"))
+    ticks = value.selectExpr(f"{clock.of_column('bound', clock.kind, clock.unit)} AS ticks")
+    if gateway.plan_only:
+        return f"a bound of stream {named.name}"
+    with gateway.translated():
+        (row,) = ticks.collect()
+    try:
+        named.producer().bound(row["ticks"], strict=said.is_strict)
+    except WindrowError as error:
+        if error.condition == "INVALID_INSTANT":
+            error.sql, error.span = tokens.sql, tokens.span(*said.bound)
+        raise
+    return f"a bound of stream {named.name}"
+
+
+def _no_named_stream(catalog: Catalog, tokens: TokenList, name: str, target: Range) -> WindrowError:
+    if name.lower() in catalog.names:
+        return NotSupportedError(
+            f"{name} is not a named stream: nothing can be added to it",
+            condition="UNSUPPORTED_STREAM",
+            sql=tokens.sql,
+            span=tokens.span(*target),
+            hint="CREATE STREAM without FROM makes a named stream",
+        )
+    return AnalysisError(
+        f"there is no stream {name}",
+        condition="UNKNOWN_STREAM",
+        sqlstate="42P01",
+        sql=tokens.sql,
+        span=tokens.span(*target),
+        hint="make it with CREATE STREAM, or open its folder with CREATE STREAM IF NOT EXISTS",
+    )
+
+
+# -- INSERT ----------------------------------------------------------------------------------------
+
+
+def insert(
+    gateway: Gateway,
+    catalog: Catalog,
+    tokens: TokenList,
+    statement: Range,
+    run_query: Callable[[str], Relation],
+) -> Relation | None:
+    """Insert rows into a stream: how many are in and how many are late; None for other statements.
+
+    Raises
+    ------
+    WindrowError
+        ``UNSUPPORTED_STREAM``, ``UNSUPPORTED_STATEMENT``, ``INSERT_COLUMN_ARITY_MISMATCH``,
+        ``UNKNOWN_COLUMN``, ``DUPLICATE_COLUMN``, and those of the query and of
+        :meth:`windrow.streams.Producer.insert`.
+    """
+    start, stop = statement
+    if tokens.word(start) != "INSERT" or tokens.word(start + 1) not in ("INTO", "OVERWRITE"):
+        return None
+    at = start + 2 + (tokens.word(start + 2) == "TABLE")
+    if at >= stop or not tokens[at].is_name or tokens[at].name.lower() not in catalog.streams:
+        return None
+    named = catalog.named.get(tokens[at].name.lower())
+    if named is None:
+        raise _no_named_stream(catalog, tokens, tokens[at].name, (at, at + 1))
+    if tokens.word(start + 1) == "OVERWRITE":
+        hint = "INSERT INTO adds rows; a new stream has a folder of its own"
+        raise unsupported_statement(tokens, start + 1, "replacing the rows of a stream", hint)
+    body, columns = _columns(tokens, at + 1, named)
+    if body >= stop or not (tokens.word(body) in _QUERIES or tokens.is_symbol(body, "(")):
+        raise ParseError(
+            "expected the rows to insert",
+            condition="PARSE_SYNTAX_ERROR",
+            sql=tokens.sql,
+            span=tokens.span(min(body, stop - 1), stop),
+            hint="write INSERT INTO s VALUES (…), or INSERT INTO s SELECT …",
+        )
+    head = tokens.span(0, stop)
+    first = tokens.span(body, stop)
+    # blanks in place of what comes before: positions of errors are those of the statement
+    query = re.sub(r"[^\n]", " ", tokens.sql[: first.start]) + tokens.sql[first.start : head.stop]
+    try:
+        receipt = _inserted(gateway, tokens, named, columns, run_query(query), first)
+    except WindrowError as error:
+        if error.sql == query:
+            error.sql = tokens.sql
+        raise
+    if receipt is None:
+        frame = gateway.spark.createDataFrame([(f"insert into stream {named.name}",)], "plan string")
+        return Relation(frame, f"insert into stream {named.name}", gateway, is_plan=True)
+    counts = (receipt.admitted, receipt.late, receipt.rejected)
+    frame = gateway.spark.createDataFrame([counts], "inserted BIGINT, late BIGINT, rejected BIGINT")
+    return Relation(frame, "done when it was given", gateway)
+
+
+def _inserted(
+    gateway: Gateway, tokens: TokenList, named: Named, columns: list[str], query: Relation, place: Span
+) -> Receipt | None:
+    rows = query.df
+    if len(rows.columns) != len(columns):
+        raise AnalysisError(
+            f"rows have {len(rows.columns)} columns, and are inserted into {len(columns)}:"
+            f" {', '.join(columns)}",
+            condition="INSERT_COLUMN_ARITY_MISMATCH",
+            sqlstate="21S01",
+            sql=tokens.sql,
+            span=place,
+            hint="name the columns that the rows have: INSERT INTO s (a, b) …",
+        )
+    with gateway.translated():
+        typed = named.in_types(rows, columns)
+        return None if gateway.plan_only else named.insert(typed.toArrow())
+
+
+def _columns(tokens: TokenList, at: int, named: Named) -> tuple[int, list[str]]:
+    """Where the rows begin, and the columns that they are for."""
+    known = {name.lower(): name for name in named.stream.definition.columns.names}
+    if not tokens.is_symbol(at, "(") or tokens.word(at + 1) in _QUERIES or tokens.is_symbol(at + 1, "("):
+        return at, list(known.values())
+    found: list[str] = []
+    for name, span in named_columns(tokens, at, "INSERT INTO"):
+        column = known.get(name.lower())
+        if column is None or column in found:
+            raise AnalysisError(
+                f"stream {named.name} has no column {name}"
+                if column is None
+                else f"column {name} is given twice",
+                condition="UNKNOWN_COLUMN" if column is None else "DUPLICATE_COLUMN",
+                sqlstate="42703" if column is None else "42701",
+                sql=tokens.sql,
+                span=span,
+                hint=f"columns are {', '.join(known.values())}",
+            )
+        found.append(column)
+    return tokens.partner[at] + 1, found
+
+
+def _piece(tokens: TokenList, of: Range) -> SqlText:
+    span = tokens.span(*of)
+    return verbatim(tokens, span.start, span.stop)
