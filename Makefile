@@ -39,7 +39,7 @@ fast: env ## the tests that do not start Spark (under a minute)
 	$(BIN)/python -m pytest -m "not spark and not slow" -n auto
 
 whole: env ## the tests that start Spark or are slow
-	$(BIN)/python -m pytest -m "spark or slow"
+	$(BIN)/python -m pytest -m "spark or slow" -n 2 --dist loadfile
 
 check: env ## lint, formatting, types
 	$(BIN)/ruff check
