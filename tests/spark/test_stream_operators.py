@@ -53,6 +53,7 @@ FRAMES = [
     "SELECT k, n FROM (SELECT k, RANK() OVER (PARTITION BY k ORDER BY ts) AS n FROM s [RANGE 5]) WHERE n > 1",
     "SELECT DISTINCT k, MAX(v) OVER (PARTITION BY k % 2) AS m FROM s [RANGE 5]",
     "SELECT a.k, SUM(b.v) OVER (PARTITION BY a.k, b.k) AS t FROM s [ROWS 3] a, t [ROWS 2] b",
+    "SELECT k, FIRST_VALUE(v) IGNORE NULLS OVER (PARTITION BY k ORDER BY ts, v, n) AS f FROM s [RANGE 2]",
 ]
 FIRST = [
     "SELECT k, v, ts FROM s [RANGE 5] ORDER BY v DESC, k, ts LIMIT 2",
@@ -71,6 +72,28 @@ GROUPS = [
     "SELECT k, v % 2, MAX(ts) FROM s [RANGE 3] GROUP BY GROUPING SETS ((k), (v % 2), ())",
     "SELECT k, v, COUNT(*) AS n FROM s [RANGE 3] GROUP BY CUBE (k, v) HAVING COUNT(*) > 1",
 ]
+NAMES = [
+    "SELECT a.k FROM s [RANGE 3] a JOIN t [RANGE 3] b USING (k) WHERE 1 IN (SELECT k FROM names)",
+    "SELECT k, (SELECT MAX(k) FROM names) AS m FROM s [RANGE 3] a JOIN t [RANGE 3] b USING (k)",
+    "SELECT a.n FROM s [RANGE 3] a JOIN t [RANGE 3] b USING (k) WHERE a.v IN (SELECT k FROM t [ROWS 2])",
+    "SELECT struct(a.v AS k).k AS w, k FROM s [RANGE 3] a JOIN t [RANGE 3] b USING (k)",
+    "SELECT * FROM s [RANGE 3] a JOIN t [RANGE 3] b USING (v, k)",
+    "SELECT * FROM s [RANGE 3] a NATURAL JOIN (SELECT v, 1 AS x, k FROM t [RANGE 3]) b",
+    "SELECT * FROM s [RANGE 3] a JOIN t [RANGE 3] b USING (k) JOIN names c ON c.v = 5",
+    "SELECT * FROM s [RANGE 3] a LEFT SEMI JOIN t [ROWS 3] b USING (k)",
+]
+# what Spark alone understands, or understands in a way of its own
+BY_INSTANTS = [
+    "SELECT a.* FROM s [RANGE 3] a FULL JOIN t [RANGE 3] b USING (k)",
+    "SELECT transform(array(1), k -> k + 1) AS w, k FROM s [RANGE 3] a JOIN t [RANGE 3] b USING (k)",
+    "SELECT -v AS v FROM s [RANGE 5] ORDER BY v + 0 LIMIT 1",
+    "SELECT v FROM s [RANGE 3] WHERE (v IN (SELECT v FROM t [ROWS 2])) = false",
+    "SELECT v FROM s [RANGE 3] WHERE NOT CASE WHEN v IN (SELECT v FROM t [ROWS 2]) THEN true ELSE false END",
+    "SELECT k FROM (SELECT k, v IN (SELECT v FROM t [ROWS 2]) AS b FROM s [RANGE 3]) q WHERE NOT b",
+    "SELECT k, v, COUNT(*) AS c, GROUPING_ID(k, v) AS g FROM s [RANGE 3] GROUP BY CUBE (k, v)",
+    "SELECT k, COUNT(*) AS c, GROUPING_ID() AS g FROM s [RANGE 3] GROUP BY ROLLUP (k)",
+    "SELECT COUNT(*) AS c FROM s [RANGE 1] GROUP BY GROUPING SETS (())",
+]
 QUERIES = [
     *(JOINS[0].format(join) for join in ("LEFT", "RIGHT", "INNER")),
     *(query.format("FULL") for query in JOINS),
@@ -80,6 +103,7 @@ QUERIES = [
     *FRAMES,
     *FIRST,
     *GROUPS,
+    *NAMES,
 ]
 
 
@@ -102,4 +126,11 @@ def sessions(spark):
 @pytest.mark.usefixtures("interpreted")
 def test_an_operator_gives_what_each_instant_gives(sessions, query):
     assert "instant by instant" not in sessions["batch"].sql(query).plan()
+    assert changes(sessions["batch"], query) == changes(sessions["reference"], query)
+
+
+@pytest.mark.parametrize("query", BY_INSTANTS)
+@pytest.mark.usefixtures("interpreted")
+def test_what_has_no_operator_is_evaluated_at_each_instant(sessions, query):
+    assert "instant by instant" in sessions["batch"].sql(query).plan()
     assert changes(sessions["batch"], query) == changes(sessions["reference"], query)

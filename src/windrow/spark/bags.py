@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -72,9 +73,7 @@ class Bags(Texts):
         return rows if rows.varies else Rows(self._always(rows.frame), rows.names, varies=True)
 
     def _varying_scope(self, scope: Scope) -> Scope:
-        if scope.varies:
-            return scope
-        return Scope(self._always(scope.frame), scope.parts, varies=True, merged=scope.merged)
+        return scope if scope.varies else replace(scope, frame=self._always(scope.frame), varies=True)
 
     def _always(self, frame: DataFrame) -> DataFrame:
         origin = self._origin()

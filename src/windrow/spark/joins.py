@@ -22,7 +22,7 @@ from windrow.spark.keyed import can_be_keyed, run_keyed
 from windrow.spark.scope import ROWS, Scope, Unplanned
 from windrow.syntax.expressions import Expression, Name, Operation, parse_expression
 from windrow.syntax.nodes import Range
-from windrow.syntax.queries import FromItem, Select, conjuncts
+from windrow.syntax.queries import FromItem, Select, conjuncts, is_query
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 
 __all__ = ["Joins", "Matching"]
@@ -95,6 +95,7 @@ class Joins(Bags):
             (*left.parts, *right.parts),
             left.varies or right.varies,
             merged=(*left.merged, *right.merged),
+            star=_both_stars(left, right),
         )
         conditions = [self._text(condition) for condition in matching.conditions]
         conditions += [SqlText.of(f"{ROWS}.{one} = {ROWS}.{other}") for one, other in matching.equal]
@@ -191,8 +192,10 @@ class Joins(Bags):
         )  # fmt: skip
         text = SqlText.of(self._prefix(select.items[0][0]), query)
         frame = self.gateway.sql(text, {ROWS: left.frame, "__right": right.frame})
-        parts = left.parts if gives_left else (*left.parts, part)
-        return Scope(frame, parts, varies=True, merged=left.merged)
+        if gives_left:
+            return Scope(frame, left.parts, varies=True, merged=left.merged, star=left.star)
+        star = _both_stars(left, right)
+        return Scope(frame, (*left.parts, part), varies=True, merged=left.merged, star=star)
 
     # -- USING ---------------------------------------------------------------------------------------
 
@@ -202,8 +205,7 @@ class Joins(Bags):
         places = {name.lower(): column for name, column in zip(part.names, part.columns, strict=True)}
         if item.using is not None:
             return [(name, self._left_column(left, name), places[name.lower()]) for name in item.using]
-        known = {name.lower() for one in left.parts for name in one.names}
-        names = [name for name in part.names if name.lower() in known]
+        names = [name for name, _ in left.shown if name.lower() in places]
         return [(name, self._left_column(left, name), places[name.lower()]) for name in names]
 
     def _left_column(self, scope: Scope, name: str) -> str:
@@ -222,6 +224,10 @@ class Joins(Bags):
         """The scope with the columns of USING under their names alone."""
         if not shared:
             return scope
+        if join in ("semi", "anti"):
+            keys = [(name, one) for name, one, _ in shared]
+            others = [pair for pair in left.shown if pair[1] not in {column for _, column in keys}]
+            return replace(scope, star=(*keys, *others))
         frame, merged = scope.frame, []
         for name, one, other in shared:
             column = other if join == "right" else one
@@ -231,7 +237,9 @@ class Joins(Bags):
             merged.append((name, column))
         names = {name.lower() for name, _ in merged}
         before = [pair for pair in left.merged if pair[0].lower() not in names]
-        return replace(scope, frame=frame, merged=(*merged, *before))
+        beside = {column for _, *both in shared for column in both}
+        others = [pair for pair in scope.shown if pair[1] not in beside]
+        return replace(scope, frame=frame, merged=(*merged, *before), star=(*merged, *others))
 
     def _name_merged(self, select: Select, scope: Scope) -> None:
         """Let the columns of USING stand in the block where their names alone do."""
@@ -239,16 +247,29 @@ class Joins(Bags):
         clauses = (select.where, select.group_by, select.having, select.window, select.qualify)
         stretches = [without_alias(self.tokens, item) for item in select.items]
         for start, stop in [*stretches, *(clause for clause in clauses if clause is not None)]:
-            for at in range(start, stop):
+            at = start
+            while at < stop:
                 name = self.tokens[at].name.lower() if self.tokens[at].is_name else ""
                 if name in columns and self._is_bare(at):
+                    if any(self.tokens.is_symbol(mark, "->") for mark in range(start, stop)):
+                        raise Unplanned("a column of USING beside the variables of a function")
                     self._instead[at, at + 1] = f"{ROWS}.{columns[name]}"
+                # a name inside of a query is one of its own relations
+                inside = self.tokens.is_symbol(at, "(") and is_query(self.tokens, at)
+                at = self.tokens.partner[at] if inside else at + 1
 
     def _is_bare(self, at: int) -> bool:
         """Whether the name stands alone: no path, no call, no field of a type."""
         tokens = self.tokens
-        before = any(tokens.is_symbol(at - 1, mark) for mark in (".", ":"))
+        before = tokens.word(at - 1) == "AS" or any(tokens.is_symbol(at - 1, mark) for mark in (".", ":"))
         return not before and not any(tokens.is_symbol(at + 1, mark) for mark in (".", "(", ":"))
+
+
+def _both_stars(left: Scope, right: Scope) -> tuple[tuple[str, str], ...] | None:
+    """What * shows of a join without USING; None if that is what the relations are."""
+    if left.star is None and right.star is None:
+        return None
+    return (*left.shown, *right.shown)
 
 
 def _compares_columns(expression: Expression) -> bool:

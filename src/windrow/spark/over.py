@@ -16,11 +16,13 @@ from windrow.kernels.sorting import SortKey
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.stage import First
 from windrow.spark.arrow import is_orderable
+from windrow.spark.grouping import alias_of, without_alias
 from windrow.spark.keyed import can_be_keyed, run_keyed
 from windrow.spark.scope import ROWS, Rows, Scope, Unplanned, is_over
 from windrow.spark.subqueries import Subqueries
+from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Range
-from windrow.syntax.queries import Ordered, Select
+from windrow.syntax.queries import Ordered, Select, Shape
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["Frames"]
@@ -100,6 +102,7 @@ class Frames(Subqueries):
         for number, item in enumerate(ordered.order):
             text = self._of_output(rows, item.expression)
             if text is None:
+                self._refuse_renamed(query, item.expression)
                 others.append((number, item.expression))
             orders.append(text)
         if others:
@@ -111,9 +114,9 @@ class Frames(Subqueries):
                 orders[number] = f"c{count + place}"
         names = [f"__o{number}" for number in range(len(orders))]
         frame = rows.frame
-        for name, text in zip(names, orders, strict=True):
-            assert text is not None
-            frame = frame.withColumn(name, F.expr(text))
+        for name, column in zip(names, orders, strict=True):
+            assert column is not None
+            frame = frame.withColumn(name, F.col(column))
         kinds = {field.name: field.dataType for field in frame.schema}
         if not can_be_keyed(frame) or not all(is_orderable(kinds[name]) for name in names):
             raise Unplanned("columns that are not ordered")
@@ -143,6 +146,22 @@ class Frames(Subqueries):
             f"c{at}" for at, name in enumerate(rows.names) if name.lower() == self.tokens[start].name.lower()
         ]
         return named[0] if len(named) == 1 else None
+
+    def _refuse_renamed(self, query: Shape, expression: Range) -> None:
+        """Refuse to compute with a name that SELECT gives to something else than the column that has it."""
+        if not isinstance(query, Select):
+            return
+        tokens, renamed = self.tokens, set()
+        aliases = {source.alias.lower() for source in query.source if source.alias}
+        for item in query.items:
+            given = parse_expression(tokens, *without_alias(tokens, item))
+            path = [part.lower() for part in given.parts] if isinstance(given, Name) else [""]
+            name = alias_of(tokens, item) or path[-1]
+            if path[-1] != name or not (len(path) == 1 or (len(path) == 2 and path[0] in aliases)):
+                renamed.add(name)
+        for at in range(*expression):
+            if tokens[at].is_name and tokens[at].name.lower() in renamed and self._is_bare(at):
+                raise Unplanned("ORDER BY of something computed with what SELECT gives a name")
 
     def _number(self, clause: Range | None) -> int | None:
         """The number of rows in LIMIT or OFFSET; None for all."""

@@ -58,6 +58,9 @@ class Planner(Frames):
             Where it has no plan for whole logs.
         """
         self._ctes = {}
+        body = self.reader.after_with(*query.tokens)
+        given = body if query.items is None else query.items[0]
+        self._outside = frozenset({self.tokens.parent[given]})
         try:
             rows = self._query(query)
         except UnknownShapeError as found:
@@ -335,6 +338,11 @@ class Planner(Frames):
         if {tokens.word(at) for at in tokens.level(start, stop)} & {"ROLLUP", "CUBE", "GROUPING"}:
             if tokens.word(stop - 2) == "WITH" or tokens.word(start) not in ("ROLLUP", "CUBE", "GROUPING"):
                 raise Unplanned("this form of GROUP BY")
+            if not any(tokens[at].is_name for at in range(start + 1, stop) if tokens.word(at) != "SETS"):
+                raise Unplanned("sets without a key")  # a row while there is nothing
+            read = [*select.items, *([] if select.having is None else [select.having])]
+            if any(tokens.word(at) == "GROUPING_ID" for item in read for at in range(*item)):
+                raise Unplanned("GROUPING_ID")  # our columns would count
             return None
         keys = []
         for first, last in tokens.split(start, stop):

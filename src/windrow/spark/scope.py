@@ -44,8 +44,9 @@ class Scope:
     """The rows of FROM so far, whose columns have names of ours, and the relations that they are of.
 
     A scope that does not vary has no `ENTER` and `LEAVE`. Of joins with USING, `merged` are the columns that
-    have a name without a relation, and the columns of the scope that hold them. There may be columns beside
-    those of the parts, for what stands in the text in place of subqueries.
+    have a name without a relation, and the columns of the scope that hold them; `star` is what * shows then,
+    names and columns. There may be columns beside those of the parts, for what stands in the text in place of
+    subqueries.
     """
 
     frame: DataFrame
@@ -53,6 +54,14 @@ class Scope:
     varies: bool
     net_by: frozenset[str] | None = None
     merged: tuple[tuple[str, str], ...] = ()
+    star: tuple[tuple[str, str], ...] | None = None
+
+    @property
+    def shown(self) -> list[tuple[str, str]]:
+        """What * stands for: names, and the columns of the scope that hold them."""
+        if self.star is not None:
+            return list(self.star)
+        return [pair for part in self.parts for pair in zip(part.names, part.columns, strict=True)]
 
     @property
     def columns(self) -> list[str]:
@@ -62,21 +71,14 @@ class Scope:
 
 def is_over(tokens: TokenList, at: int) -> bool:
     """Whether the token is the OVER of a function over a frame."""
-    return tokens.word(at) == "OVER" and tokens.is_symbol(at - 1, ")")
+    after_nulls = tokens.word(at - 1) == "NULLS" and tokens.word(at - 2) in ("IGNORE", "RESPECT")
+    return tokens.word(at) == "OVER" and tokens.is_symbol(at - 3 if after_nulls else at - 1, ")")
 
 
 def _star(scope: Scope) -> str:
-    """What * stands for: the columns of USING come first, and each once."""
-    if not scope.merged:
+    if scope.star is None:
         return ", ".join(f"{quoted(part.alias)}.*" for part in scope.parts)
-    names = {name.lower() for name, _ in scope.merged}
-    others = [
-        f"{quoted(part.alias)}.{quoted(name)}"
-        for part in scope.parts
-        for name in part.names
-        if name.lower() not in names
-    ]
-    return ", ".join([*(f"{ROWS}.{column} AS {quoted(name)}" for name, column in scope.merged), *others])
+    return ", ".join(f"{ROWS}.{column} AS {quoted(name)}" for name, column in scope.star)
 
 
 @dataclass(frozen=True)
@@ -125,10 +127,12 @@ class Texts:
         items = []
         for start, stop in select.items:
             if self.tokens.is_symbol(start, "*"):
-                if stop - start > 1 and (len(scope.parts) > 1 or scope.merged):
+                if stop - start > 1 and (len(scope.parts) > 1 or scope.star is not None):
                     raise Unplanned("* EXCEPT over several relations")
                 rest = self._text((start + 1, stop)) if stop - start > 1 else SqlText()
                 items.append(SqlText.of(_star(scope), " ", rest))
+            elif scope.star is not None and self.tokens.text(start, stop).endswith(".*"):
+                raise Unplanned("all columns of one of the relations of USING")
             else:
                 items.append(self._item((start, stop)))
         return SqlText.join(", ", items)

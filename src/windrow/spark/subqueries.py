@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from windrow.errors import WindrowError
 from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.spark.grouping import without_alias
 from windrow.spark.joins import Joins, Matching
 from windrow.spark.scope import ROWS, Part, Rows, Scope, Unplanned
 from windrow.syntax.expressions import Opaque, Operation, parse_expression
@@ -29,6 +30,8 @@ _BOOLEAN = ("AND", "OR", "NOT", "=", "<>", "<", "<=", ">", ">=", "<=>", "IS NULL
 
 class Subqueries(Joins):
     """Blocks whose expressions have subqueries over what varies."""
+
+    _outside: frozenset[int]  # the brackets directly around what the query gives
 
     def _shape(self, shape: Shape) -> Rows:
         raise NotImplementedError
@@ -47,12 +50,15 @@ class Subqueries(Joins):
                 is_query = self.tokens.is_symbol(at, "(") and self.tokens.word(at + 1) == "SELECT"
                 close = self.tokens.partner[at] if is_query else at
                 if is_query and self._varies((at, close + 1)):
-                    scope = self._with_subquery(select, scope, start, (at, close + 1))
+                    shown = (
+                        without_alias(self.tokens, (start, stop)) if (start, stop) in select.items else None
+                    )
+                    scope = self._with_subquery(select, scope, shown or (start, stop), (at, close + 1))
                 at = close + 1
         return scope
 
-    def _with_subquery(self, select: Select, scope: Scope, start: int, bracket: Range) -> Scope:
-        first, last = bracket
+    def _with_subquery(self, select: Select, scope: Scope, stretch: Range, bracket: Range) -> Scope:
+        (start, _), (first, last) = stretch, bracket
         scope = self._varying_scope(scope)
         shape = parse_query(self.tokens, first, last)
         name = f"__asked{first}"
@@ -64,6 +70,10 @@ class Subqueries(Joins):
         elif word == "IN":
             is_not = self.tokens.word(first - 2) == "NOT"
             operand = self._operand(start, first - 1 - is_not)
+            if not self._decides(stretch, (operand[0], last)):
+                raise Unplanned("a value that is computed of IN a subquery")
+            if stretch != select.where and not self._is_outermost(select):
+                raise Unplanned("IN a subquery as a column that is read")
             negated = is_not != self._is_negated(start, operand[0])
             scope = self._in(select, scope, shape, operand, name, negated=negated)
             first, before = operand[0], "NOT " if is_not else ""
@@ -162,6 +172,26 @@ class Subqueries(Joins):
     def _with_column(self, select: Select, scope: Scope, text: SqlText, name: str) -> Scope:
         query = SqlText.of(f"SELECT {ROWS}.*, (", text, f") AS {name} FROM ", self._scoped(scope))
         return replace(scope, frame=self._sql(query, scope.frame, select), net_by=None)
+
+    def _decides(self, stretch: Range, condition: Range) -> bool:
+        """Whether a condition is shown, or decides with no more than AND, OR, NOT and brackets around it.
+
+        Of what is computed with it otherwise, Spark says now that unknown is false, and now that it is not.
+        """
+        tokens, (first, stop) = self.tokens, condition
+        bracket = tokens.parent[first]
+        inner = bracket >= stretch[0]
+        begin, end = (bracket + 1, tokens.partner[bracket]) if inner else stretch
+        if any(tokens.word(at) in ("CASE", "THEN", "ELSE") for at in tokens.level(begin, first)):
+            of_case = tokens.word(begin) == "CASE" and (begin + 1, begin + 2) == (first - 1, first)
+            return not inner and of_case and tokens.word(stop) == "THEN"
+        begins = first == begin or tokens.word(first - 1) in ("AND", "OR", "NOT")
+        ends = stop == end or tokens.word(stop) in ("AND", "OR")
+        return begins and ends and (not inner or self._decides(stretch, (bracket, end + 1)))
+
+    def _is_outermost(self, select: Select) -> bool:
+        """Whether what the block gives is what the whole query gives."""
+        return self.tokens.parent[select.items[0][0]] in self._outside
 
     def _is_negated(self, start: int, at: int) -> bool:
         """Whether what begins at a token counts the other way round in the condition that it is in."""

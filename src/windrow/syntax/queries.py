@@ -21,6 +21,7 @@ __all__ = [
     "Shape",
     "UnknownShapeError",
     "conjuncts",
+    "is_query",
     "parse_query",
     "parse_select",
 ]
@@ -170,7 +171,7 @@ def parse_select(tokens: TokenList, items: Range, source: int, stop: int) -> Sel
 
 def conjuncts(tokens: TokenList, start: int, stop: int) -> list[Range]:
     """The parts of a condition that must all hold; the whole of it if it is no AND."""
-    while tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1 and not _is_query(tokens, start):
+    while tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1 and not is_query(tokens, start):
         start, stop = start + 1, stop - 1
     parts, first, cases, between = [], start, 0, 0
     for at in tokens.level(start, stop):
@@ -191,7 +192,8 @@ def conjuncts(tokens: TokenList, start: int, stop: int) -> list[Range]:
     return [inner for part in (*parts, (first, stop)) for inner in conjuncts(tokens, *part)]
 
 
-def _is_query(tokens: TokenList, start: int) -> bool:
+def is_query(tokens: TokenList, start: int) -> bool:
+    """Whether what is in a bracket is a query."""
     return tokens.word(start + 1) in ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
 
 
