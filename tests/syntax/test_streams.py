@@ -201,6 +201,9 @@ def test_create_stream():
         ("(ROWTIME a INT UNIT weeks) FROM t", "UNIT"),
         ("(ROWTIME a INT) t", "t"),
         ("(ROWTIME a INT) FROM", "FROM"),
+        ("(ROWTIME a INT) LOCATION", "LOCATION"),
+        ("(ROWTIME a INT) LOCATION folder", "folder"),
+        ("(ROWTIME a INT) LOCATION 'folder' FROM t", "'folder'"),
     ],
 )
 def test_mistakes_in_create_stream_have_a_place(rest, marked):
@@ -210,6 +213,14 @@ def test_mistakes_in_create_stream_have_a_place(rest, marked):
         parse_create_stream(tokens, 0, len(tokens))
     assert caught.value.span is not None
     assert sql[caught.value.span.start : caught.value.span.stop] == marked
+
+
+def test_create_stream_in_a_folder():
+    tokens = tokenize("CREATE STREAM IF NOT EXISTS s (ROWTIME ts INT) LOCATION '/tmp/s'")
+    found = parse_create_stream(tokens, 0, len(tokens))
+    assert found is not None
+    assert (found.name, found.keep, found.replace, found.source) == ("s", True, False, None)
+    assert tokens[found.location].text == "'/tmp/s'"
 
 
 def test_a_column_called_stream_is_no_stream():

@@ -1,0 +1,84 @@
+"""The source of a named stream's log, called as Spark calls it."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
+
+from windrow.spark.log_source import NUMBER, LogSource
+from windrow.streams import Kind, NamedStream
+
+SCHEMA = pa.schema([("at", pa.int64()), ("value", pa.int64())])
+START = {"number": 0}
+
+
+@pytest.fixture
+def stream(tmp_path):
+    return NamedStream.create(tmp_path / "numbers", SCHEMA, "at")
+
+
+def source(stream):
+    return LogSource({"folder": str(stream.folder)})
+
+
+def reader(stream):
+    return source(stream).streamReader(source(stream).schema())
+
+
+def inserted(stream, count):
+    with stream.producer("a") as producer:
+        for number in range(count):
+            producer.insert({"at": number, "value": number})
+
+
+def entries(reader, start, end):
+    batches = [batch for part in reader.partitions(start, end) for batch in reader.read(part)]
+    return pa.Table.from_batches(batches) if batches else None
+
+
+def test_offsets_are_file_numbers(stream):
+    found = reader(stream)
+    assert found.initialOffset() == START
+    assert found.latestOffset(START, ReadAllAvailable()) == START
+    assert found.partitions(START, START) == []
+    inserted(stream, 3)
+    assert found.latestOffset(START, ReadAllAvailable()) == {"number": 5}
+    assert found.latestOffset(START, ReadMaxFiles(2)) == {"number": 2}
+    assert found.latestOffset({"number": 4}, found.getDefaultReadLimit()) == {"number": 5}
+
+
+def test_a_part_of_the_log_is_given_whole_and_in_order(stream, monkeypatch):
+    monkeypatch.setattr("windrow.spark.log_source._FILES_OF_A_TASK", 2)
+    inserted(stream, 4)
+    found = reader(stream)
+    assert len(found.partitions({"number": 1}, {"number": 6})) == 3
+    given = entries(found, {"number": 1}, {"number": 6})
+    assert given.column(NUMBER).to_pylist() == [2, 3, 4, 5, 6]
+    assert given.column("value").to_pylist() == [0, 1, 2, 3, None]
+    assert given.column("__kind").to_pylist() == [Kind.ROW] * 4 + [Kind.CLOSE]
+    assert given.schema.names == source(stream).schema().names
+
+
+def test_a_query_of_what_is_there_ends_where_it_began(stream):
+    inserted(stream, 1)
+    found = reader(stream)
+    found.prepareForTriggerAvailableNow()
+    inserted(stream, 1)
+    assert found.latestOffset(START, ReadAllAvailable()) == {"number": 3}
+    assert found.latestOffset({"number": 3}, ReadAllAvailable()) == {"number": 3}
+
+
+def test_a_reader_that_waits_logs_that_producers_have_died(stream):
+    producer = stream.producer("dead", lease=0.2)
+    producer.insert({"at": 1, "value": 1})
+    producer._heart.stop()
+    (lease,) = (stream.leases / "dead").iterdir()
+    os.utime(lease, (time.time() - 60,) * 2)
+    found = reader(stream)
+    assert found.latestOffset(START, ReadAllAvailable()) == {"number": 3}
+    given = entries(found, {"number": 2}, {"number": 3})
+    assert given.column("__kind").to_pylist() == [Kind.IDLE]
