@@ -248,6 +248,8 @@ def insert(
 def _inserted(
     gateway: Gateway, tokens: TokenList, named: Named, columns: list[str], query: Relation, place: Span
 ) -> Receipt | None:
+    if query.is_plan:
+        return None
     rows = query.df
     if len(rows.columns) != len(columns):
         raise AnalysisError(

@@ -57,6 +57,11 @@ class Relation:
         self._gateway = gateway
 
     @property
+    def is_plan(self) -> bool:
+        """Whether its rows are the text of a plan, and not those of a query."""
+        return self._is_plan
+
+    @property
     def ordered(self) -> DataFrame:
         """The same rows, in order of time if they have one: what is shown and collected."""
         return self.df if self._ordered is None else self._ordered

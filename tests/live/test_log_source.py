@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import time
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 
+from windrow.errors import NotSupportedError
+from windrow.named import _folder
 from windrow.spark.log_source import NUMBER, LogSource
 from windrow.streams import Kind, NamedStream
+from windrow.syntax.streams import parse_create_stream
+from windrow.syntax.tokens import tokenize
 
 SCHEMA = pa.schema([("at", pa.int64()), ("value", pa.int64())])
 START = {"number": 0}
@@ -38,6 +43,24 @@ def inserted(stream, count):
 def entries(reader, start, end):
     batches = [batch for part in reader.partitions(start, end) for batch in reader.read(part)]
     return pa.Table.from_batches(batches) if batches else None
+
+
+@pytest.mark.parametrize("warehouse", ["{0}", "file:{0}", "file://{0}"])
+def test_without_a_location_a_stream_is_among_the_tables_of_spark(tmp_path, warehouse):
+    folder = tmp_path / "ware house"
+    named = warehouse.format(str(folder).replace(" ", "%20") if ":" in warehouse else folder)
+    spark = SimpleNamespace(conf={"spark.sql.warehouse.dir": named})
+    tokens = tokenize("CREATE STREAM Orders (ROWTIME ts BIGINT)")
+    create = parse_create_stream(tokens, 0, len(tokens))
+    assert _folder(SimpleNamespace(spark=spark), tokens, create) == folder / "orders.stream"
+
+
+def test_streams_are_in_no_object_store():
+    spark = SimpleNamespace(conf={"spark.sql.warehouse.dir": "s3a://bucket/tables"})
+    tokens = tokenize("CREATE STREAM orders (ROWTIME ts BIGINT)")
+    create = parse_create_stream(tokens, 0, len(tokens))
+    with pytest.raises(NotSupportedError, match="UNSUPPORTED_CLAUSE"):
+        _folder(SimpleNamespace(spark=spark), tokens, create)
 
 
 def test_offsets_are_file_numbers(stream):

@@ -128,6 +128,18 @@ def test_python_producers_and_sql_share_a_stream(spark, orders):
     assert NamedStream.open(orders).position().clock.admitted == 2
 
 
+def test_what_is_checked_or_explained_is_not_done(spark, orders):
+    session = declared(spark, orders)
+    for query in ("VALUES (TIMESTAMP '2026-01-01 09:00:00', 'x')", "SELECT ts, ticker FROM orders [NOW]"):
+        session.check(f"INSERT INTO orders {query}")
+        session.sql(f"EXPLAIN INSERT INTO orders {query}")
+    session.check("PUNCTUATE orders BOUND TIMESTAMP '2026-01-01 09:00:00'")
+    with refused("INSERT_COLUMN_ARITY_MISMATCH"):
+        session.check("INSERT INTO orders VALUES (1)")
+    assert NamedStream.open(orders).log.last() == 0
+    session.sql("DROP STREAM orders")
+
+
 def test_rows_of_one_insert_come_in_the_order_of_their_rowtimes(spark, orders):
     session = declared(spark, orders)
     rows = ", ".join(f"('2026-01-01 0{hour}:00:00', 'x')" for hour in (3, 1, 2))
