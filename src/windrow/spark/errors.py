@@ -49,6 +49,7 @@ MEND_RECORD = "mend the record, or read the file with spark.read and register th
 _SHOWN = 60
 _STATE = re.compile(r"\s*SQLSTATE: (\w{5}).*$", re.DOTALL)
 # what Spark adds to its messages that our hint says, or that nobody reads
+_NUMBERED = re.compile(r"(?<=\w)#\d+L?\b")  # Spark's numbers of columns
 _ADVICE = re.compile(
     r"(\s*Did you mean one of the following\?.*| Verify the spelling and correctness.*)$", re.DOTALL
 )
@@ -194,6 +195,7 @@ def _message(error: PySparkException) -> str:
     text = _CONDITION.sub("", text.strip())
     text = _STATE.sub("", text).strip()
     text = _ADVICE.sub("", text).strip()
+    text = _NUMBERED.sub("", text)
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
