@@ -298,6 +298,8 @@ def test_live_is_batch_over_the_folder(spark, tmp_path_factory, s, t, ordering, 
     if not (words["s"] or words["t"]) or "names" in query:
         return
     streams = {name: recorded(folder / name, ordering, made) for name, made in (("s", s), ("t", t))}
+    if not all(stream.position().clock.started for stream in streams.values()):
+        return  # before its first row a stream has no clock, and holds back all that it is read with
     session = Session(spark)
     for name, stream in streams.items():
         session.stream(name, stream)
