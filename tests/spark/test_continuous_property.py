@@ -148,6 +148,7 @@ def changes(session: Session, query: str) -> Counter:
     signs = {}
     for row in session.sql(query).changelog("diff").collect():
         *values, count, at = row
+        values = [tuple(value) if isinstance(value, list) else value for value in values]
         assert count * signs.setdefault((at, tuple(values)), count) > 0, "changes are net"
         total[at, tuple(values)] += count
     return total
