@@ -72,9 +72,10 @@ def main(
 @app.command()
 def report(
     file: Annotated[Path, typer.Argument(help="What a run has written.", exists=True, dir_okay=False)],
+    section: Annotated[str, typer.Option(help="Of the page: results, or streams.")] = "results",
 ) -> None:
     """Write a run into docs/benchmarks.md, in place of the results there."""
-    into_page(read(file))
+    into_page(read(file), section=section)
     typer.echo(f"Written into {PAGE}")
 
 

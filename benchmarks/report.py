@@ -12,7 +12,6 @@ from benchmarks.results import Row, Run
 __all__ = ["PAGE", "into_page", "markdown", "table"]
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
-_BEGIN, _END = "<!-- results: begin -->", "<!-- results: end -->"
 _COLUMNS = ("query", "data", "rows", "of", "figure", "against", "its figure", "ratio", "target", "met")
 _NUMBERS = {"rows", "figure", "its figure", "ratio", "target"}
 
@@ -33,14 +32,15 @@ def markdown(run: Run) -> str:
     return "\n".join(_lines(run))
 
 
-def into_page(run: Run, page: Path = PAGE) -> None:
-    """Put a run in place of the results that the page has."""
+def into_page(run: Run, page: Path = PAGE, section: str = "results") -> None:
+    """Put a run in place of the results that a section of the page has."""
+    begin, end = f"<!-- {section}: begin -->", f"<!-- {section}: end -->"
     text = page.read_text(encoding="utf-8")
-    head, found, rest = text.partition(_BEGIN)
-    _, ended, tail = rest.partition(_END)
+    head, found, rest = text.partition(begin)
+    _, ended, tail = rest.partition(end)
     if not (found and ended):
-        raise ValueError(f"{page} has no {_BEGIN} … {_END}")
-    page.write_text(f"{head}{_BEGIN}\n\n{markdown(run)}\n\n{_END}{tail}", encoding="utf-8")
+        raise ValueError(f"{page} has no {begin} … {end}")
+    page.write_text(f"{head}{begin}\n\n{markdown(run)}\n\n{end}{tail}", encoding="utf-8")
 
 
 def _lines(run: Run) -> Iterator[str]:
