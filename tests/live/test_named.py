@@ -173,7 +173,7 @@ def test_rows_of_one_insert_come_in_the_order_of_their_rowtimes(spark, orders):
     ],
 )
 def test_what_is_wrong_is_said_at_its_place(spark, orders, condition, text, fragment):
-    session = declared(spark, orders)
+    session = declared(spark.newSession(), orders)  # in which no other test has made o
     session.stream("recorded", pa.table({"n": [1]}), rowtime="n")
     with refused(condition) as caught:
         session.sql(text.format(folder=orders))
