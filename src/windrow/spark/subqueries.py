@@ -6,6 +6,7 @@ a subquery that gives one value is a join with the relation of one row that it i
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -28,19 +29,22 @@ _BEFORE_OPERAND = ("AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE")
 _BOOLEAN = ("AND", "OR", "NOT", "=", "<>", "<", "<=", ">", ">=", "<=>", "IS NULL", "IN", "BETWEEN")
 
 
-class Subqueries(Joins):
+class Subqueries(Joins, ABC):
     """Blocks whose expressions have subqueries over what varies."""
 
     _outside: frozenset[int]  # the brackets directly around what the query gives
 
+    @abstractmethod
     def _shape(self, shape: Shape) -> Rows:
-        raise NotImplementedError
+        """The rows of a query."""
 
+    @abstractmethod
     def _from(self, select: Select) -> Scope:
-        raise NotImplementedError
+        """The scope of FROM."""
 
+    @abstractmethod
     def _is_grouped(self, select: Select) -> bool:
-        raise NotImplementedError
+        """Whether a block has groups."""
 
     def _with_subqueries(self, select: Select, scope: Scope, stretches: Sequence[Range]) -> Scope:
         """The scope with a column for each subquery over what varies in these stretches."""

@@ -11,6 +11,7 @@ source is executed (:mod:`windrow.kernels.patterns.execution`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,14 +28,12 @@ CODES = {
 """How a row that is taken changes a register; from 0 on it is the register whose former value it gets."""
 
 
-def condition(label: int, row: int, registers: Any, begin: int, end: int, data: Any) -> int:
-    """Stands for the conditions that read registers: 1 true, 0 not, −1 it failed."""
-    raise NotImplementedError
+# What `run` calls is of each program, and stands beside it where its source is executed.
+condition: Callable[..., int]
+"""Whether a condition that reads registers holds: 1 true, 0 not, −1 it failed."""
 
-
-def interned(before: int, row: int) -> int:
-    """Stands for the number of a list of rows: the one of this number and a row after it."""
-    raise NotImplementedError
+interned: Callable[[int, int], int]
+"""The number of a list of rows: the one of this number and a row after it."""
 
 
 def grown(array: Any) -> Any:
@@ -148,7 +147,7 @@ def run(
                             elif code == -5:
                                 old = label
                             elif code == -4:
-                                old = interned(old, row)
+                                old = interned(old, row)  # noqa: F821 - of the program
                             elif code == -8:
                                 old = number
                             elif code == -9:
@@ -160,7 +159,7 @@ def run(
                                 old = row if code == -3 else label
                             d_registers[sources, register] = old
                         if dependent[label]:
-                            answer = condition(label, row, d_registers[sources], first, end, data)
+                            answer = condition(label, row, d_registers[sources], first, end, data)  # noqa: F821
                             if answer < 0:
                                 return (
                                     m_partition[:matches], m_start[:matches], m_length[:matches],

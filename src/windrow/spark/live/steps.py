@@ -152,8 +152,11 @@ class Steps:
             "now": now,
             "rows_in": before.counts.get("rows_in", 0) + sum(found.count for found in came.values()),
             "rows_late": sum(found.clock.late + found.clock.rejected for found in clocks.values()),
+            "rows_used": before.counts.get("rows_used", 0),
             "rows_given": before.counts.get("rows_given", 0) + given,
         }
+        if moved and reached is not None:
+            counts["rows_used"] += self._taken_before(arrived, reached)
         frontier = reached if reached is not None else before.frontier
         step = self._checkpoint.commit(Step(number, clocks, frontier, origin, {}, counts), keep)
         self._report(step, sum(found.count for found in came.values()), given)
@@ -197,6 +200,11 @@ class Steps:
             reached.append(FOREVER if reached_here == FOREVER else reached_here * factor)
         return min(reached)
 
+    def _taken_before(self, arrived: Mapping[str, Stream], until: int) -> int:
+        """How many rows a step takes: counted, so that what comes in can be held against it."""
+        rows = [stream.on(self._clock).frame.select(ROWTIME) for stream in arrived.values()]
+        return reduce(DataFrame.unionAll, rows).where(F.col(ROWTIME) < until).count()
+
     def _first(self, arrived: Mapping[str, Stream], until: int) -> int | None:
         """The first instant of the rows before the frontier."""
         firsts = []
@@ -232,7 +240,6 @@ class Steps:
     def _report(self, step: Step, came: int, given: int) -> None:
         held = sum(self._checkpoint.count(step, name) for name in step.rows if name.startswith("held-"))
         kept = sum(self._checkpoint.count(step, name) for name in step.rows if name.startswith("window"))
-        late = step.counts["rows_late"]
         self.progress = {
             "batch": step.number,
             "came": came,
@@ -240,7 +247,6 @@ class Steps:
             "frontier": step.frontier,
             **step.counts,
             "rows_held": held,
-            "rows_used": step.counts["rows_in"] - late - held,
             "rows_in_windows": kept,
         }
 
