@@ -4,15 +4,17 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 # The environment is up to date while this file is newer than what it was made from.
 STAMP  := $(VENV)/.made-from-lock
+# PyFlink needs other versions of what Spark needs.
+FLINK  := .flink
 # PYTHON=/path/to/python3.12 chooses another interpreter.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
             $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test fast whole check bench format lock clean
+.PHONY: help env demo test fast whole check bench bench-live bench-flink test-matrix diagrams docs chaos format lock clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 env: $(STAMP) ## create .venv with the locked dependencies and windrow itself
 
@@ -49,14 +51,37 @@ check: env ## lint, formatting, types
 bench: env ## time Windrow against its peers, in under 15 minutes; FULL=1 for hours, ONLY="NAME …"
 	$(BIN)/python -m benchmarks $(if $(FULL),--full) $(ONLY:%=--only %)
 
+bench-live: env ## time live queries against Spark's own streaming, in about ten minutes; ONLY="NAME …"
+	$(BIN)/python -m benchmarks live $(ONLY:%=--only %)
+
+bench-flink: env $(FLINK) ## the same, and Flink SQL, which gets an environment of its own
+	$(BIN)/python -m benchmarks live --flink $(FLINK)/bin/python $(ONLY:%=--only %)
+
+$(FLINK):
+	$(PYTHON) -m venv $(FLINK)
+	$(FLINK)/bin/python -m pip install --quiet --disable-pip-version-check apache-flink==2.3.0
+
+chaos: env ## kill live queries a hundred times, in about half an hour; KILLS=20 for fewer
+	$(BIN)/python -m tests.chaos --kills $(or $(KILLS),100)
+
+test-matrix: env ## try other versions of PySpark, Python and sqlglot, in about half an hour; ONLY="PySpark 4.0"
+	$(BIN)/python -m tests.matrix $(if $(ONLY),"$(ONLY)")
+
+diagrams: env ## draw the railroad diagrams of the SQL reference from docs/sql/grammar.txt
+	$(BIN)/python -m tests.grammar
+
+docs: env ## build the site of the documentation into build/site; fails on a link that leads nowhere
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open build/site/index.html"
+
 format: env ## reformat, and repair what the linter can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
 lock: env ## regenerate requirements.lock from pyproject.toml
-	$(BIN)/uv pip compile pyproject.toml --group dev --group bench --universal --generate-hashes --quiet --upgrade \
+	$(BIN)/uv pip compile pyproject.toml --group dev --group bench --group docs --universal --generate-hashes --quiet --upgrade \
 	  --custom-compile-command "make lock" --output-file requirements.lock
 
 clean: ## remove .venv and everything that a run left behind
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(FLINK) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -11,6 +11,12 @@ from rich.console import Console
 
 from benchmarks.comparisons import catalogue
 from benchmarks.data import CACHE
+from benchmarks.live.cases import CASES, NEXMARK
+from benchmarks.live.report import into_page as live_into_page
+from benchmarks.live.report import write as write_live
+from benchmarks.live.running import LOADS, Figure
+from benchmarks.live.running import run as run_live
+from benchmarks.punctuations import SIZES, auctions, measured
 from benchmarks.report import PAGE, into_page, table
 from benchmarks.results import Failure, Row, read, write
 from benchmarks.running import MEMORY, Settings, run
@@ -69,6 +75,48 @@ def main(
     console.print(f"Written to {out}", highlight=False)
 
 
+@app.command("live")
+def live_queries(
+    only: Annotated[list[str] | None, typer.Option(help="Only this case; may be repeated.")] = None,
+    rows: Annotated[int, typer.Option(help="Of a large micro-batch.", min=1000)] = 1_000_000,
+    flink: Annotated[
+        Path | None, typer.Option(help="A Python with PyFlink, to compare with it.", exists=True)
+    ] = None,
+    load: Annotated[
+        list[str] | None, typer.Option(help=f"Only these of {', '.join(LOADS)}; may be repeated.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The file for the results.")] = CACHE / "live.json",
+) -> None:
+    """Time live queries against Spark's own streaming, and against Flink SQL."""
+    if unknown := set(only or []) - {*CASES, NEXMARK}:
+        raise typer.BadParameter(f"no case {', '.join(unknown)}; there are {NEXMARK}, {', '.join(CASES)}")
+    nexmark = [name for name in CASES if name.startswith(NEXMARK)]
+    usual = [name for name in CASES if name != "five-minutes" and name not in nexmark]
+    names = [each for name in only or usual for each in (nexmark if name == NEXMARK else [name])]
+    if unknown := set(load or []) - set(LOADS):
+        raise typer.BadParameter(f"no load {', '.join(unknown)}; there are {', '.join(LOADS)}")
+
+    def tell(figure: Figure) -> None:
+        typer.echo(
+            f"{figure.case} {figure.load} {figure.system}: {figure.rate:,.0f} rows/s,"
+            f" p50 {figure.p50:.2f} s, p99 {figure.p99:.2f} s, {figure.given:,} rows given"
+        )
+
+    figures = list(run_live(CACHE / "live", names, rows, flink, tell, tuple(load or LOADS)))
+    write_live(figures, out)
+    typer.echo(f"Written to {out}")
+
+
+@app.command("report-live")
+def report_live(
+    file: Annotated[Path, typer.Argument(help="What a run has written.", exists=True, dir_okay=False)],
+    section: Annotated[str, typer.Option(help="Of the page: live, or nexmark.")] = "live",
+) -> None:
+    """Write a run of live queries into docs/benchmarks.md, in place of the one there."""
+    live_into_page(file, section=section)
+    typer.echo(f"Written into {PAGE}")
+
+
 @app.command()
 def report(
     file: Annotated[Path, typer.Argument(help="What a run has written.", exists=True, dir_okay=False)],
@@ -77,6 +125,20 @@ def report(
     """Write a run into docs/benchmarks.md, in place of the results there."""
     into_page(read(file), section=section)
     typer.echo(f"Written into {PAGE}")
+
+
+@app.command()
+def punctuations() -> None:
+    """Print what a punctuation of one key costs, by how many keys are kept."""
+    sizes = " | ".join(f"{size:,} keys" for size in SIZES)
+    typer.echo(f"| operator | {sizes} |\n|{'---|' * (len(SIZES) + 1)}")
+    for cost in measured():
+        typer.echo(f"| {cost.name} | {' | '.join(f'{each:.2f} ms' for each in cost.milliseconds)} |")
+    names = ("bids", "auctions given", "groups kept", "promises kept", "bytes", "seconds")
+    typer.echo(f"\n| {' | '.join(names)} |\n|{'---|' * len(names)}")
+    for kept in auctions():
+        told = (kept.bids, kept.given, kept.groups, kept.promises, kept.bytes)
+        typer.echo(f"| {' | '.join(f'{each:,}' for each in told)} | {kept.seconds:.1f} |")
 
 
 if __name__ == "__main__":

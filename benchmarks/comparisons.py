@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.data import EVEN, EVEN_BY_TIME, GHCN, LONG, MANY, ONE, SKEWED, Data
-from benchmarks.pattern_queries import PATTERNS
+from benchmarks.pattern_queries import ALTERNATION, FUNNEL, HARD, NESTED, PATTERNS, RUNS
 from benchmarks.queries import (
     LABEL,
     SESSION,
@@ -92,6 +92,7 @@ _STREAMS = {
     "stream-avg-rows": GROUPED_ROWS,
 }
 _NEXT_20 = next_rows(20)
+_ISLANDS = {"pattern-runs": RUNS, "pattern-kinds": ALTERNATION, "pattern-nested": NESTED}
 _PAPER = {
     "unbounded-sliding": UNBOUNDED,
     "unbounded-tumbling": TUMBLING,
@@ -130,6 +131,9 @@ def catalogue(cores: int, *, full: bool) -> list[Comparison]:
         *(_peers(name, query, EVEN, {}) for name, query in _STREAMS.items()),
         _peers("stream-join", JOINED, EVEN, {}, _JOINS),
         _against("patterns", PATTERNS, EVEN, _NEXT_20, EVEN, None),
+        _against("patterns-one", [RUNS, FUNNEL, HARD], ONE, _NEXT_20, ONE, None),
+        _growth(EVEN, 1, "pattern-growth", HARD),
+        *(_peers(name, query, EVEN, {}) for name, query in _ISLANDS.items()),
         _against("stream-length", [last_rows(10_000)], LONG, last_rows(20), LONG, 1.3),
         _growth(ONE, 4 if full else 1),
         _cores("cores", _NEXT_20, cores),
@@ -189,11 +193,12 @@ def _against(
     return Comparison(name, tuple(entries), asks, _OWN)
 
 
-def _growth(data: Data, scale: float) -> Comparison:
+def _growth(data: Data, scale: float, name: str | None = None, query: Query = _NEXT_20) -> Comparison:
     """Four times the rows."""
-    part = _own("a quarter of the rows", _NEXT_20, data, scale=scale / 4)
-    whole = _own("all of the rows", _NEXT_20, data, scale=scale)
-    return Comparison(f"growth-{data.name}", (part, whole), (Ask(whole.group, part.group, 4.4),), _OWN)
+    part = _own("a quarter of the rows", query, data, scale=scale / 4)
+    whole = _own("all of the rows", query, data, scale=scale)
+    asks = (Ask(whole.group, part.group, 4.4),)
+    return Comparison(name or f"growth-{data.name}", (part, whole), asks, _OWN)
 
 
 def _cores(name: str, query: Query, cores: int) -> Comparison:

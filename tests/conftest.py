@@ -9,9 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# How long an example takes is the machine's affair, on which other things run. Random examples are the same
+# in every run, so that a change fails by itself and not by luck; `WINDROW_EXAMPLES` asks for others.
+settings.register_profile("windrow", deadline=None, derandomize="WINDROW_EXAMPLES" not in os.environ)
+settings.load_profile("windrow")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

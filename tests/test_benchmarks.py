@@ -16,6 +16,10 @@ from benchmarks.__main__ import app
 from benchmarks.check import DifferentAnswersError, agreed
 from benchmarks.comparisons import Ask, Comparison, Entry, catalogue
 from benchmarks.data import EVEN
+from benchmarks.live.cases import CASES, EVENTS, NEXMARK
+from benchmarks.live.data import Load, written_events
+from benchmarks.live.native import QUERIES
+from benchmarks.punctuations import auctions, measured
 from benchmarks.queries import next_rows
 from benchmarks.report import PAGE, into_page
 from benchmarks.results import Failure, Row, Run, read, rows_of, write
@@ -244,3 +248,34 @@ def test_a_query_is_answered_alike_by_all_and_timed(spark, tmp_path, monkeypatch
     assert all(row.rows == 4_964 and row.value > 0 and row.peer_value > 0 for row in rows)
     assert rows[0].checksum is not None
     assert rows[0].checksum.startswith("13,522 windows")
+
+
+def test_the_costs_of_punctuations_are_of_every_operator_and_size():
+    costs = measured((50, 100), times=3)
+    assert [cost.name for cost in costs] == ["GROUP BY", "ORDER BY", "EXCEPT", "anti join"]
+    assert all(len(cost.milliseconds) == 2 and min(cost.milliseconds) > 0 for cost in costs)
+
+
+def test_what_is_kept_of_auctions_that_come_and_go_stays_as_it_is():
+    told = auctions(1_000_000, told=4)
+    assert [kept.given for kept in told] == [kept.bids // 500 for kept in told]
+    assert {kept.groups for kept in told} == {900}
+    assert {kept.promises for kept in told} == {1}
+    assert told[-1].bytes < 1.5 * told[0].bytes
+
+
+def test_nexmark_is_asked_of_both_systems_over_the_streams_that_it_reads(tmp_path):
+    for name, case in CASES.items():
+        if name.startswith(NEXMARK):
+            assert case.native is None or case.native in QUERIES
+            assert case.rowtime == "dateTime"
+            assert all(stream in case.windrow for stream in case.streams)
+    load = Load(files=3, rows=500, keys=0)
+    written_events(load, tmp_path)
+    for stream, columns in EVENTS.items():
+        tables = [pq.read_table(file) for file in sorted(tmp_path.glob(f"*/{stream}/*.parquet"))]
+        assert len(tables) == 3
+        assert tables[0].column_names == [column.split()[0] for column in columns.split(", ")]
+        times = pa.concat_tables(tables).column("dateTime").to_pylist()
+        assert times == sorted(times)
+    assert written_events(load, tmp_path) == next(tmp_path.iterdir())

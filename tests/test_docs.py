@@ -9,6 +9,7 @@ A page is Markdown. Its fenced blocks are run in order, in a directory of their 
 sql         statements, the last one's rows shown; ``EXPLAIN`` as the text that it is
 python      in one namespace per page, which begins with `session`; what is printed is shown
 sh          one command of Windrow's a line (``\\`` goes on to the next), standard output shown
+shell       what is entered at the prompt of ``windrow shell``, in one shell per page
 text        directly below one of these: what it shows. A line ``…`` stands for any lines
 others      not run: grammar, json, csv, …
 =========== ========================================================================================
@@ -27,9 +28,11 @@ import io
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +40,16 @@ import pytest
 
 import windrow
 from windrow.datasets import DATASETS
+from windrow.syntax.blocks import split_statements
+from windrow.syntax.create_stream import parse_create_stream
+from windrow.syntax.spellings import spelled
+from windrow.syntax.tokens import tokenize
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 UPDATE = "WINDROW_UPDATE_DOCS"
 
-RUNNABLE = ("sql", "python", "sh")
+RUNNABLE = ("sql", "python", "sh", "shell")
 ANY_LINES = "…"
 
 
@@ -115,6 +122,20 @@ def test_every_block_has_a_language_and_every_reason_is_given(path):
 
 
 @pytest.mark.parametrize("path", PAGES, ids=identify)
+def test_blocks_that_cannot_be_run_are_read(path):
+    for block in read(path).blocks:
+        if block.is_run:
+            continue
+        if block.language == "python":
+            compile(block.text, f"{identify(path)}:{block.start}", "exec")
+        elif block.language == "sql":
+            tokens = tokenize(block.text)
+            for start, stop in split_statements(tokens):
+                parse_create_stream(tokens, start, stop)
+                spelled(tokens, start, stop)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=identify)
 def test_every_link_leads_to_a_file_and_heading(path):
     text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
@@ -170,6 +191,8 @@ def test_every_block_runs_and_prints_what_the_page_says(path, spark, tmp_path, m
     page = read(path)
     shown: dict[int, str] = {}
     problems: list[str] = []
+    if any(block.language == "shell" for block in page.blocks):
+        spark = spark.newSession()  # a shell lists all tables, also those that other tests have left
     with clean_catalogue(spark):
         runner = Runner(spark)
         for number, block in enumerate(page.blocks):
@@ -180,6 +203,7 @@ def test_every_block_runs_and_prints_what_the_page_says(path, spark, tmp_path, m
                 shown[number] = runner.run(block)
             except AssertionError as error:
                 problems.append(f"{identify(path)}:{block.start}: {error}")
+    problems += [f"{identify(path)}: {told}" for told in compare_pictures(page, tmp_path)]
     if os.environ.get(UPDATE):
         update(page, shown)
     else:
@@ -191,6 +215,28 @@ def test_every_block_runs_and_prints_what_the_page_says(path, spark, tmp_path, m
                 )
     if problems:
         pytest.fail("\n\n".join(problems), pytrace=False)
+
+
+def compare_pictures(page: Page, made: Path) -> Iterator[str]:
+    """What is wrong with the pictures that a page shows and its blocks have made, which updates them.
+
+    They are compared by what is written in them: lengths differ with the fonts of a machine.
+    """
+    for name in re.findall(r"!\[[^]]*\]\(([^)]*\.svg)\)", "\n".join(page.lines)):
+        kept, new = page.path.parent / name, made / Path(name).name
+        if not any(new.name in block.text for block in page.blocks if block.is_run):
+            continue  # the picture of another page
+        if not new.exists():
+            yield f"no block makes the picture {name}"
+        elif os.environ.get(UPDATE):
+            kept.parent.mkdir(exist_ok=True)
+            shutil.copyfile(new, kept)
+        elif words_of(new) != words_of(kept):
+            yield f"the picture {name} says {words_of(kept)}, but it is {words_of(new)}"
+
+
+def words_of(picture: Path) -> list[str]:
+    return re.findall(r"<text[^>]*>([^<]*)</text>", picture.read_text(encoding="utf-8"))
 
 
 def agrees(found: str, wanted: str) -> bool:
@@ -241,7 +287,8 @@ class Runner:
         printed = io.StringIO()
         try:
             with contextlib.redirect_stdout(printed):
-                {"sql": self.sql, "python": self.python, "sh": self.sh}[block.language](block.text)
+                run = {"sql": self.sql, "python": self.python, "sh": self.sh, "shell": self.shell}
+                run[block.language](block.text)
         except windrow.WindrowError as error:
             if error.getCondition() != expected:
                 raise AssertionError(f"the block is refused:\n{error}") from None
@@ -259,6 +306,18 @@ class Runner:
 
     def python(self, text: str) -> None:
         exec(compile(text, "<page>", "exec"), self.namespace)
+
+    def shell(self, text: str) -> None:
+        self.prompt.run_lines(text)
+        assert not self.prompt.has_failed, "the shell has told an error"
+
+    @cached_property
+    def prompt(self) -> Any:
+        from windrow.cli.connection import Connection
+        from windrow.cli.shell.backend import Backend
+        from windrow.cli.shell.loop import Shell
+
+        return Shell(Backend(Connection("local[2]"), lambda _: self.session.spark))
 
     def sh(self, text: str) -> None:
         for line in re.sub(r"\\\n\s*", "", text).splitlines():

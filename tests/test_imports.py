@@ -14,17 +14,33 @@ PACKAGE = Path(__file__).parents[1] / "src" / "windrow"
 # nothing of each other, except for the outermost: `FACE` is everything that is not listed here.
 LAYERS = {
     "errors": 0,
-    "syntax": 1,
-    "kernels": 1,
-    "streams": 1,
-    "algebra": 2,
-    "rules": 3,
-    "spark": 4,
-    "cli": 6,
+    "punctuations": 1,
+    "syntax": 2,
+    "kernels": 2,
+    "streams": 2,
+    "algebra": 3,
+    "rules": 4,
+    "spark": 5,
+    "plot": 7,
+    "cli": 8,
+    "notebook": 9,
 }
-FACE = 5
+FACE = 6
 
-MAY_IMPORT_PYSPARK = {"spark", "session", "relation", "statements", "continuous", "api", "cli"}
+MAY_IMPORT_PYSPARK = {
+    "spark",
+    "session",
+    "relation",
+    "rendering",
+    "statements",
+    "testing",
+    "blocking",
+    "continuous",
+    "api",
+    "plot",
+    "cli",
+    "notebook",
+}
 MAY_NOT_IMPORT_SQLGLOT = {"kernels"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))

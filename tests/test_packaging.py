@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -90,6 +91,16 @@ def test_the_wheel_holds_the_package_its_data_and_its_licence_and_nothing_else(w
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_the_wheel_is_imported_as_it_is_shipped_to_workers(wheel, tmp_path):
+    archive = shutil.copy(wheel, tmp_path / "windrow.zip")
+    parts = "windrow.session, windrow.spark.log_source, windrow.kernels.stage, windrow.kernels.patterns"
+    words = [sys.executable, "-c", f"import {parts}; print(windrow.kernels.stage.__file__)"]
+    environment = {**os.environ, "PYTHONPATH": str(archive)}
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert done.stdout.startswith(str(archive)), done.stderr
+
+
 def test_the_installed_package_is_the_wheels_and_typed(run, installed):
     package = Path(run("python", "-c", "import windrow; print(*windrow.__path__)").strip())
     assert package.is_relative_to(installed.parent)

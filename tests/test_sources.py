@@ -62,10 +62,10 @@ CONTENT = {
     "t.orc": orc_bytes(),
     "t.csv": CSV.encode(),
     "T.CSV": CSV.encode(),
-    "t.csv.gz": gzip.compress(CSV.encode()),
+    "t.csv.gz": gzip.compress(CSV.encode(), mtime=0),
     "t.json": JSON_LINES.encode(),
     "t.jsonl": JSON_LINES.encode(),
-    "t.ndjson.gz": gzip.compress(JSON_LINES.encode()),
+    "t.ndjson.gz": gzip.compress(JSON_LINES.encode(), mtime=0),
     "array.json": JSON_ARRAY.encode(),
     # Formats told by content.
     "parquet-without-suffix": parquet_bytes(),
@@ -210,7 +210,7 @@ def test_file_uris_and_relative_paths_are_local(spark, tmp_path, monkeypatch):
         ("t.orc", b"", "EMPTY_FILE"),
         ("t.json", b" \n", "EMPTY_FILE"),
         ("t.dly", b"", "EMPTY_FILE"),
-        ("t.csv.gz", gzip.compress(b""), "EMPTY_FILE"),
+        ("t.csv.gz", gzip.compress(b"", mtime=0), "EMPTY_FILE"),
         ("t.parquet", parquet_bytes()[:-1], "TORN_FILE"),
         ("t.parquet", b"PAR1", "TORN_FILE"),
         ("t.parquet", b"PAR1" + b"x" * 100 + b"PAR1", "TORN_FILE"),
@@ -219,19 +219,20 @@ def test_file_uris_and_relative_paths_are_local(spark, tmp_path, monkeypatch):
         ("t.orc", CSV.encode(), "NOT_AN_ORC_FILE"),
         ("t.csv", parquet_bytes(), "NOT_A_CSV_FILE"),
         ("t.csv", CSV.encode("utf-16"), "NOT_A_CSV_FILE"),
-        ("t.csv", gzip.compress(CSV.encode()), "NOT_A_CSV_FILE"),
+        ("t.csv", gzip.compress(CSV.encode(), mtime=0), "NOT_A_CSV_FILE"),
         ("t.csv.gz", CSV.encode(), "NOT_A_GZIP_FILE"),
-        ("t.csv.gz", gzip.compress(CSV.encode())[:-9], "TORN_FILE"),
+        ("t.csv.gz", gzip.compress(CSV.encode(), mtime=0)[:-9], "TORN_FILE"),
         ("t.json", CSV.encode(), "NOT_A_JSON_FILE"),
         ("t.json", JSON_LINES.encode()[:-5], "MALFORMED_RECORD"),
         ("t.json", JSON_ARRAY.encode()[:-5], "MALFORMED_RECORD"),
         ("t.dly", CSV.encode(), "MALFORMED_LINE"),
         ("t.dly", DLY.encode()[:-10], "TORN_FILE"),
-        ("t.dly.gz", gzip.compress(DLY.encode())[:-9], "TORN_FILE"),
+        ("t.dly.gz", gzip.compress(DLY.encode(), mtime=0)[:-9], "TORN_FILE"),
         ("t.xlsx", b"PK\3\4", "UNKNOWN_FORMAT"),
         ("t", b"hello", "UNKNOWN_FORMAT"),
-        ("t.parquet.gz", gzip.compress(parquet_bytes()), "UNKNOWN_FORMAT"),
+        ("t.parquet.gz", gzip.compress(parquet_bytes(), mtime=0), "UNKNOWN_FORMAT"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",  # bytes hold the time at which they were made
 )
 def test_a_bad_file_is_refused_by_name(spark, tmp_path, name, content, condition):
     error = refused(spark, written(tmp_path, {name: content}) / name)
@@ -241,7 +242,7 @@ def test_a_bad_file_is_refused_by_name(spark, tmp_path, name, content, condition
 def test_a_gzip_file_torn_behind_its_head_is_refused(spark, tmp_path):
     noise = random.Random(7)
     text = "name,val\n" + "".join(f"{noise.random()},{noise.random()}\n" for _ in range(20_000))
-    path = written(tmp_path, {"t.csv.gz": gzip.compress(text.encode())[:-1000]}) / "t.csv.gz"
+    path = written(tmp_path, {"t.csv.gz": gzip.compress(text.encode(), mtime=0)[:-1000]}) / "t.csv.gz"
     assert refused(spark, path).condition == "TORN_FILE"
 
 
@@ -307,10 +308,10 @@ def test_what_spark_says_about_a_remote_path_is_an_input_error(spark):
     [
         ("t.dly", DLY.encode()),
         ("t.dly", DLY.replace("\n", "\r\n").encode()),
-        ("t.dly.gz", gzip.compress(DLY.encode())),
+        ("t.dly.gz", gzip.compress(DLY.encode(), mtime=0)),
         ("without-suffix", DLY.encode()),
         ("2024.csv", BY_YEAR.encode()),
-        ("2024.csv.gz", gzip.compress(BY_YEAR.encode())),
+        ("2024.csv.gz", gzip.compress(BY_YEAR.encode(), mtime=0)),
         ("other.csv", BY_YEAR.encode()),
     ],
 )

@@ -1,15 +1,13 @@
--- The last heartbeat before a silence of more than two minutes, or before the end, and how long there were heartbeats.
+-- Heartbeats after which no other came for two minutes: when the silence was noticed, and when the host was back.
 CREATE OR REPLACE TEMPORARY VIEW heartbeats AS
 SELECT host, to_timestamp(concat('2024-05-01 ', at)) AS at FROM VALUES
     ('a', '10:00:00'), ('a', '10:01:00'), ('a', '10:02:30'), ('a', '10:07:00'), ('a', '10:08:00'),
     ('b', '10:00:00'), ('b', '10:05:00') AS t(host, at);
 
-SELECT host, alive_from, last_seen, beats, back_at FROM heartbeats MATCH_RECOGNIZE (
+SELECT host, last_seen, missed_at, back_at FROM heartbeats MATCH_RECOGNIZE (
     PARTITION BY host ORDER BY at
-    MEASURES FIRST(at) AS alive_from, LAST(at) AS last_seen, COUNT(*) AS beats, NEXT(LOST.at) AS back_at
-    PATTERN (BEAT* LOST)
-    DEFINE
-        BEAT AS NEXT(at) - at <= INTERVAL 2 MINUTES,
-        LOST AS NEXT(at) IS NULL OR NEXT(at) - at > INTERVAL 2 MINUTES
+    MEASURES BEAT.at AS last_seen, BEAT.at + INTERVAL 2 MINUTES AS missed_at, NEXT(BEAT.at) AS back_at
+    PATTERN (BEAT) DURATION 2 MINUTES
+    DEFINE BEAT AS true
 )
-ORDER BY host, alive_from;
+ORDER BY host, last_seen;

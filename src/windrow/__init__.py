@@ -17,9 +17,10 @@ from windrow.errors import (
 
 if TYPE_CHECKING:
     from windrow.api import UNBOUNDED, Boundary, boundary, window_by
+    from windrow.pipeline import Pipeline
     from windrow.relation import Relation
     from windrow.session import Session
-    from windrow.spark.live import LiveQuery, Memory
+    from windrow.spark.live import Files, Kafka, LiveQuery, Memory, Table
 
 __version__ = "0.1.0"
 
@@ -28,13 +29,17 @@ __all__ = [
     "AnalysisError",
     "Boundary",
     "ExecutionError",
+    "Files",
     "InputError",
+    "Kafka",
     "LiveQuery",
     "Memory",
     "NotSupportedError",
     "ParseError",
+    "Pipeline",
     "Relation",
     "Session",
+    "Table",
     "UsageError",
     "WindrowError",
     "__version__",
@@ -43,10 +48,14 @@ __all__ = [
 ]
 
 _NEED_SPARK = {
+    "Files": "windrow.spark.live",
+    "Kafka": "windrow.spark.live",
     "LiveQuery": "windrow.spark.live",
     "Memory": "windrow.spark.live",
+    "Pipeline": "windrow.pipeline",
     "Relation": "windrow.relation",
     "Session": "windrow.session",
+    "Table": "windrow.spark.live",
     "UNBOUNDED": "windrow.api",
     "Boundary": "windrow.api",
     "boundary": "windrow.api",
@@ -54,8 +63,14 @@ _NEED_SPARK = {
 }
 
 
+def load_ipython_extension(ipython: object) -> None:
+    """What ``%load_ext windrow`` calls: see `docs/notebook.md`."""
+    importlib.import_module("windrow.notebook").load(ipython)
+
+
 def __getattr__(name: str) -> object:
     # on first use: `windrow doctor` must start where PySpark is missing or broken
     if name not in _NEED_SPARK:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    importlib.import_module("windrow.spark.version").check_version()
     return getattr(importlib.import_module(_NEED_SPARK[name]), name)

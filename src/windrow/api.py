@@ -17,7 +17,7 @@ from windrow.algebra.bind import bind
 from windrow.algebra.names import ROW, order_key, partition_key
 from windrow.algebra.nodes import Window
 from windrow.errors import UsageError, did_you_mean
-from windrow.spark.batch import bind_window, build_window, explained
+from windrow.spark.batch import bind_window, build_window, explained, refuse_streaming
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 from windrow.syntax.tokens import tokenize
@@ -193,6 +193,7 @@ def _frame(
         end=_with_column(window.end, columns["end"]),
     )
     rows = gateway.sql(window.rows, {_INPUT: df.withColumns(keys) if keys else df})
+    refuse_streaming(window, rows)
     bound = bind_window(gateway, window, rows)
     windows = build_window(gateway, bound)
     with explained([bound]):

@@ -3,39 +3,54 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
+from decimal import Decimal
 
 from pyspark.sql import DataFrame
 
 from windrow.algebra.changing import refuse_changing
 from windrow.algebra.clock import Clock
-from windrow.algebra.continuous import Query, Reader
+from windrow.algebra.continuous import Query, Reader, StreamQuery
 from windrow.algebra.names import verbatim
-from windrow.errors import AnalysisError, NotSupportedError, ParseError, did_you_mean
+from windrow.asked import Asked
+from windrow.blocking import misplaced_within, run_blocking
+from windrow.errors import AnalysisError, NotSupportedError, ParseError, WindrowError, did_you_mean
 from windrow.explain import explain_continuous
+from windrow.explain_live import how_live
+from windrow.inserts import insert_into_table
 from windrow.named import create_named, insert, punctuate
-from windrow.naming import forget, refresh, remember_stream
+from windrow.naming import forget, is_free, refresh, remember_stream, show_endless
 from windrow.relation import LiveRelation, Relation, StreamRelation, VaryingRelation
-from windrow.spark.continuous import Runner
+from windrow.sequences import declare_clauses
+from windrow.spark.continuous import Runner, length_of
+from windrow.spark.declared import declare, keys_of, read_by, refuse_mixed
 from windrow.spark.gateway import Gateway
-from windrow.spark.live import LivePlan, live_streams
+from windrow.spark.live import (
+    ContinuousPlan,
+    is_blocking,
+    live_stream,
+    live_streams,
+    refuse_gathered_changes,
+)
 from windrow.spark.sources import read_table
 from windrow.spark.streams import Catalog, Definition, Log, Stream, is_text_log, of_frame, of_text_log
 from windrow.spark.text_log import read_text_log
 from windrow.spark.varying import Varying
+from windrow.syntax.create_stream import Column, CreateStream, parse_create_stream
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
+from windrow.syntax.spellings import Spelled, spelled
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.sqltext import Relation as SourceRelation
-from windrow.syntax.streams import Column, CreateStream, parse_create_stream
+from windrow.syntax.streams import Duration
 from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.views import View, parse_view
 
 __all__ = ["has_stream_words", "is_continuous", "run_continuous"]
 
 _SIGNS = re.compile(
     r"\[\s*(now|range|rows|partition)\b|\b[idr]stream\s*\(|\bcreate\s+(or\s+replace\s+)?stream\b"
-    r"|\bdrop\s+stream\b|\bchangelog\s+of\b|\bpunctuate\b",
+    r"|\bdrop\s+stream\b|\bchangelog\s+of\b|\bpunctuate\b|\bselect\s+stream\b",
     re.IGNORECASE,
 )
 
@@ -57,26 +72,22 @@ def is_continuous(text: str, catalog: Catalog) -> bool:
     return any(name in lower for name in catalog.names)
 
 
-def run_continuous(
-    gateway: Gateway,
-    catalog: Catalog,
-    tokens: TokenList,
-    statement: Range,
-    execution: str,
-    run_query: Callable[[str], Relation],
-) -> Relation | None:
+def run_continuous(asked: Asked) -> Relation | None:
     """Run a statement about streams; None if it is not about any.
 
     With EXPLAIN before it, or if the gateway is to plan only, nothing is made and the relation is its plan.
-    `run_query` runs a query that stands in the statement, as a text.
     """
-    start, stop = statement
+    gateway, catalog, execution = asked.gateway, asked.catalog, asked.execution
+    tokens, run_query = asked.tokens, asked.run_query
+    start, stop = asked.statement
     if tokens.word(start) == "EXPLAIN":
         start += 1 + (tokens.word(start + 1) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST"))
         gateway.plan_only = True
     asked_for_plan = gateway.plan_only
     refresh(gateway, catalog, execution)
     create = parse_create_stream(tokens, start, stop)
+    if create is not None and gateway.reopens:
+        create = replace(create, keep=True)
     if create is not None and create.keep and create.name.lower() in catalog.names:
         return _nothing(gateway)
     if create is not None and create.source is None:
@@ -95,14 +106,45 @@ def run_continuous(
     if told is not None:
         return _planned(gateway, told) if gateway.plan_only else _nothing(gateway)
     inserted = insert(gateway, catalog, tokens, (start, stop), run_query)
+    if inserted is None:
+        inserted = insert_into_table(gateway, tokens, (start, stop), run_query)
     if inserted is not None:
         return inserted
-    reader = Reader(tokens, frozenset(catalog.streams), frozenset(catalog.relations))
-    view = _view(tokens, start, stop)
+    written = spelled(tokens, start, stop)
+    statement = start, stop - len(tokens) + len(written.tokens)
+    try:
+        return _run_query(gateway, catalog, written, statement, execution, asked_for_plan)
+    except WindrowError as error:
+        if error.sql == written.tokens.sql:
+            error.sql = tokens.sql
+        raise
+
+
+def _run_query(
+    gateway: Gateway,
+    catalog: Catalog,
+    written: Spelled,
+    statement: Range,
+    execution: str,
+    asked_for_plan: bool,
+) -> Relation | None:
+    """Run a query or a view of one; None if nothing in it varies."""
+    tokens, (start, stop) = written.tokens, statement
+    apart = declare_clauses(gateway, catalog, tokens, (start, stop), execution)
+    reader = Reader(
+        tokens,
+        frozenset(catalog.streams),
+        frozenset(catalog.relations),
+        selects=written.selects,
+        declared={**keys_of(written), **apart},
+        tables=frozenset(name for name, view in catalog.sequences.items() if not view.plan.is_endless),
+    )
+    view = parse_view(tokens, start, stop)
     if view is None and not _is_query(tokens, start):
         _refuse_command(reader, start, stop)
         return None
     query = reader.read(*(view.body if view is not None else (start, stop)))
+    declare(gateway, catalog, written, read_by(reader.inputs.values()))
     if isinstance(query, Query) and not query.inputs:
         if view is not None and view.replace and not gateway.plan_only:
             catalog.forget(view.name)  # from now on the name is of Spark's view
@@ -115,12 +157,34 @@ def run_continuous(
         reader.refuse_bare_streams(query)
     refuse_changing(tokens, view.body if view is not None else (start, stop))
     live = live_streams(catalog, query)
-    is_endless = any(name not in catalog.named for name in live)
+    if live:
+        refuse_mixed(catalog, query, tokens.sql)
+    blocks = isinstance(query, StreamQuery) and is_blocking(gateway, catalog, reader, query.query)
+    if written.within is not None and not blocks:
+        raise misplaced_within(written)
+    if isinstance(query, StreamQuery) and blocks:
+        if view is not None:
+            raise _no_view(tokens, query)
+        return run_blocking(gateway, catalog, reader, query.query, live, written, asked_for_plan)
+    as_live = ContinuousPlan(gateway, catalog, live, reader, query, execution) if live else None
+    is_endless = as_live is not None and (as_live.is_endless or gateway.prefers_live)
     gateway.plan_only = gateway.plan_only or (is_endless and view is None)
     runner = Runner(gateway, catalog, reader, execution)
+    if as_live is not None and isinstance(query, Query) and not query.varies:
+        if view is not None and as_live.is_endless:
+            raise _no_view_of_changes(tokens, query)
+        try:
+            refuse_gathered_changes(gateway, runner, query, tokens)
+        except NotSupportedError:
+            if is_endless:
+                raise
+            as_live = None  # of what is recorded it is a table
     result = runner.run(query)
     plan = explain_continuous(query, runner.by_instants)
-    as_live = LivePlan(gateway, catalog, reader, query, execution, live) if live else None
+    if as_live is not None and view is None and (is_endless or asked_for_plan):
+        plan = f"{plan}\n\n{how_live(as_live)}"
+    names = tuple(result.columns if isinstance(result, DataFrame) else result.shown)
+    as_live = None if as_live is None else replace(as_live, names=names)
     if as_live is not None and is_endless and view is None and not asked_for_plan:
         return LiveRelation(as_live, result, plan)
     if gateway.plan_only:
@@ -131,12 +195,33 @@ def run_continuous(
             catalog.definitions[view.name.lower()] = Definition(
                 reader, query, tuple(view.columns or result.shown)
             )
+            show_endless(gateway, catalog, view.name)
         return _nothing(gateway)
     if isinstance(result, Varying):
         return VaryingRelation(result, plan, gateway, live=as_live)
     if isinstance(result, Stream):
         return StreamRelation(result, plan, gateway, live=as_live)
-    return Relation(result, plan, gateway)
+    return Relation(result, plan, gateway, live=as_live)
+
+
+def _no_view(tokens: TokenList, query: StreamQuery) -> NotSupportedError:
+    return NotSupportedError(
+        "a view of a query that puts rows of whole streams together is not supported",
+        condition="UNSUPPORTED_STREAM",
+        sql=tokens.sql,
+        span=query.span,
+        hint="run the query itself; or give its streams windows",
+    )
+
+
+def _no_view_of_changes(tokens: TokenList, query: Query) -> NotSupportedError:
+    return NotSupportedError(
+        "a view of CHANGELOG OF a live relation is not supported",
+        condition="UNSUPPORTED_STREAM",
+        sql=tokens.sql,
+        span=query.span,
+        hint="make a view of the relation, and write CHANGELOG OF (SELECT * FROM it) in the query",
+    )
 
 
 def _is_query(tokens: TokenList, start: int) -> bool:
@@ -148,7 +233,10 @@ def _refuse_command(reader: Reader, start: int, stop: int) -> None:
     tokens = reader.tokens
     reader.text(start, stop)
     if reader.inputs:
-        hint = "create a temporary view of the query, or write relation.df with Spark"
+        hint = (
+            "INSERT INTO takes SELECT STREAM … and ISTREAM(…); or create a temporary view of the query, or"
+            " write relation.df with Spark"
+        )
         raise unsupported_statement(tokens, start, f"{tokens[start].text} over a continuous query", hint)
 
 
@@ -176,6 +264,27 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
 
     assert create.source is not None
     start, stop = create.source
+    promises = ("CHECK", "UNIQUE", "GROWING", "WHEN")
+    for word in promises:
+        if word in create.options:
+            raise NotSupportedError(
+                f"{word} is of named streams",
+                condition="UNSUPPORTED_CLAUSE",
+                sql=tokens.sql,
+                span=tokens.span(*create.options[word]),
+                hint="make a stream with LOCATION, and insert the rows into it",
+            )
+    for word in ("ORDERED", "UNORDERED") if create.is_live else ("ORDERED", "UNORDERED", "LAG", "IDLE"):
+        if word in create.options:
+            raise NotSupportedError(
+                f"{word} is not of streams FROM a table"
+                if not create.is_live
+                else f"{word} is not of streams FROM STREAM: rows are in order, lag, or have bounds",
+                condition="UNSUPPORTED_CLAUSE",
+                sql=tokens.sql,
+                span=tokens.span(*create.options[word]),
+                hint="what is recorded is there; LAG and IDLE are of FROM STREAM and of named streams",
+            )
     types = [(column.name, kind(column.kind)) for column in create.columns]
     try:
         if stop - start == 1 and tokens[start].kind is Kind.STRING:
@@ -186,6 +295,8 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
                 clock = _clock_of(gateway, tokens, rowtime)
                 return of_text_log(gateway, log, tuple(types), clock, rowtime.name)
             frame = read_table(gateway.spark, path)
+        elif create.is_live:
+            frame = gateway.sql(SqlText.of("SELECT * FROM STREAM ", _piece(tokens, start, stop)))
         else:
             frame = gateway.sql(SqlText.of("TABLE ", _piece(tokens, start, stop)))
     except (AnalysisError, ParseError) as error:
@@ -194,18 +305,34 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
     chosen = gateway.sql(SqlText.of("SELECT ", columns, " FROM ", SourceRelation(_SOURCE)), {_SOURCE: frame})
     parts = {column.part: column.name for column in create.columns}
     places = {column.name.lower(): tokens.span(*column.tokens) for column in create.columns}
-    return of_frame(
-        chosen,
-        Log(
-            rowtime.name,
-            rowtime.unit,
-            parts.get("PTIME"),
-            parts.get("PRODUCER"),
-            parts.get("BOUND"),
-            places=places,
-            sql=tokens.sql,
-        ),
+    entries = Log(
+        rowtime.name,
+        rowtime.unit,
+        parts.get("PTIME"),
+        parts.get("PRODUCER"),
+        parts.get("BOUND"),
+        watermark=parts.get("WATERMARK"),
+        places=places,
+        sql=tokens.sql,
     )
+    if not create.is_live:
+        return of_frame(chosen, entries)
+    clock = _clock_of(gateway, tokens, rowtime)
+    lag = _length_of(gateway, tokens, create.lag)
+    idle = _length_of(gateway, tokens, create.idle)
+    return live_stream(
+        gateway.spark,
+        chosen,
+        entries,
+        lag=None if lag is None else int(lag // clock.nanoseconds),
+        idle=None if idle is None else int(idle // 1000),
+    )
+
+
+def _length_of(gateway: Gateway, tokens: TokenList, duration: Duration | None) -> Decimal | None:
+    if duration is None or duration.nanoseconds is not None:
+        return None if duration is None else duration.nanoseconds
+    return length_of(gateway, tokens, duration.tokens, may_be_zero=True)
 
 
 def _cast(tokens: TokenList, column: Column, known: list[str]) -> SqlText:
@@ -262,68 +389,12 @@ def _piece(tokens: TokenList, start: int, stop: int) -> SqlText:
 # -- views -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _View:
-    """CREATE VIEW: its name, the names of its columns, what it holds, and where its name stands."""
-
-    name: str
-    columns: list[str]
-    body: Range
-    replace: bool
-    keep: bool
-    at: int
-    temporary: bool
-
-
-def _view(tokens: TokenList, start: int, stop: int) -> _View | None:
-    at = start
-    if tokens.word(at) != "CREATE":
-        return None
-    replace = tokens.word(at + 1) == "OR" and tokens.word(at + 2) == "REPLACE"
-    at += 3 if replace else 1
-    temporary = tokens.word(at) in ("TEMP", "TEMPORARY")
-    at += temporary
-    if tokens.word(at) != "VIEW":
-        return None
-    keep = tokens.word(at + 1) == "IF"
-    at += 4 if keep else 1
-    if at >= stop or not tokens[at].is_name:
-        return None
-    name, named, columns = tokens[at].name, at, []
-    at += 1
-    if tokens.is_symbol(at, "("):
-        columns = [tokens[first].name for first, _ in tokens.split(at + 1, tokens.partner[at])]
-        at = tokens.partner[at] + 1
-    if tokens.word(at) != "AS":
-        return None
-    return _View(name, columns, (at + 1, stop), replace=replace, keep=keep, at=named, temporary=temporary)
-
-
 def _remember_view(
-    gateway: Gateway, catalog: Catalog, tokens: TokenList, view: _View, result: Varying | Stream | DataFrame
+    gateway: Gateway, catalog: Catalog, tokens: TokenList, view: View, result: Varying | Stream | DataFrame
 ) -> None:
-    exists = view.name.lower() in catalog.names or gateway.spark.catalog.tableExists(quoted(view.name))
-    if exists and view.keep:
-        return
-    if exists and not view.replace:
-        raise AnalysisError(
-            f"view {view.name} already exists",
-            condition="TEMP_TABLE_OR_VIEW_ALREADY_EXISTS",
-            sqlstate="42P07",
-            sql=tokens.sql,
-            span=tokens[view.at].span,
-            hint="choose another name, or CREATE OR REPLACE TEMPORARY VIEW",
-        )
     names = result.columns if isinstance(result, DataFrame) else list(result.shown)
-    if view.columns and len(view.columns) != len(names):
-        raise ParseError(
-            f"view has {len(view.columns)} column names for {len(names)} columns",
-            condition="CREATE_VIEW_COLUMN_ARITY_MISMATCH",
-            sqlstate="21S01",
-            sql=tokens.sql,
-            span=tokens[view.at].span,
-            hint="name every column of the query once",
-        )
+    if not is_free(gateway, catalog, tokens, view, names):
+        return
     catalog.forget(view.name)
     renamed = tuple(view.columns or names)
     if isinstance(result, Varying):

@@ -75,7 +75,7 @@ class Package:
 
 
 PACKAGES = (
-    Package("pyspark", "pyspark", "4.3", "4.4", "no query runs"),
+    Package("pyspark", "pyspark", "4.0", "4.4", "no query runs"),
     Package("pandas", "pandas", "2.2", "3", "no query runs"),
     Package("pyarrow", "pyarrow", "18", "", "no query runs"),
     Package("numpy", "numpy", "1.26", "", "no query runs"),

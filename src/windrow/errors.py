@@ -11,10 +11,12 @@ hint is a sentence that says what to do.
 from __future__ import annotations
 
 import difflib
+import html
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 __all__ = [
+    "MARK",
     "AnalysisError",
     "ExecutionError",
     "InputError",
@@ -26,6 +28,7 @@ __all__ = [
     "WindrowError",
     "did_you_mean",
     "render",
+    "render_html",
 ]
 
 
@@ -71,6 +74,10 @@ class QueryContext:
     def summary(self) -> str:
         """The line with a caret below the fragment."""
         return caret(self.sql, self.span)
+
+
+MARK = "WINDROW-ERROR "
+"""Begins the line of a worker's traceback that holds one of our errors as JSON."""
 
 
 class WindrowError(Exception):
@@ -132,6 +139,14 @@ class WindrowError(Exception):
 
     def __str__(self) -> str:
         return render(self)
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in place of a traceback: the query is at fault, and no Python."""
+        return [render(self)]
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows where the error is displayed."""
+        return render_html(self)
 
 
 class ParseError(WindrowError):
@@ -207,6 +222,31 @@ def caret(sql: str, span: Span) -> str:
     width = max(1, min(span.stop, last) - start)
     line = sql[first:last].replace("\t", " ")
     return f"line {number}, column {start - first + 1}\n  {line}\n  {' ' * (start - first)}{'^' * width}"
+
+
+def render_html(error: WindrowError) -> str:
+    """The error as HTML: its message, the line with the stretch at fault marked, and the hint."""
+    parts = [
+        '<div style="border-left:3px solid #c9362b;padding:4px 12px;text-align:left">',
+        f'<b style="color:#c9362b">{html.escape(error.condition)}</b> {html.escape(error.message)}',
+    ]
+    for context in error.getQueryContext():
+        text, span = context.sql, context.span
+        first = text.rfind("\n", 0, span.start) + 1
+        last = text.find("\n", span.start)
+        last = len(text) if last < 0 else last
+        stop = max(span.start, min(span.stop, last))
+        before, at, after = (
+            html.escape(part) for part in (text[first : span.start], text[span.start : stop], text[stop:last])
+        )
+        number = text.count("\n", 0, first) + 1
+        parts.append(
+            f'<pre style="margin:4px 0"><span style="opacity:.5">{number:>4}  </span>{before}'
+            f'<span style="background:#f8d7d4;color:#7d1a12">{at or " "}</span>{after}</pre>'
+        )
+    if error.hint:
+        parts.append(f'<div style="opacity:.75">hint: {html.escape(error.hint)}</div>')
+    return "".join([*parts, "</div>"])
 
 
 def render(error: WindrowError) -> str:

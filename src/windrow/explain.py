@@ -18,7 +18,6 @@ from windrow.spark.matching import BoundMatch
 
 __all__ = ["explain", "explain_continuous"]
 
-_CHEAP = ("always", "unbounded")
 _INTERNAL = re.compile(r"\b__(?=[pohamd]\d+\b|aggregate\d+\b)")
 
 
@@ -85,8 +84,6 @@ def _window(number: int, item: BoundWindow, names: dict[str, str]) -> str:
 
 def _strategy(boundary: Boundary, draft: Draft) -> str:
     found: Found | None = draft.search(boundary.side)
-    if found is not None and needs_join(draft) and found.join is None and found.search.strategy not in _CHEAP:
-        return "strategy: given (Spark finds this boundary too, as the other one needs it)"
     if found is not None:
         return f"strategy: {found.search.strategy} ({found.reason})"
     if boundary.unbounded:

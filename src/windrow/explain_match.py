@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from windrow.explain_text import order, section, shown, text_of, without_keys
-from windrow.kernels.patterns.execution import is_row_only, parts_of
+from windrow.kernels.patterns.execution import is_row_only, parts_of, searches_at_once
 from windrow.kernels.patterns.plan import CLASSIFIER, Condition, Register, register_side
 from windrow.kernels.patterns.program import listing
 from windrow.kernels.plan import sides_of
@@ -18,7 +18,8 @@ Lines = Iterator[tuple[str, str]]
 
 def explain_match(number: int, item: BoundMatch, names: dict[str, str]) -> str:
     """The section of one clause."""
-    return section(f"{number} MATCH_RECOGNIZE", [*_clause(item, names), *_plan(item, names)])
+    title = "MATCH_RECOGNIZE" if item.match.clause.frame is None else "WINDOW WITH A PATTERN"
+    return section(f"{number} {title}", [*_clause(item, names), *_plan(item, names)])
 
 
 def _clause(item: BoundMatch, names: dict[str, str]) -> Lines:
@@ -35,20 +36,35 @@ def _clause(item: BoundMatch, names: dict[str, str]) -> Lines:
     shown_rows = kinds.get(
         (clause.empty_shown, clause.unmatched_shown), "with empty matches and unmatched rows"
     )
-    yield "gives", f"all rows of a match, {shown_rows}" if clause.all_rows else "one row a match"
+    if clause.frame is None:
+        yield "gives", f"all rows of a match, {shown_rows}" if clause.all_rows else "one row a match"
+    else:
+        yield "gives", "every row, with the match that is found for it"
+        where = "at the row or after it" if clause.frame.seek else "at the row"
+        following = clause.frame.following
+        end = "the end of the partition" if following is None else f"{following} rows after it"
+        yield "frame", f"a match begins {where}, and reaches and reads up to {end}"
     target = f" {clause.skip.target}" if clause.skip.target else ""
-    yield "after a match", f"on from the {_SKIPS[clause.skip.kind]}{target}"
+    if clause.every:
+        yield "finds", "all matches, in order of their last rows"
+    else:
+        yield "after a match", f"on from the {_SKIPS[clause.skip.kind]}{target}"
 
 
 _SKIPS = {"past last": "row after its last", "next": "row after its first", "first": "first", "last": "last"}
 
 
 def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
-    match, draft = item.match, item.draft
-    start, stop = match.clause.pattern_at
+    match, draft, clause = item.match, item.draft, item.match.clause
+    start, stop = clause.pattern_at
     yield "pattern", match.tokens.text(start + 1, stop - 1)
     for line in listing(match.program, match.labels):
         yield "", line
+    unlimited = clause.frame is None and clause.duration is None and not clause.every
+    if unlimited and searches_at_once(match.tree, draft.conditions, clause.skip.kind):
+        yield "", "strategy: at all rows at once, without the machine"
+    else:
+        yield "", "strategy: the machine"
     for define in match.defines:
         yield "define", f"{define.name} AS {match.tokens.text(*define.range)}"
         label = match.labels.index(define.name)
@@ -60,6 +76,12 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
     if match.clause.within is not None:
         words = "WITHIN INCLUSIVE" if match.clause.inclusive else "WITHIN"
         yield "within", f"{words} {match.tokens.text(*match.clause.within)}: a condition of every variable"
+    if match.clause.duration is not None:
+        length = match.tokens.text(*match.clause.duration)
+        yield (
+            "duration",
+            f"a match has all rows from its first one on for {length}, and is known when that is over",
+        )
     for number, register in enumerate(draft.registers):
         yield "register", f"{register_side(number)} = {_register(register, match.labels)}"
     if draft.neighbours:
@@ -71,6 +93,8 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
         yield "column", f"a{number} = {shown(text, names)}"
     for column in draft.hoisted:
         yield "column", f"{column.name} = {shown(column.text, names)}"
+    for name, columns in draft.of_names:
+        yield "of names", f"{name} = {', '.join(columns)} for {', '.join(match.labels)}"
     for name, text in draft.constants:
         yield "constant", f"{name} = {shown(text, names)}"
     for name, text in draft.texts:
@@ -95,7 +119,14 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
     if item.reads_files:
         yield "reads", "the Parquet files, in the tasks themselves"
     to = "by hash of the partition keys" if match.partition_by else "to one task"
-    yield "exchange", f"in chunks {to}, then sorted; a partition is in one task"
+    if item.halo is None and not item.is_followed:
+        yield "exchange", f"in chunks {to}, then sorted; a partition is in one task"
+        return
+    yield "exchange", f"in chunks {to}, then sorted; long partitions in slices"
+    if item.halo is None:
+        yield "", "a slice goes on with the matches that the one before leaves open"
+    else:
+        yield "", f"a slice has {item.halo.before} rows before its own and {item.halo.after} after"
 
 
 def _strategy(conditions: list[Condition]) -> str:

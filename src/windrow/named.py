@@ -2,34 +2,53 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
 from windrow.algebra.names import verbatim
-from windrow.errors import AnalysisError, NotSupportedError, ParseError, Span, WindrowError
+from windrow.errors import (
+    AnalysisError,
+    InputError,
+    NotSupportedError,
+    ParseError,
+    Span,
+    WindrowError,
+    did_you_mean,
+)
+from windrow.inserts import live_of, start_insert
 from windrow.naming import refuse_taken, remember_named
-from windrow.relation import Relation
+from windrow.punctuations import Pattern, Values
+from windrow.punctuations.lines import Place, line_of
+from windrow.punctuations.schemes import EndOfEntity, GrowingKey, Scheme, UniqueKey
+from windrow.relation import LiveRelation, Relation, StreamRelation
 from windrow.spark.arrow import arrow_type
+from windrow.spark.continuous import length_of
 from windrow.spark.gateway import Gateway
+from windrow.spark.live import IntoStream
+from windrow.spark.live.into_stream import Place as TextPlace
+from windrow.spark.live.into_stream import columns_taken
 from windrow.spark.named import Named
+from windrow.spark.stored import type_in_spark
 from windrow.spark.streams import Catalog
-from windrow.streams import NamedStream, Receipt
-from windrow.streams.definition import Definition
+from windrow.streams import NamedStream, Ordering, Receipt
+from windrow.streams.definition import Definition, told_apart
 from windrow.streams.rowtime import Rowtime
+from windrow.syntax.create_stream import Column, CreateStream
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
-from windrow.syntax.punctuate import parse_punctuate
+from windrow.syntax.punctuate import Condition, parse_conditions, parse_punctuate
 from windrow.syntax.sqltext import SqlText
-from windrow.syntax.streams import Column, CreateStream, named_columns
+from windrow.syntax.streams import TIME_UNITS, Duration, named_columns
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["create_named", "insert", "punctuate"]
 
-_QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
+_QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "ISTREAM", "DSTREAM", "RSTREAM")
 
 
 def create_named(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: CreateStream) -> str:
@@ -52,7 +71,10 @@ def create_named(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: 
                 hint="its log records when rows come and from whom; PUNCTUATE promises bounds",
             )
     folder = _folder(gateway, tokens, create)
+    ordering, idle = _promises(gateway, tokens, create, rowtime)
     columns = pa.schema([pa.field(column.name, _type(gateway, tokens, column)) for column in create.columns])
+    told = _Told(gateway, tokens, create.name, columns)
+    domain, schemes = told.domain(create), told.schemes(create)
     if gateway.plan_only:
         return f"stream {create.name}({', '.join(columns.names)}) in {folder}"
     if not create.replace:
@@ -61,15 +83,48 @@ def create_named(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: 
     try:
         if create.keep and (folder / "stream.json").exists():
             stream = NamedStream.open(folder)
-            _refuse_another(tokens, create, stream.definition, columns, rowtime)
+            _refuse_another(tokens, create, stream.definition, columns, rowtime, ordering)
+            _refuse_other_promises(tokens, create, stream.definition, columns, domain, schemes)
         else:
-            stream = NamedStream.create(folder, columns, rowtime.name, unit=rowtime.unit)
+            stream = NamedStream.create(
+                folder,
+                columns,
+                rowtime.name,
+                unit=rowtime.unit,
+                ordering=ordering,
+                idle=idle,
+                domain=domain,
+                schemes=schemes,
+            )
     except WindrowError as error:
         if error.span is None:
             error.sql, error.span = (tokens.sql, place) if place is not None else (None, None)
         raise
     remember_named(gateway, catalog, create.name, stream)
     return f"stream {create.name}"
+
+
+def _refuse_other_promises(
+    tokens: TokenList,
+    create: CreateStream,
+    found: Definition,
+    columns: pa.Schema,
+    domain: Sequence[Pattern],
+    schemes: Sequence[Scheme],
+) -> None:
+    """Refuse a stream that is there and promises other things than are declared; nothing may be left out."""
+    words = {"CHECK"} if told_apart(columns, domain) != found.domain else set()
+    if tuple(schemes) != found.schemes:
+        words |= {"UNIQUE", "GROWING", "WHEN"}
+    if words:
+        at = next((create.options[word] for word in sorted(words & create.options.keys())), None)
+        raise AnalysisError(
+            "the stream that is there has other declarations of " + ", ".join(sorted(words)),
+            condition="STREAM_DIFFERS",
+            sql=tokens.sql,
+            span=tokens.span(*at) if at is not None else tokens.span(0, len(tokens)),
+            hint="declare it as it is, or name another folder",
+        )
 
 
 def _folder(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Path:
@@ -115,11 +170,48 @@ def _type(gateway: Gateway, tokens: TokenList, column: Column) -> pa.DataType:
 _ROWTIMES = ("timestamp", "timestamp_ntz", "date", "bigint", "int")
 
 
+def _promises(
+    gateway: Gateway, tokens: TokenList, create: CreateStream, rowtime: Column
+) -> tuple[Ordering | None, float | None]:
+    """What rows say about later ones, and after how many seconds a silent producer is idle."""
+    ordering = None
+    if "ORDERED" in create.options:
+        ordering = Ordering.ordered()
+    elif "UNORDERED" in create.options:
+        ordering = Ordering.unordered()
+    elif create.lag is not None:
+        kind = _type(gateway, tokens, rowtime)
+        unit = Rowtime.of(pa.schema([pa.field(rowtime.name, kind)]), rowtime.name, rowtime.unit).unit
+        ordering = Ordering.lagging(int(_nanoseconds(gateway, tokens, create.lag) // TIME_UNITS[unit]))
+    idle = None if create.idle is None else float(_nanoseconds(gateway, tokens, create.idle)) / 1e9
+    return ordering, idle
+
+
+def _nanoseconds(gateway: Gateway, tokens: TokenList, duration: Duration) -> Decimal:
+    if duration.nanoseconds is not None:
+        return duration.nanoseconds
+    return length_of(gateway, tokens, duration.tokens, may_be_zero=True)
+
+
 def _refuse_another(
-    tokens: TokenList, create: CreateStream, found: Definition, columns: pa.Schema, rowtime: Column
+    tokens: TokenList,
+    create: CreateStream,
+    found: Definition,
+    columns: pa.Schema,
+    rowtime: Column,
+    ordering: Ordering | None,
 ) -> None:
     """Refuse a stream that is there and is not as it is declared."""
     declared = Rowtime.of(columns, rowtime.name, rowtime.unit)
+    if ordering not in (None, found.ordering):
+        (word,) = {"ORDERED", "UNORDERED", "LAG"} & create.options.keys()
+        raise AnalysisError(
+            f"the stream that is there has {_shown(found.ordering)}",
+            condition="STREAM_DIFFERS",
+            sql=tokens.sql,
+            span=tokens.span(*create.options[word]),
+            hint="declare it as it is, or name another folder",
+        )
     if found.columns.equals(columns) and found.rowtime == declared:
         return
     is_other = not found.columns.equals(columns)
@@ -135,16 +227,23 @@ def _refuse_another(
     )
 
 
+def _shown(ordering: Ordering) -> str:
+    if ordering.lag is None:
+        return "unordered producers"
+    return "ordered producers" if ordering.is_promise else f"a lag of {ordering.lag} ticks of its rowtime"
+
+
 # -- PUNCTUATE -------------------------------------------------------------------------------------
 
 
 def punctuate(gateway: Gateway, catalog: Catalog, tokens: TokenList, start: int, stop: int) -> str | None:
-    """Promise a bound of the session's producer; what was done, None if the statement is another.
+    """Promise a bound or a pattern of the session's producer; what was done, None for other statements.
 
     Raises
     ------
     WindrowError
-        ``UNKNOWN_STREAM``, ``INVALID_INSTANT``, ``UNSUPPORTED_STREAM``.
+        ``UNKNOWN_STREAM``, ``INVALID_INSTANT``, ``UNSUPPORTED_STREAM``, ``UNKNOWN_COLUMN``,
+        ``INVALID_VALUE``, ``UNSUPPORTED_TYPE``, ``UNSUPPORTED_PATTERN``.
     """
     said = parse_punctuate(tokens, start, stop)
     if said is None:
@@ -152,6 +251,12 @@ def punctuate(gateway: Gateway, catalog: Catalog, tokens: TokenList, start: int,
     named = catalog.named.get(said.name.lower())
     if named is None:
         raise _no_named_stream(catalog, tokens, said.name, said.target)
+    if said.bound is None:
+        columns = named.stream.definition.columns
+        pattern = _Told(gateway, tokens, named.name, columns).pattern(said.conditions)
+        if not gateway.plan_only:
+            named.producer().promise(pattern)
+        return f"a punctuation of stream {named.name}: {pattern}"
     clock = named.clock
     value = gateway.sql(SqlText.of("SELECT CAST(", _piece(tokens, said.bound), f" AS {clock.kind}) AS bound"))
     ticks = value.selectExpr(f"{clock.of_column('bound', clock.kind, clock.unit)} AS ticks")
@@ -166,6 +271,106 @@ def punctuate(gateway: Gateway, catalog: Catalog, tokens: TokenList, start: int,
             error.sql, error.span = tokens.sql, tokens.span(*said.bound)
         raise
     return f"a bound of stream {named.name}"
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What a statement tells of the rows of a stream, whose values Spark evaluates in the columns' types."""
+
+    gateway: Gateway
+    tokens: TokenList
+    name: str
+    columns: pa.Schema
+
+    def domain(self, create: CreateStream) -> list[Pattern]:
+        """What no row matches, by CHECK."""
+        if create.check is None:
+            return []
+        whole = self.pattern(parse_conditions(self.tokens, *create.check))
+        return [Pattern.of({name: ~own}) for name, own in whole.columns]
+
+    def schemes(self, create: CreateStream) -> list[Scheme]:
+        """What rows promise, by UNIQUE, GROWING and WHEN."""
+        found: list[Scheme] = []
+        if create.unique:
+            found.append(UniqueKey(self._names(create.unique)))
+        if create.growing:
+            (column,) = self._names(create.growing)
+            found.append(GrowingKey(column))
+        if create.when is not None:
+            when = self.pattern(parse_conditions(self.tokens, *create.when))
+            found.append(EndOfEntity(when, self._names(create.ends)))
+        return found
+
+    def pattern(self, conditions: tuple[Condition, ...]) -> Pattern:
+        """The pattern of conditions."""
+        found: dict[str, Values] = {}
+        for condition in conditions:
+            span = self.tokens.span(*condition.target)
+            name = self._known(condition.column, span)
+            kind = self.columns.field(name).type
+            try:
+                line_of(kind)
+                places = [self._place(operand, name) for operand in condition.operands]
+                own = Values.at_places(kind, condition.operator, places)
+            except WindrowError as error:
+                if error.span is None:
+                    error.sql, error.span = self.tokens.sql, span
+                raise
+            found[name] = found[name] & own if name in found else own
+        return Pattern.of(found)
+
+    def _names(self, given: Sequence[tuple[str, Span]]) -> tuple[str, ...]:
+        """Columns of which punctuations tell."""
+        names = tuple(self._known(name, span) for name, span in given)
+        for name, (_, span) in zip(names, given, strict=True):
+            try:
+                line_of(self.columns.field(name).type)
+            except WindrowError as error:
+                error.sql, error.span = self.tokens.sql, span
+                raise
+        return names
+
+    def _known(self, given: str, span: Span) -> str:
+        known = {name.lower(): name for name in self.columns.names}
+        if given.lower() not in known:
+            raise AnalysisError(
+                f"stream {self.name} has no column {given}",
+                condition="UNKNOWN_COLUMN",
+                sqlstate="42703",
+                sql=self.tokens.sql,
+                span=span,
+                hint=did_you_mean(given, self.columns.names)
+                or f"columns are {', '.join(self.columns.names)}",
+            )
+        return str(known[given.lower()])
+
+    def _place(self, operand: Range, name: str) -> Place:
+        """The place of a value in the order of a column's."""
+        field = self.columns.field(name)
+        kind = type_in_spark(field.type)
+        piece = _piece(self.tokens, operand)
+        cast = ("CAST(", piece, f" AS {kind})")
+        row = self.gateway.sql(
+            SqlText.of("SELECT ", *cast, " AS value, ", *cast, " <=> (", piece, ") AS same")
+        )
+        with self.gateway.translated():
+            table = row.toArrow()
+        value = table.column("value")
+        if value.null_count or not table.column("same")[0].as_py():
+            is_null = bool(value.null_count)
+            raise InputError(
+                f"a comparison of column {field.name} with NULL is never true"
+                if is_null
+                else f"{self.tokens.text(*operand)} is no value of column {field.name} ({kind.upper()})",
+                condition="INVALID_VALUE",
+                sql=self.tokens.sql,
+                span=self.tokens.span(*operand),
+                hint=f"write {field.name} IS NULL" if is_null else "compare with values of the column's type",
+            )
+        line = line_of(field.type)
+        place = line.places(value.cast(field.type))[0]
+        return place if line.is_wide else int(place)
 
 
 def _no_named_stream(catalog: Catalog, tokens: TokenList, name: str, target: Range) -> WindrowError:
@@ -227,16 +432,13 @@ def insert(
             span=tokens.span(min(body, stop - 1), stop),
             hint="write INSERT INTO s VALUES (…), or INSERT INTO s SELECT …",
         )
-    head = tokens.span(0, stop)
-    first = tokens.span(body, stop)
-    # blanks in place of what comes before: positions of errors are those of the statement
-    query = re.sub(r"[^\n]", " ", tokens.sql[: first.start]) + tokens.sql[first.start : head.stop]
-    try:
-        receipt = _inserted(gateway, tokens, named, columns, run_query(query), first)
-    except WindrowError as error:
-        if error.sql == query:
-            error.sql = tokens.sql
-        raise
+    query = live_of(gateway, tokens, body, stop, run_query)
+    if isinstance(query, LiveRelation):
+        return start_insert(gateway, tokens, query, IntoStream(named.stream, columns), named.name)
+    if catalog.queries is not None and catalog.queries.collected is not None and not query.is_plan:
+        hint = "it would be inserted again at each start; insert it once with session.sql"
+        raise unsupported_statement(tokens, start, "INSERT of what is there, in a pipeline", hint)
+    receipt = _inserted(gateway, tokens, named, columns, query, tokens.span(body, stop))
     if receipt is None:
         frame = gateway.spark.createDataFrame([(f"insert into stream {named.name}",)], "plan string")
         return Relation(frame, f"insert into stream {named.name}", gateway, is_plan=True)
@@ -251,6 +453,13 @@ def _inserted(
     if query.is_plan:
         return None
     rows = query.df
+    if isinstance(query, StreamRelation):  # which shows its rowtime first
+        own = named.stream.definition.rowtime.column
+        taken = columns_taken(named.stream, rows.columns[1:], columns, TextPlace(tokens.sql, place))
+        is_given = own in taken
+        columns = [*taken] if is_given else [own, *taken]
+        numbered = rows.toDF(*(f"c{place}" for place in range(len(rows.columns))))
+        rows = numbered.select(*numbered.columns[1:]) if is_given else numbered
     if len(rows.columns) != len(columns):
         raise AnalysisError(
             f"rows have {len(rows.columns)} columns, and are inserted into {len(columns)}:"

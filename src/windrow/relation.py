@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Mapping, Sequence
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import DataFrame
+from pyspark.sql import types as T
 
 from windrow.algebra.clock import Clock
 from windrow.errors import UsageError
+from windrow.rendering import html_table
+from windrow.spark.batch import Bound
 from windrow.spark.changelog import changelog
+from windrow.spark.emission import Emitted
 from windrow.spark.gateway import Gateway
-from windrow.spark.live import LivePlan, LiveQuery, Memory
+from windrow.spark.live import LivePlan, LiveQuery, Mode, Target
 from windrow.spark.streams import LATE, Stream
 from windrow.spark.varying import Varying, tick_of
 from windrow.streams import NamedStream, Producer
@@ -25,9 +31,26 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Row
 
-__all__ = ["LiveRelation", "NamedStreamRelation", "Relation", "StreamRelation", "VaryingRelation"]
+__all__ = [
+    "Changes",
+    "LiveRelation",
+    "NamedStreamRelation",
+    "Relation",
+    "StartedRelation",
+    "StreamRelation",
+    "TimeVaryingRelation",
+    "VaryingRelation",
+]
 
 _HTML_ROWS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What enters and leaves a relation that varies; `key` are the columns that tell its rows apart."""
+
+    relation: Varying
+    key: tuple[str, ...] = ()
 
 
 class Relation:
@@ -37,9 +60,15 @@ class Relation:
     ----------
     df
         The result as a Spark DataFrame; everything that Spark can do with one is open.
+    made_of
+        What a picture of it shows: its windows and matches, each after those that it reads; a relation that
+        varies, or its changes; a stream. None for what Spark makes alone.
     """
 
     _live: LivePlan | None = None
+    _html_rows = _HTML_ROWS
+    _started: LiveQuery | None = None
+    made_of: tuple[Bound, ...] | Varying | Changes | Stream | None = None
 
     def __init__(
         self,
@@ -49,12 +78,31 @@ class Relation:
         *,
         is_plan: bool = False,
         ordered: DataFrame | None = None,
+        live: LivePlan | None = None,
+        made_of: tuple[Bound, ...] | Varying | Changes | Stream | None = None,
     ) -> None:
         self.df = df
+        self._live = live
+        self.made_of = made_of
         self._ordered = ordered
         self._is_plan = is_plan
         self._plan = plan
         self._gateway = gateway
+
+    @property
+    def live(self) -> LivePlan | None:
+        """The live query that :meth:`start` starts; None for a relation over what is recorded only."""
+        return self._live
+
+    @property
+    def schema(self) -> T.StructType:
+        """The columns with their types."""
+        return self.df.schema
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.schema.names)
 
     @property
     def is_plan(self) -> bool:
@@ -66,13 +114,22 @@ class Relation:
         """The same rows, in order of time if they have one: what is shown and collected."""
         return self.df if self._ordered is None else self._ordered
 
-    def at(self, instant: Any) -> Relation:  # noqa: ARG002 - of relations that vary
-        """The relation at an instant of rowtime.
+    def first(self, n: int) -> Relation:
+        """The first `n` rows; in a notebook, all of them are shown."""
+        ordered = self.ordered.limit(n)
+        found = Relation(ordered, self._plan, self._gateway, is_plan=self._is_plan, made_of=self.made_of)
+        found._html_rows = n
+        return found
+
+    def at(self, instant: Any = None, *, ptime: Any = None) -> Relation:  # noqa: ARG002 - of those that vary
+        """The relation at an instant of rowtime, or of processing time.
 
         Parameters
         ----------
         instant
             What the rowtime's type holds: an int of its unit, a date, a datetime, or a text of one.
+        ptime
+            The same of processing time, of a query over recorded logs: the rows as they were then.
 
         Raises
         ------
@@ -124,21 +181,26 @@ class Relation:
 
     def start(
         self,
-        sink: str | Path | Memory | Callable[[DataFrame, int], object],
+        sink: Target | NamedStreamRelation,
         *,
         checkpoint: str | Path | None = None,
         trigger: Mapping[str, Any] | None = None,
-        envelope: str = "delta",
+        envelope: str | None = None,
+        mode: Mode = "changelog",
+        key: str | Sequence[str] | None = None,
         on_late: Literal["keep", "fail"] = "keep",
+        on_unbounded: Literal["warn", "error", "ignore"] = "warn",
+        name: str | None = None,
     ) -> LiveQuery:
         """Start a query over live or named streams: its rows are given as they come.
 
         Parameters
         ----------
         sink
-            Where its rows go: a folder, in which every micro-batch with rows is one Parquet file;
-            ``"console"``; a :class:`windrow.Memory`; or a function of a DataFrame and the number of the
-            micro-batch, which may be called twice with the same number.
+            Where its rows go: a folder, in which every micro-batch with rows is one Parquet file, or a
+            :class:`windrow.Files`; a named stream, or its folder; a :class:`windrow.Table`; a
+            :class:`windrow.Kafka`; ``"console"``; a :class:`windrow.Memory`; or a function of a DataFrame and
+            the number of the micro-batch, which may be called twice with the same number.
         checkpoint
             A folder of its own, with which it goes on where it was when it is started again. Without, it
             starts anew each time.
@@ -146,25 +208,78 @@ class Relation:
             As ``DataStreamWriter.trigger`` takes it: ``{"processingTime": "1 second"}``,
             ``{"availableNow": True}``.
         envelope
-            The form of the changelog of a relation, as :meth:`changelog` has it. Streams give their rows.
+            The form of the changelog of a relation, as :meth:`changelog` has it; by default that of ``EMIT
+            STREAM``, or ``"delta"``. Streams give their rows.
+        mode
+            What the sink is given of a relation: its ``"changelog"``; of each key that a micro-batch has
+            changed the last row, or that it has none any more (``"upsert"``); or the whole ``"table"``
+            whenever it has changed.
+        key
+            Of ``"upsert"``, the columns that tell which row is which; by default those by which the query is
+            grouped.
         on_late
             What becomes of late rows: ``"keep"`` them apart, in ``query.late``, or ``"fail"``.
+        on_unbounded
+            What becomes of a query whose state grows as long as it runs: ``"warn"``, ``"error"``, or
+            ``"ignore"``.
+        name
+            That of the query in ``session.queries``.
 
         Raises
         ------
         WindrowError
             ``NOT_LIVE`` for a query over none, ``CHECKPOINT_OF_ANOTHER_QUERY``, ``CHECKPOINT_VERSION``,
-            ``CHECKPOINT_IN_USE``, ``UNKNOWN_SINK``, ``UNKNOWN_ENVELOPE``.
+            ``CHECKPOINT_IN_USE``, ``UNKNOWN_SINK``, ``UNSUPPORTED_SINK``, ``SINK_IN_USE``,
+            ``UNKNOWN_ENVELOPE``, ``QUERY_EXISTS``, ``UNBOUNDED_STATE``, ``UNSUPPORTED_STREAM``,
+            ``INVALID_ARGUMENT``, ``MISSING_KEY``, ``STREAM_WHERE_RELATION_IS_NEEDED``.
         """
         if self._live is None:
-            raise UsageError(
-                "this relation is made of no live or named stream",
-                condition="NOT_LIVE",
-                hint="what is recorded is computed at once: relation.show(), relation.df",
-            )
-        return LiveQuery(
-            self._live, sink, checkpoint=checkpoint, trigger=trigger, envelope=envelope, on_late=on_late
+            raise self._is_not_live()
+        queries = self._live.catalog.queries
+        assert queries is not None
+        target = sink.stream if isinstance(sink, NamedStreamRelation) else sink
+        self._started = queries.start(
+            self._live,
+            target,
+            name=name,
+            on_unbounded=on_unbounded,
+            checkpoint=checkpoint,
+            trigger=trigger,
+            envelope=envelope,
+            on_late=on_late,
+            mode=mode,
+            key=key,
         )
+        return self._started
+
+    def _is_not_live(self) -> UsageError:
+        if self.df.isStreaming:
+            return UsageError(
+                "this query reads a live stream as if it were a table",
+                condition="NOT_LIVE",
+                hint="write SELECT STREAM … FROM s, or give the stream a window: FROM s [RANGE 10 MINUTES]",
+            )
+        return UsageError(
+            "this relation is made of no live or named stream",
+            condition="NOT_LIVE",
+            hint="what is recorded is computed at once: relation.show(), relation.df",
+        )
+
+    def state(self) -> DataFrame:
+        """What the query that was started last from this relation keeps: see :meth:`LiveQuery.state`.
+
+        Raises
+        ------
+        UsageError
+            ``NOT_STARTED``.
+        """
+        if self._started is None:
+            raise UsageError(
+                "no query was started from this relation",
+                condition="NOT_STARTED",
+                hint="what is computed at once keeps no state; start a live one: relation.start(sink)",
+            )
+        return self._started.state()
 
     def _does_not_vary(self) -> UsageError:
         return UsageError(
@@ -196,6 +311,43 @@ class Relation:
         with self._gateway.translated():
             return self.ordered.toPandas()
 
+    def plot(
+        self,
+        *,
+        value: str | None = None,
+        key: Any = None,
+        partitions: int = 3,
+        rows: int = 200,
+        width: int | None = None,
+    ) -> Any:
+        """A picture of how the query finds its rows, as an Altair chart (``pip install 'windrow[plot]'``).
+
+        Windows are spans over their sequence with the values beneath, matches show the variable of each row,
+        a relation that varies shows when each row is in it, its changelog is a staircase, and a stream shows
+        what arrived and what was promised.
+
+        Parameters
+        ----------
+        value
+            The column whose values are drawn; without, the first numeric one that the conditions read.
+        key
+            Of windows and matches: draw only the partition with these values of PARTITION BY. Of a relation
+            that varies: the columns that tell its rows apart; those that are not numbers by default.
+        partitions, rows
+            At most so many partitions, and rows of each.
+        width
+            Of the plot, in pixels.
+
+        Raises
+        ------
+        WindrowError
+            ``NOTHING_TO_DRAW`` for a query without windows, ``MISSING_PACKAGE``, ``UNRESOLVED_COLUMN``,
+            ``INVALID_ARGUMENT``.
+        """
+        # Pictures lie above relations, and their packages are an extra.
+        plot = importlib.import_module("windrow.plot")
+        return plot.draw(self, value=value, key=key, partitions=partitions, rows=rows, width=width)
+
     def explain(self, spark: bool = False) -> None:
         """Print how the query is run; with `spark`, Spark's own plan after it."""
         print(self.plan(spark))  # noqa: T201 - it is what one calls it for
@@ -208,14 +360,14 @@ class Relation:
 
     def _repr_html_(self) -> str:
         if self._is_plan:
-            return f"<pre>{html.escape(self._plan)}</pre>"
+            return f'<pre style="text-align:left;line-height:1.35">{html.escape(self._plan)}</pre>'
+        most = self._html_rows
         with self._gateway.translated():
-            rows = self.ordered.limit(_HTML_ROWS + 1).collect()
-        names = self.df.columns
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-        body = "".join(f"<tr>{''.join(_cell(value) for value in row)}</tr>" for row in rows[:_HTML_ROWS])
-        more = f"<p>first {_HTML_ROWS} rows</p>" if len(rows) > _HTML_ROWS else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+            rows = self.ordered.limit(most + 1).collect()
+        shown = min(len(rows), most)
+        count = f"{shown:,} row{'' if shown == 1 else 's'}"
+        told = f"first {count}; there are more" if len(rows) > most else count
+        return html_table(self.df.schema, rows[:most], told)
 
     def __repr__(self) -> str:
         columns = ", ".join(
@@ -230,8 +382,13 @@ class VaryingRelation(Relation):
     def __init__(
         self, varying: Varying, plan: str, gateway: Gateway, *, live: LivePlan | None = None
     ) -> None:
-        self._varying, self._live = varying, live
+        self._varying, self.made_of, self._live = varying, varying, live
         self._plan, self._gateway, self._is_plan, self._ordered = plan, gateway, False, None
+
+    @property
+    def schema(self) -> T.StructType:
+        """The columns with their types."""
+        return self._varying.visible().schema
 
     @cached_property
     def df(self) -> DataFrame:  # type: ignore[override]
@@ -239,8 +396,10 @@ class VaryingRelation(Relation):
         with self._gateway.translated():
             return self._varying.now()
 
-    def at(self, instant: Any) -> Relation:
+    def at(self, instant: Any = None, *, ptime: Any = None) -> Relation:
         """The relation at an instant of rowtime: see :meth:`Relation.at`."""
+        if ptime is not None:
+            raise _other_clock("rowtime", "relation.at(instant)")
         tick = tick_of(self._gateway, self._varying.clock, instant)
         return Relation(self._varying.at(tick), f"{self._plan}\n\nat {instant}", self._gateway)
 
@@ -256,7 +415,10 @@ class VaryingRelation(Relation):
             frame, ordered = (
                 changelog(self._varying, envelope, key=keys, ordered=order) for order in (False, True)
             )
-        return Relation(frame, f"{self._plan}\n\nits changelog", self._gateway, ordered=ordered)
+        changes = Changes(self._varying, tuple(name for name, _ in keys))
+        return Relation(
+            frame, f"{self._plan}\n\nits changelog", self._gateway, ordered=ordered, made_of=changes
+        )
 
     def __repr__(self) -> str:
         columns = zip(self._varying.names, self._varying.frame.schema, strict=False)
@@ -264,11 +426,94 @@ class VaryingRelation(Relation):
         return f"VaryingRelation[{shown}]"
 
 
+class TimeVaryingRelation(Relation):
+    """A query over recorded logs, which varies as their entries come: the table as of now, or its changes."""
+
+    def __init__(
+        self,
+        query: Emitted,
+        is_stream: bool,
+        envelope: str,
+        gateway: Gateway,
+        *,
+        live: LivePlan | None = None,
+        plan: str | None = None,
+    ) -> None:
+        self._query, self._is_stream, self._envelope, self._live = query, is_stream, envelope, live
+        self._plan, self._gateway, self._is_plan = plan or query.plan(is_stream), gateway, False
+
+    @cached_property
+    def df(self) -> DataFrame:  # type: ignore[override]
+        """The rows at the last processing time of the logs, or that of AS OF SYSTEM TIME; or the changes."""
+        with self._gateway.translated():
+            if self._is_stream:
+                return self._changes(self._envelope, ordered=False)
+            return self._query.at(self._now)
+
+    @cached_property
+    def _ordered(self) -> DataFrame | None:  # type: ignore[override]
+        if not self._is_stream:
+            return None
+        with self._gateway.translated():
+            return self._changes(self._envelope, ordered=True)
+
+    @property
+    def _now(self) -> int:
+        if self._query.how.until is not None:
+            return self._query.how.until
+        ends = self._query.ends
+        return 0 if ends is None else ends[1]
+
+    @property
+    def schema(self) -> T.StructType:
+        """The columns with their types."""
+        return self.df.schema
+
+    def _changes(self, envelope: str, *, ordered: bool, key: Sequence[tuple[str, None]] = ()) -> DataFrame:
+        return self._query.told(envelope, ordered=ordered, key=key)
+
+    def at(self, instant: Any = None, *, ptime: Any = None) -> Relation:
+        """The table as of a processing time: see :meth:`Relation.at`."""
+        if instant is not None or ptime is None:
+            raise _other_clock("processing time", "relation.at(ptime=instant)")
+        tick = tick_of(self._gateway, self._query.clock, ptime)
+        with self._gateway.translated():
+            return Relation(
+                self._query.at(tick), f"{self.plan()}\n\nat processing time {ptime}", self._gateway
+            )
+
+    def changelog(self, envelope: str = "delta", key: str | Sequence[str] = ()) -> Relation:
+        """What enters and leaves, and when by processing time: see :meth:`Relation.changelog`.
+
+        The envelope may be ``"one-sql"`` too: the columns, ``undo``, ``ptime`` and ``ver``.
+        """
+        keys = [(name, None) for name in ([key] if isinstance(key, str) else key)]
+        if envelope == "one-sql" and keys:
+            raise UsageError(
+                "envelope one-sql has no updates, and so no key",
+                condition="INVALID_ARGUMENT",
+                hint="ver counts the changes of each group",
+            )
+        with self._gateway.translated():
+            frame, ordered = (self._changes(envelope, ordered=order, key=keys) for order in (False, True))
+        return Relation(frame, f"{self.plan()}\n\nits changelog", self._gateway, ordered=ordered)
+
+    @property
+    def late(self) -> Relation:
+        """The rows that a promise ruled out: see :attr:`Relation.late`."""
+        streams = tuple(self._query.streams.values())
+        return _late(self._gateway, streams, streams[0].clock)
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{field.name}: {field.dataType.simpleString()}" for field in self.schema)
+        return f"TimeVaryingRelation[{columns}]"
+
+
 class StreamRelation(Relation):
     """A stream. Its rows have their rowtime as the first column, and are shown in order of it."""
 
     def __init__(self, stream: Stream, plan: str, gateway: Gateway, *, live: LivePlan | None = None) -> None:
-        super().__init__(stream.df(), plan, gateway, ordered=stream.df(ordered=True))
+        super().__init__(stream.df(), plan, gateway, ordered=stream.df(ordered=True), made_of=stream)
         self._stream, self._live = stream, live
 
     @property
@@ -297,6 +542,14 @@ class NamedStreamRelation(Relation):
         return self.stream.producer(name, late=late, lease=lease, wait=wait)
 
 
+def _other_clock(kind: str, call: str) -> UsageError:
+    return UsageError(
+        f"this relation varies by {kind}",
+        condition="MIXED_CLOCKS",
+        hint=f"write {call}",
+    )
+
+
 def _late(gateway: Gateway, streams: Sequence[Stream], clock: Clock) -> Relation:
     """The late rows of all streams, each once."""
     frame = gateway.spark.createDataFrame([], LATE.format(kind=clock.kind))
@@ -306,6 +559,20 @@ def _late(gateway: Gateway, streams: Sequence[Stream], clock: Clock) -> Relation
     return Relation(frame, "late rows", gateway)
 
 
+class StartedRelation(Relation):
+    """What INSERT INTO of a live query gives: a row that says what was started.
+
+    Attributes
+    ----------
+    query
+        The query that runs; None where a pipeline is to start it.
+    """
+
+    def __init__(self, frame: DataFrame, gateway: Gateway, query: LiveQuery | None) -> None:
+        super().__init__(frame, "started when it was given", gateway)
+        self.query = query
+
+
 class LiveRelation(Relation):
     """A query over live streams: its rows come as long as it runs."""
 
@@ -313,6 +580,16 @@ class LiveRelation(Relation):
         self._live, self._plan, self._gateway = live, plan, live.gateway
         self._is_plan, self._ordered = False, None
         self._names = list(result.columns if isinstance(result, DataFrame) else result.shown)
+        self._schema = (
+            result.schema
+            if isinstance(result, DataFrame)
+            else (result.visible() if isinstance(result, Varying) else result.df()).schema
+        )
+
+    @property
+    def schema(self) -> T.StructType:
+        """The columns with their types."""
+        return self._schema
 
     @property
     def df(self) -> DataFrame:  # type: ignore[override]
@@ -323,7 +600,11 @@ class LiveRelation(Relation):
         UsageError
             ``LIVE_RELATION``.
         """
-        raise UsageError(
+        raise self._does_not_vary()
+
+    def _does_not_vary(self) -> UsageError:
+        """What is said of all that is asked of it but to start it."""
+        return UsageError(
             "this relation is live: its rows come as long as it runs",
             condition="LIVE_RELATION",
             hint="relation.start('folder', checkpoint='folder of its own') starts it",
@@ -332,6 +613,9 @@ class LiveRelation(Relation):
     def __repr__(self) -> str:
         return f"LiveRelation[{', '.join(self._names)}]"
 
-
-def _cell(value: Any) -> str:
-    return f"<td>{'NULL' if value is None else html.escape(str(value))}</td>"
+    def _repr_html_(self) -> str:
+        columns = ", ".join(html.escape(name) for name in self._names)
+        return (
+            f"<div>a live relation of {columns}: relation.start(…) gives its rows as they come;"
+            " after %load_ext windrow they are shown here</div>"
+        )

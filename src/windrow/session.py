@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeGuard
 
@@ -13,12 +13,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.algebra.clock import Clock
+from windrow.algebra.folded import folded
 from windrow.algebra.names import POSITIONAL
 from windrow.errors import ParseError, Span, UsageError, did_you_mean
+from windrow.lengths import length_given
 from windrow.naming import remember_named, remember_stream
+from windrow.pipeline import Pipeline, start_pipeline
 from windrow.relation import NamedStreamRelation, Relation
 from windrow.spark.gateway import Gateway, check_dialect
-from windrow.spark.live import live_stream
+from windrow.spark.live import Listeners, LiveQueries, live_stream
+from windrow.spark.live.targets import sink_of
 from windrow.spark.local import local_session
 from windrow.spark.sources import of_table, read_table
 from windrow.spark.streams import Catalog, Log, is_text_log, of_frame, of_text_log, unit_named
@@ -26,7 +30,7 @@ from windrow.spark.text_log import read_text_log
 from windrow.statements import check, run
 from windrow.streams import NamedStream
 from windrow.syntax.blocks import split_statements
-from windrow.syntax.streams import TIME_UNITS
+from windrow.syntax.table_functions import WINDOWS
 from windrow.syntax.tokens import tokenize
 
 __all__ = ["Session"]
@@ -55,6 +59,8 @@ class Session:
     ----------
     spark
         The SparkSession.
+    queries
+        The live queries that run, by name.
     """
 
     def __init__(
@@ -73,7 +79,13 @@ class Session:
         self.spark = spark if spark is not None else local_session()
         self.execution: Execution = execution
         self.dialect = None if dialect is None else check_dialect(dialect)
-        self._catalog = Catalog()
+        self.queries = LiveQueries()
+        self._catalog = Catalog(queries=self.queries)
+
+    @property
+    def listeners(self) -> Listeners:
+        """Who is told of the progress of live queries: ``listeners.add(function)``."""
+        return self.queries.listeners
 
     def __repr__(self) -> str:
         return f"Session[Spark {self.spark.version}, execution={self.execution}]"
@@ -148,6 +160,58 @@ class Session:
             relations.append(self.sql(padded))
         return relations
 
+    def pipeline(
+        self,
+        text: str,
+        *,
+        checkpoint: str | Path | None = None,
+        trigger: Mapping[str, Any] | None = None,
+        on_late: Literal["keep", "fail"] = "keep",
+        sink: Callable[[], Any] | None = None,
+    ) -> Pipeline:
+        """Run a script whose live queries start, report, fail and restart together.
+
+        Parameters
+        ----------
+        text
+            Statements separated by semicolons: streams, views, settings, tables, and INSERT INTO of live
+            queries. CREATE STREAM opens the named stream that is there, if it is as declared.
+        checkpoint
+            A folder of its own, with which all queries go on where they were when it is started again. Each
+            has a folder of its target's name in it. Scripts without INSERT INTO can do without, and start
+            anew each time.
+        trigger, on_late
+            As :meth:`Relation.start` has them, of all queries. With ``{"availableNow": True}`` they run one
+            after the other, and have ended when this returns.
+        sink
+            Makes the sink of each live query that is inserted into nothing, as :meth:`Relation.start` takes
+            them; without, such queries are refused.
+
+        Returns
+        -------
+        Pipeline
+            The queries by the names of their targets: ``stop()``, ``process_all_available()``,
+            ``await_termination()``, ``progress``.
+
+        Raises
+        ------
+        WindrowError
+            Those of the statements and of starting the queries, ``PIPELINE_DIFFERS`` for a script that is
+            another than that of the checkpoint, ``NO_LIVE_QUERY``. None of the queries runs then.
+        """
+        _refuse_no_text(text)
+        made = None if sink is None else lambda: sink_of(sink())
+        return start_pipeline(
+            self._catalog,
+            lambda: self._gateway((), {}),
+            text,
+            self.execution,
+            checkpoint=None if checkpoint is None else Path(checkpoint).resolve(),
+            trigger=trigger,
+            sink=made,
+            on_late=on_late,
+        )
+
     def table(self, name: str) -> Relation:
         """A table or view by name."""
         return self.sql(f"TABLE {name}")
@@ -177,6 +241,82 @@ class Session:
         with Gateway(self.spark).translated():
             frame.createOrReplaceTempView(name)
         return self.table(name)
+
+    def table_function(self, name: str, function: Callable[..., DataFrame]) -> None:
+        """Let queries of this session call a function in FROM: ``FROM name(TABLE t, DESCRIPTOR(a), 3)``.
+
+        Parameters
+        ----------
+        name
+            A plain identifier. A function that has it already is replaced.
+        function
+            It is given a DataFrame for ``TABLE t`` or ``TABLE(query)``, a list of names for
+            ``DESCRIPTOR(a, b)``, values for other arguments, by name where they are written
+            ``name => value``; and gives a DataFrame. It is called when a statement is given, once for each
+            call in it.
+
+        Raises
+        ------
+        UsageError
+            ``INVALID_NAME``, also for the names of the windowing functions.
+        """
+        _check_name(name)
+        if name.upper() in WINDOWS:
+            raise UsageError(
+                f"{name} is a windowing function",
+                condition="INVALID_NAME",
+                hint=f"choose another name, such as my_{name.lower()}",
+            )
+        self._catalog.functions[name.lower()] = function
+
+    def from_changes(
+        self,
+        name: str,
+        stream: str,
+        envelope: str = "delta",
+        *,
+        key: Sequence[str] = (),
+        order: Sequence[str] = (),
+    ) -> None:
+        """Give a name to the table that a stream of changes tells of: a temporary view of the stream.
+
+        Queries with EMIT over it follow it, over recorded logs and live.
+
+        Parameters
+        ----------
+        name
+            Of the view. One that has it already is replaced.
+        stream
+            Of changes: one whose rowtime is when they were made, as told by a column of the envelope.
+        envelope
+            Its form: ``"delta"``, ``"op"``, ``"diff"`` and ``"one-sql"`` as Windrow's changelogs are;
+            ``"debezium"`` with the structs `before` and `after`, and `op`: c, r, u or d.
+        key
+            Columns of the row that tell rows apart: what came last of each is there. Without, a row is there
+            as often as it entered more than it left, so what leaves has to be told with all its values.
+        order
+            Columns of the stream that say which of two changes of a key is the later; by default those of
+            the envelope (``_commit_version``, ``_at``, ``ptime`` and ``ver``, ``ts_ms``). Of equal ones, what
+            enters is the later.
+
+        Raises
+        ------
+        UsageError
+            ``UNKNOWN_STREAM``, ``UNKNOWN_ENVELOPE``, ``UNRESOLVED_COLUMN``, ``INVALID_NAME``. What is no
+            change by the envelope fails the query that reads it.
+        """
+        _check_name(name)
+        known = self._catalog.streams.get(stream.lower())
+        if known is None:
+            raise UsageError(
+                f"there is no stream {stream}",
+                condition="UNKNOWN_STREAM",
+                hint=did_you_mean(stream, self._catalog.streams) or "make it with session.stream",
+            )
+        after = next((known.frame.schema[column] for column in known.columns if column == "after"), None)
+        inside = getattr(after.dataType, "names", []) if after is not None else []
+        text = folded(stream, known.columns, envelope, key, order, inside)
+        self.sql(f"CREATE OR REPLACE TEMP VIEW {name} AS {text}")
 
     def _frame(self, name: str, source: Any, format: str | None = None) -> DataFrame:  # noqa: A002 - as above
         """The rows of a source."""
@@ -217,9 +357,11 @@ class Session:
         ptime: str | None = None,
         producer: str | None = None,
         bound: int | str | None = None,
+        watermark: str | None = None,
+        punctuation: str | None = None,
         on_late: Literal["keep", "fail"] = "keep",
-        lag: datetime.timedelta | int | None = None,
-        idle: datetime.timedelta | None = None,
+        lag: datetime.timedelta | str | int | None = None,
+        idle: datetime.timedelta | str | None = None,
         columns: Mapping[str, str] | None = None,
         malformed: Literal["fail", "keep"] = "fail",
     ) -> Relation:
@@ -247,13 +389,22 @@ class Session:
             The column of bounds, of the rowtime's type: each promises that no entry of a later `ptime` and of
             the same producer is a row with a rowtime below it. An entry with a bound and a rowtime of NULL is
             no row. Or an int: a rowtime, in its unit or ticks, before which no more rows will come.
+        watermark
+            The column of watermarks: as `bound`, but each is an estimate. Rows below it are in the stream; it
+            says what is complete, and for which groups a row is late, in queries with ``EMIT``.
+        punctuation
+            The column of patterns: each promises that no entry of a later `ptime` and of the same producer is
+            a row that matches it. They are JSON, columns with lists of values, NULL and ranges, such as
+            ``{"auction": [42]}`` or ``{"hour": [{"in": {">=": 3, "<": 5}}]}``; times are in ticks of their
+            type. An entry with a pattern and a rowtime of NULL is no row.
         on_late
-            What becomes of rows below what their producer promised: ``"keep"`` them apart, as the temporary
-            view `name` + ``_late``, or ``"fail"`` the query.
+            What becomes of rows that are not as their producer promised: ``"keep"`` them apart, as the
+            temporary view `name` + ``_late``, or ``"fail"`` the query.
         lag
             Of a streaming DataFrame: rows are estimated to come at most so much below the greatest rowtime of
-            their producer; integers count ticks of the rowtime. Without a lag and a column of bounds, rows
-            of a producer come in the order of their rowtimes, and one that does not is late.
+            their producer: a timedelta, a text such as ``"10 seconds"``, or so many ticks of the rowtime.
+            Without a lag and a column of bounds, rows of a producer come in the order of their rowtimes, and
+            one that does not is late.
         idle
             Of a streaming DataFrame: a producer that has been silent for so long holds the others no longer
             back.
@@ -273,13 +424,14 @@ class Session:
         Raises
         ------
         WindrowError
-            ``INVALID_NAME``, ``UNKNOWN_ROWTIME``, ``INVALID_ROWTIME``, ``INVALID_BOUND``, ``MISSING_PTIME``,
-            ``MALFORMED_LINE``, ``UNKNOWN_UNIT``, ``UNKNOWN_OPTION``, ``UNKNOWN_STREAM``.
+            ``INVALID_NAME``, ``UNKNOWN_ROWTIME``, ``UNKNOWN_COLUMN``, ``INVALID_ROWTIME``, ``INVALID_BOUND``,
+            ``MISSING_PTIME``, ``MALFORMED_LINE``, ``UNKNOWN_UNIT``, ``UNKNOWN_OPTION``, ``UNKNOWN_STREAM``,
+            ``INVALID_ARGUMENT``.
         """
         _check_name(name)
         gateway = Gateway(self.spark)
         if source is None or isinstance(source, NamedStream) or _is_named_stream(source):
-            given = (rowtime, unit, ptime, producer, bound, lag, idle, columns)
+            given = (rowtime, unit, ptime, producer, bound, watermark, punctuation, lag, idle, columns)
             if any(value is not None for value in given):
                 raise UsageError(
                     f"stream {name} is a named stream: its folder says what it is",
@@ -305,11 +457,19 @@ class Session:
                     condition="UNKNOWN_ROWTIME",
                     hint="name the column that holds it: rowtime='ts', on the command line --rowtime ts",
                 )
-            log_columns = Log(rowtime, known, ptime, producer, bound, on_late)
+            log_columns = Log(
+                rowtime, known, ptime, producer, bound, on_late, watermark, punctuation=punctuation
+            )
             frame = self._frame(name, source)
+            if frame.isStreaming and watermark is not None:
+                raise UsageError(
+                    f"stream {name} is live, and has no column of watermarks",
+                    condition="UNKNOWN_OPTION",
+                    hint="lag says how far rows may come below the greatest rowtime",
+                )
             if frame.isStreaming:
-                waits = {"lag": _ticks_of(lag, known), "idle": _micros_of(idle)}
-                stream = live_stream(self.spark, frame, log_columns, **waits)
+                waits = lag if lag is None or isinstance(lag, int) else length_given(lag, "lag")
+                stream = live_stream(self.spark, frame, log_columns, lag=waits, idle=_micros_of(idle))
             elif lag is not None or idle is not None:
                 raise UsageError(
                     f"stream {name} is recorded, and so has no lag",
@@ -336,6 +496,21 @@ class Session:
                 hint=f"open its folder: session.stream({name!r}, 'folder')",
             )
         return NamedStreamRelation(self.table(name), named.stream)
+
+    def names(self) -> dict[str, str]:
+        """What queries may name, each with what it is: a table, a view, a stream, a relation that varies."""
+        kinds = dict.fromkeys(self._catalog.relations, "relation that varies")
+        kinds |= dict.fromkeys(self._catalog.streams, "stream")
+        with Gateway(self.spark).translated():
+            tables = self.spark.sql("SHOW TABLES").collect()
+        found = {
+            row["tableName"]: "view" if row["isTemporary"] else "table"
+            for row in tables
+            if not row["tableName"].startswith("__windrow")
+        }
+        lower = {name.lower(): name for name in found}
+        ours = {name: kind for name, kind in kinds.items() if not name.startswith("__windrow")}
+        return found | {lower.get(name, name): kind for name, kind in ours.items()}
 
     def count_late(self) -> dict[str, int]:
         """How many rows of each stream came late, where any did."""
@@ -370,13 +545,5 @@ def _refuse_no_text(text: object) -> None:
         raise TypeError(f"SQL is a text, not {type(text).__name__}")
 
 
-def _ticks_of(lag: datetime.timedelta | int | None, unit: str | None) -> int | None:
-    """A lag in ticks of a rowtime: microseconds for times, whole days for dates."""
-    if lag is None or isinstance(lag, int):
-        return lag
-    nanoseconds = (lag // datetime.timedelta(microseconds=1)) * 1000
-    return nanoseconds // (TIME_UNITS[unit] if unit is not None else 1000)
-
-
-def _micros_of(length: datetime.timedelta | None) -> int | None:
-    return None if length is None else length // datetime.timedelta(microseconds=1)
+def _micros_of(length: datetime.timedelta | str | None) -> int | None:
+    return None if length is None else length_given(length, "idle") // datetime.timedelta(microseconds=1)

@@ -7,31 +7,46 @@ plan, and a view must hold the windows' DataFrame, as its text alone would mean 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from windrow.algebra.bind import bind
+from windrow.asked import Asked
 from windrow.continuous import has_stream_words, is_continuous, run_continuous
+from windrow.emit import may_be_emitted, may_be_view, remember_view, run_emission
 from windrow.errors import NotSupportedError, ParseError
 from windrow.explain import explain
-from windrow.relation import Relation
+from windrow.explain_live import explain_live
+from windrow.naming import refresh
+from windrow.relation import LiveRelation, Relation
+from windrow.sequences import names_sequence, run_sequence
 from windrow.spark.batch import bind_statement, build_window, explained, run_statement
 from windrow.spark.gateway import Gateway
+from windrow.spark.live import SequencePlan, sequence_plan
 from windrow.spark.reference_mode import build_reference
-from windrow.spark.streams import Catalog
+from windrow.spark.streams import Catalog, Stream
+from windrow.spark.table_functions import TableFunctions, calls_table_functions
+from windrow.syntax.apart import clauses_apart
 from windrow.syntax.blocks import split_statements
 from windrow.syntax.match_recognize import find_matches
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
+from windrow.syntax.pattern_windows import find_pattern_windows
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.tokens import TokenList, tokenize
+from windrow.versions import may_join_versions, with_versions, without_ours
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 __all__ = ["check", "run"]
 
-_OURS = re.compile(r"\bwindow(\s|/\*.*?\*/|--[^\n]*\n)+by\b|\bmatch_recognize\b", re.IGNORECASE | re.DOTALL)
-_PATTERNS = re.compile(r"\bmatch_recognize\b", re.IGNORECASE)
+_GAP = r"(\s|/\*.*?\*/|--[^\n]*\n)"
+_PATTERNS = re.compile(rf"\bmatch_recognize\b|\bpattern{_GAP}*\(", re.IGNORECASE | re.DOTALL)
+_OURS = re.compile(rf"\bwindow{_GAP}+by\b|{_PATTERNS.pattern}", re.IGNORECASE | re.DOTALL)
+_WHOLE = re.compile(r"\s*(?:TABLE|SELECT\s+\*\s+FROM)\s+`?(\w+)`?\s*;?\s*", re.IGNORECASE)
 _BUILDERS = {"batch": build_window, "reference": build_reference}
 
 
@@ -40,37 +55,85 @@ def run(
 ) -> Relation:
     """Run one statement; `catalog` has the session's streams."""
     with gateway.reading(text) as read:
-        return _run(gateway, read, positional, execution, catalog)
+        relation = _run(gateway, read, positional, execution, catalog)
+        if catalog is not None and may_be_view(read, catalog):
+            tokens = tokenize(read)
+            remember_view(catalog, tokens, _only_statement(tokens))
+        return relation
 
 
 def _run(
     gateway: Gateway, text: str, positional: list[Any], execution: str, catalog: Catalog | None
 ) -> Relation:
-    if catalog is not None and is_continuous(text, catalog) and not _matches_rows(text):
+    known = catalog or Catalog()
+    if catalog is not None and may_join_versions(text):
+        with with_versions(gateway, catalog, text) as read:
+            if read is not None:
+                return without_ours(_run(gateway, read, [], execution, catalog))
+    if catalog is not None and may_be_emitted(text, catalog):
+        refresh(gateway, catalog, execution)
         tokens = tokenize(text)
+        emitted = run_emission(gateway, catalog, tokens, _only_statement(tokens), execution)
+        if emitted is not None:
+            emitted.made_of = _stream_shown(text, catalog)
+            return emitted
+    if calls_table_functions(text, known.functions):
+        with _without_table_functions(gateway, text, execution, known) as read:
+            if read is not None:
+                return _run(gateway, read, [], execution, catalog)
 
-        def run_query(query: str) -> Relation:
-            return _run(gateway, query, positional, execution, catalog)
+    def run_query(query: str) -> Relation:
+        return _run(gateway, query, positional, execution, catalog)
 
-        found = run_continuous(gateway, catalog, tokens, _only_statement(tokens), execution, run_query)
+    if catalog is not None and _may_be_sequence(text, catalog):
+        tokens = tokenize(text)
+        found = run_sequence(Asked(gateway, catalog, tokens, _only_statement(tokens), execution, run_query))
+        if found is not None:
+            return found
+    if catalog is not None and is_continuous(text, catalog) and _matches_rows(text):
+        refresh(gateway, catalog, execution)
+    elif catalog is not None and is_continuous(text, catalog):
+        tokens = tokenize(text)
+        found = run_continuous(Asked(gateway, catalog, tokens, _only_statement(tokens), execution, run_query))
         if found is not None:
             return found
     if not _OURS.search(text):
-        return _plain(gateway, text, positional)
+        plain = _plain(gateway, text, positional)
+        plain.made_of = _stream_shown(text, catalog)
+        return plain
     tokens = tokenize(text)
     statement = _only_statement(tokens)
     build = _BUILDERS[execution]
     if tokens.word(statement[0]) == "EXPLAIN":
-        return _explain(gateway, tokens, statement)
+        return _explain(gateway, tokens, statement, catalog)
     view = _view_query(tokens, statement)
     bound_to = view if view is not None else statement
-    algebra = bind(tokens, bound_to)
+    live = _live(gateway, tokens, bound_to, execution, catalog)
+    if live is not None and live.is_endless:
+        if view is not None or _query_of(tokens, statement) != statement:
+            what = f"{tokens[statement[0]].text} over windows or matches of a live stream"
+            _refuse(tokens, statement[0], what, "start the query itself: session.sql(query).start(…)")
+        return LiveRelation(live, live.outer, explain_live(live))
+    algebra = bind(tokens, bound_to, _rowtimes(catalog))
     if algebra is None:
         return _plain(gateway, text, positional)
     frame, bound = run_statement(gateway, algebra, build)
     if view is not None:
         frame = _create_view(gateway, tokens, (statement[0], view[0]), frame)
-    return Relation(frame, explain(algebra, bound), gateway)
+    return Relation(
+        frame, explain(algebra, bound), gateway, live=live if view is None else None, made_of=bound
+    )
+
+
+def _rowtimes(catalog: Catalog | None) -> dict[str, str]:
+    return {} if catalog is None else catalog.rowtimes
+
+
+def _live(
+    gateway: Gateway, tokens: TokenList, query: Range, execution: str, catalog: Catalog | None
+) -> SequencePlan | None:
+    """The plan of a query with a clause of ours over a live stream."""
+    return sequence_plan(gateway, catalog, tokens, query, execution) if catalog is not None else None
 
 
 def check(gateway: Gateway, text: str, catalog: Catalog) -> None:
@@ -86,14 +149,41 @@ def check(gateway: Gateway, text: str, catalog: Catalog) -> None:
 
 
 def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
+    if may_join_versions(text):
+        with with_versions(gateway, catalog, text) as read:
+            if read is not None:
+                _check(gateway, read, catalog)
+                return
+    if may_be_emitted(text, catalog):
+        gateway.plan_only = True
+        tokens = tokenize(text)
+        if run_emission(gateway, catalog, tokens, _only_statement(tokens), "batch") is not None:
+            return
+    if calls_table_functions(text, catalog.functions):
+        with _without_table_functions(gateway, text, "batch", catalog) as read:
+            if read is not None:
+                _check(gateway, read, catalog)
+                return
+
+    def planned(query: str) -> Relation:
+        return _run(gateway, query, [], "batch", catalog)
+
+    if _may_be_sequence(text, catalog):
+        tokens = tokenize(text)
+        told, gateway.plan_only = gateway.plan_only, True
+        if (
+            run_sequence(Asked(gateway, catalog, tokens, _only_statement(tokens), "batch", planned))
+            is not None
+        ):
+            return
+        gateway.plan_only = told
     if is_continuous(text, catalog) and not _matches_rows(text):
         gateway.plan_only = True
         tokens = tokenize(text)
-
-        def planned(query: str) -> Relation:
-            return _run(gateway, query, [], "batch", catalog)
-
-        if run_continuous(gateway, catalog, tokens, _only_statement(tokens), "batch", planned) is not None:
+        if (
+            run_continuous(Asked(gateway, catalog, tokens, _only_statement(tokens), "batch", planned))
+            is not None
+        ):
             return
     if not _OURS.search(text):
         # a query is analysed and not run; of a command Spark is asked for the plan
@@ -103,16 +193,50 @@ def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
     tokens = tokenize(text)
     statement = _only_statement(tokens)
     query = _query_of(tokens, _view_query(tokens, statement) or statement)
-    algebra = bind(tokens, query)
-    if algebra is not None:
+    algebra = bind(tokens, query, _rowtimes(catalog))
+    live = _live(gateway, tokens, query, "batch", catalog)
+    if live is not None and live.is_endless:
+        live.bound  # noqa: B018 - it is analysed here
+    elif algebra is not None:
         gateway.plan_only = True
         bound, frames = bind_statement(gateway, algebra, build_window)
         with explained(bound):
             gateway.sql(algebra.text, frames)
 
 
+@contextmanager
+def _without_table_functions(
+    gateway: Gateway, text: str, execution: str, catalog: Catalog
+) -> Iterator[str | None]:
+    """The statement with queries and tables in the place of table functions; None if there are none.
+
+    Where a query varies, the reference evaluates it instant by instant, over queries.
+    """
+
+    def schema_of(query: SqlText) -> StructType:
+        inner = Gateway(gateway.spark, gateway.parameters, "spark")
+        with inner.instead(query) as read:
+            return _run(inner, read, [], "batch", catalog).schema
+
+    tokens = tokenize(text)
+    varies = has_stream_words(text) or any(name in text.lower() for name in catalog.relations)
+    kind = "batch" if varies else execution
+    reader = TableFunctions(gateway, tokens, kind, catalog.functions, schema_of, catalog.relations)
+    read = reader.text(0, len(tokens))
+    if not reader.found:
+        yield None
+        return
+    with gateway.views(reader.frames) as names, gateway.instead(read, names) as rendered:
+        yield rendered
+
+
+def _may_be_sequence(text: str, catalog: Catalog) -> bool:
+    """Whether a text may be about windows or matches of streams, or views of them."""
+    return is_continuous(text, catalog) and (_OURS.search(text) is not None or names_sequence(text, catalog))
+
+
 def _matches_rows(text: str) -> bool:
-    """Whether a text has MATCH_RECOGNIZE, which reads a recorded stream as the table of its rows.
+    """Whether a text has row patterns, which read a recorded stream as the table of its rows.
 
     Raises
     ------
@@ -122,16 +246,19 @@ def _matches_rows(text: str) -> bool:
     if not _PATTERNS.search(text):
         return False
     tokens = tokenize(text)
-    matches = find_matches(tokens)
-    if matches and has_stream_words(text):
+    words = [item.clause.word for item in find_matches(tokens)]
+    words += [window.clause.word for block in find_pattern_windows(tokens) for window in block.windows]
+    apart = [tokens.span(*inside) for _, inside in clauses_apart(tokens, (0, len(tokens)))]
+    words = [word for word in words if not any(one.start <= word.start < one.stop for one in apart)]
+    if words and has_stream_words(text):
         raise NotSupportedError(
             "MATCH_RECOGNIZE beside windows of streams is not supported",
             condition="UNSUPPORTED_STREAM",
             sql=text,
-            span=matches[0].clause.word,
+            span=words[0],
             hint="make a table or a view of one of them",
         )
-    return bool(matches)
+    return bool(words)
 
 
 def _plain(gateway: Gateway, text: str, positional: list[Any]) -> Relation:
@@ -150,6 +277,12 @@ def _plain(gateway: Gateway, text: str, positional: list[Any]) -> Relation:
     return Relation(frame, "Spark SQL, as written", gateway)
 
 
+def _stream_shown(text: str, catalog: Catalog | None) -> Stream | None:
+    """The stream whose rows a text shows as they are, if it does only that."""
+    found = _WHOLE.fullmatch(text)
+    return catalog.streams.get(found[1].lower()) if found is not None and catalog is not None else None
+
+
 def _only_statement(tokens: TokenList) -> Range:
     statements = split_statements(tokens)
     if len(statements) > 1:
@@ -164,18 +297,22 @@ def _only_statement(tokens: TokenList) -> Range:
     return statements[0]
 
 
-def _explain(gateway: Gateway, tokens: TokenList, statement: Range) -> Relation:
+def _explain(gateway: Gateway, tokens: TokenList, statement: Range, catalog: Catalog | None) -> Relation:
     """EXPLAIN: our plan as one row of text, and Spark's after it for EXTENDED and FORMATTED."""
     start = statement[0] + 1
     with_spark = tokens.word(start) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST")
     start += with_spark
     query = _query_of(tokens, _view_query(tokens, (start, statement[1])) or (start, statement[1]))
-    algebra = bind(tokens, query)
+    algebra = bind(tokens, query, _rowtimes(catalog))
     if algebra is None:
         return _plain(gateway, tokens.sql, [])
     gateway.plan_only = True
-    frame, bound = run_statement(gateway, algebra, build_window)
-    text = explain(algebra, bound)
+    live = _live(gateway, tokens, query, "batch", catalog)
+    if live is not None and live.is_endless:
+        frame, text = live.outer, explain_live(live)
+    else:
+        frame, bound = run_statement(gateway, algebra, build_window)
+        text = explain(algebra, bound)
     if with_spark:
         text = f"{text}\n\n{gateway.spark_plan(frame, 'formatted')}"
     return Relation(gateway.spark.createDataFrame([(text,)], "plan string"), text, gateway, is_plan=True)

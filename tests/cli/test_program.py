@@ -84,6 +84,7 @@ def test_every_help_has_an_example_of_the_command(program, command):
         ),
         (["run", "-c", "SELECT 1", "--format", "parquet"], "NO_OUTPUT", "add --output"),
         (["run", "-c", "SELECT 1", "-o", "result.xlsx"], "UNKNOWN_FORMAT", "add --format"),
+        (["run", "-c", "SELECT 1", "--plot", "windows.gif"], "UNKNOWN_FORMAT", ".svg, .png"),
         (["run", "-c", "SET x = 1", "-o", "result.csv"], "NO_QUERY", "end it with a SELECT"),
         (["datasets", "wether", "-o", "w.parquet"], "UNKNOWN_DATASET", "did you mean weather?"),
         (["datasets", "weather"], "NO_OUTPUT", "add --output weather.parquet"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ import windrow
 from windrow.errors import WindrowError
 
 from .casefile import Case, ExpectedError, ExpectedRows, Mode, Table, Tolerance, Twin
+from .in_parts import matches_in_parts
 from .literals import Row, normalise, render_rows, render_schema, to_spark
 
 __all__ = ["Answer", "answer", "difference", "error_difference", "outcome", "twin_answer"]
@@ -49,7 +50,8 @@ def outcome(spark: SparkSession, case: Case, mode: Mode) -> str | None:
 def answer(spark: SparkSession, case: Case, mode: Mode) -> Answer:
     """What Windrow answers to the case's query in `mode`.
 
-    A log is given as the table of its rows: with all bounds at +∞ that is what it means.
+    A log is given as the table of its rows: with all bounds at +∞ that is what it means. In batch, patterns
+    are also found in slices and as on a stream.
     """
     with _settings(spark, case), _clean_catalogue(spark):
         session = windrow.Session(spark, execution=mode)
@@ -57,7 +59,8 @@ def answer(spark: SparkSession, case: Case, mode: Mode) -> Answer:
             session.register(table.name, _frame(spark, table))
         for statement in case.setup:
             session.sql(statement)
-        return _collect(_relation(session, case).df)
+        with matches_in_parts() if mode == "batch" else nullcontext():
+            return _collect(_relation(session, case).df)
 
 
 def twin_answer(spark: SparkSession, case: Case, twin: Twin) -> Answer:

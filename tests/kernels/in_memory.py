@@ -128,16 +128,22 @@ class _Analyzer:
 
     def kind(self, text: str, env: Mapping[str, Any]) -> str:
         if text.startswith("CASE WHEN "):  # a guarded column: of the type of what it guards
-            text = text.rsplit(" THEN ", 1)[1].removesuffix(" END")
+            text = _guarded(text.removesuffix(" END"))
         path = text.strip("() `").split(".")
         if len(path) == 2 and path[0] in env and path[1].strip("`") in self.fields:
             return self.fields[path[1].strip("`")]
         if len(path) == 1 and env.get(path[0]) == 1:
             return "bigint"
         evaluate = compile_expression(text)
-        for sample in (_SAMPLES, _OTHER_SAMPLES):
-            row = {name: sample[kind] for name, kind in self.fields.items()}
-            value = evaluate({name: row if isinstance(held, dict) else held for name, held in env.items()})
+        one, other = (
+            {name: sample[kind] for name, kind in self.fields.items()}
+            for sample in (_SAMPLES, _OTHER_SAMPLES)
+        )
+        variables = [name for name, held in env.items() if isinstance(held, dict)]
+        # also with one row that differs from the rest, as NULLIF of equal values is NULL
+        for differing in ([], variables, *([name] for name in variables)):
+            rows = {name: other if name in differing else one for name in variables}
+            value = evaluate({**env, **rows})
             for python, kind in _KINDS:
                 if isinstance(value, python):
                     return kind
@@ -155,6 +161,16 @@ class _Analyzer:
 
     def argument(self, text: str) -> str:
         return self.kind(text, {self.window.name: self.sample()})
+
+
+def _guarded(text: str) -> str:
+    """What stands in brackets, cast or not, after the last THEN that is not in them."""
+    depth = 0
+    for at in range(len(text) - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(text[at], 0)
+        if not depth:
+            break
+    return text[text.rindex(" THEN ", 0, at) + len(" THEN ") :]
 
 
 def _is_condition(text: str) -> bool:

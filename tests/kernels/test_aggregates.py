@@ -245,7 +245,7 @@ def evaluate(
     return result.to_pylist()  # type: ignore[no-any-return]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cases())
 def test_each_function_equals_a_loop_over_the_windows_values(case: Any) -> None:
     kind, column, windows, chunk = case

@@ -144,7 +144,19 @@ def computed(depth: int, kind: str) -> st.SearchStrategy[PairExpression]:
     return st.one_of(
         st.builds(lambda sign, a, b: Operation(sign, (a, b), kind), binary, operand, operand),
         st.builds(lambda sign, a: Operation(sign, (a,), kind), st.sampled_from(["NEG", "ABS"]), operand),
-        st.lists(operand, min_size=1, max_size=3).map(lambda o: Operation("COALESCE", tuple(o), kind)),
+        st.builds(
+            lambda function, o: Operation(function, tuple(o), kind),
+            st.sampled_from(["COALESCE", "GREATEST", "LEAST"]),
+            st.lists(operand, min_size=1, max_size=3),
+        ),
+        st.builds(
+            lambda tests, o: Operation(
+                "CASE", (*(x for pair in zip(tests, o, strict=True) for x in pair), o[0]), kind
+            ),
+            st.lists(conditions(0), min_size=2, max_size=2),
+            st.lists(operand | st.just(Operation("NULL", (), kind)), min_size=2, max_size=2),
+        ),
+        st.builds(lambda a: Operation("CAST", (a,), kind), operand),
     )
 
 

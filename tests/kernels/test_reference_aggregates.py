@@ -123,6 +123,7 @@ def test_intervals() -> None:
 def test_percentile_interpolates() -> None:
     assert run("percentile", [1, 2, 2, 5], parameters=(0.3,)) == 1.9
     assert run("percentile", [1, 2, 2, 5], parameters=([0.1, 0.9],)) == [1.3, 4.1000000000000005]
+    assert run("percentile", [-3, 2, 2], parameters=(0.3,)) == 0.0, "not what rounding leaves"
     assert math.isnan(run("percentile", [1.5, math.nan, 3.0], parameters=(1.0,)))
 
 

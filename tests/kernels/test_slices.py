@@ -203,20 +203,30 @@ def test_sliced_equals_unsliced(case: dict[str, Any]) -> None:
 
 
 @settings(SETTINGS, max_examples=25)
+@example(
+    # between -3 and 2 the percentile is 0, not what rounding leaves of it
+    case={
+        "clause": "(TYPE SLIDING ORDER BY o START AS s END UNBOUNDED)",
+        "table": Table({"o": "int", "a": "int"}, [{"o": o, "a": a} for o, a in enumerate([-3, 2, 2])]),
+        "cuts": [],
+        "chunk_rows": 1,
+        "aggregates": {"PERCENTILE(w.a, 0.3)": pa.float64()},
+    },
+)
 @given(case=cases(10))
 def test_sliced_equals_the_reference(case: dict[str, Any]) -> None:
     slices_agree(**case, judge=True)
 
 
 @pytest.mark.slow
-@settings(SETTINGS, max_examples=2000)
+@settings(SETTINGS, max_examples=500)
 @given(case=cases(60))
 def test_sliced_equals_unsliced_at_length(case: dict[str, Any]) -> None:
     slices_agree(**case)
 
 
 @pytest.mark.slow
-@settings(SETTINGS, max_examples=500)
+@settings(SETTINGS, max_examples=200)
 @given(case=cases(14))
 def test_sliced_equals_the_reference_at_length(case: dict[str, Any]) -> None:
     slices_agree(**case, judge=True)

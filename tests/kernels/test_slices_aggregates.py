@@ -57,7 +57,7 @@ def cases(draw: st.DrawFn) -> tuple[pa.DataType, list[Any], list[tuple[int, int]
     return kind, column, stretches, draw(st.lists(bounds, min_size=1, max_size=10))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cases())
 def test_each_function_equals_a_loop_over_all_rows(case: Any) -> None:
     kind, column, stretches, windows = case

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -12,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.kernels.in_stages import run
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.cells import Layout, Sequence
 from windrow.kernels.hashing import hashes
-from windrow.kernels.messages import CELL, CHUNK
+from windrow.kernels.messages import CHUNK
 from windrow.kernels.plan import (
     ColumnRef,
     FieldOutput,
@@ -30,7 +30,8 @@ from windrow.kernels.plan import (
 )
 from windrow.kernels.slices import Halo
 from windrow.kernels.sorting import SortKey, array_of_codes, cut_codes
-from windrow.kernels.stage import STEPS, Stage, halo_for, only_put_out, steps
+from windrow.kernels.stage import Stage, halo_for, only_put_out
+from windrow.kernels.steps import STEPS, steps
 
 RISES = Operation(">", (ColumnRef("x", "end"), ColumnRef("x", "start")))
 LATER = Operation(
@@ -63,27 +64,6 @@ def plan(end: Search, *, tumbling: bool) -> WindowPlan:
     return WindowPlan(
         tumbling, False, None, None, end, False, False, False, outputs, aggregates, result
     )  # fmt: skip
-
-
-def exchanged(stage: Stage, tasks: list[Iterable[pa.RecordBatch]], step: str) -> list[list[pa.RecordBatch]]:
-    """What every cell is given after a step of all tasks, in an arbitrary order."""
-    given: list[list[pa.RecordBatch]] = [[] for _ in range(stage.layout.cells)]
-    for number, batches in reversed(list(enumerate(tasks))):
-        task = (number,) if step == "pack" else ()
-        for batch in STEPS[step](stage, batches, *task):
-            for at, cell in enumerate(batch.column(CELL).to_pylist()):
-                given[cell].append(batch.slice(at, 1))
-    return given
-
-
-def run(stage: Stage, tables: list[pa.Table]) -> Iterator[dict[str, object]]:
-    tasks: list[Iterable[pa.RecordBatch]] = [table.to_batches(max_chunksize=3) for table in tables]
-    *others, last = ["pack", *steps(stage)]
-    for step in others:
-        tasks = list(exchanged(stage, tasks, step))
-    for batches in tasks:
-        for batch in STEPS[last](stage, batches):
-            yield from batch.to_pylist()
 
 
 rows = st.lists(

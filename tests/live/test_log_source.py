@@ -14,7 +14,7 @@ from windrow.errors import NotSupportedError
 from windrow.named import _folder
 from windrow.spark.log_source import NUMBER, LogSource
 from windrow.streams import Kind, NamedStream
-from windrow.syntax.streams import parse_create_stream
+from windrow.syntax.create_stream import parse_create_stream
 from windrow.syntax.tokens import tokenize
 
 SCHEMA = pa.schema([("at", pa.int64()), ("value", pa.int64())])

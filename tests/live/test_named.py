@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from itertools import pairwise
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.live.test_law import KilledError, Killing, total
+from tests.live.stepping import in_steps, law, total
 from tests.spark.test_continuous_property import relations
 from windrow import Memory, Session, WindrowError
-from windrow.spark.live.steps import Steps
 from windrow.spark.log_source import NUMBER
 from windrow.streams import NamedStream, Ordering
 
@@ -94,21 +92,29 @@ def test_a_query_runs_over_what_is_recorded_and_live(spark, orders, tmp_path):
     sink = Memory()
     running = query.start(sink, checkpoint=tmp_path / "checkpoint", envelope="diff")
     put("30", "ORCL")
+    session.sql("PUNCTUATE orders WHERE ticker IN ('IBM', upper('sun'))")
     running.process_all_available()
     put("31", "MSFT")
     put("29", "LATE")
+    put("32", "IBM")
     running.process_all_available()
     running.stop()
     put("45", "ORCL")
+    put("46", "SUN")
     running = query.start(sink, checkpoint=tmp_path / "checkpoint", envelope="diff")
     session.sql("PUNCTUATE orders BOUND TIMESTAMP '2027-01-01 00:00:00' STRICT")
     running.process_all_available()
     running.stop()
-    assert running.progress["rows_in"] == 4
-    assert (running.progress["rows_late"], running.progress["rows_held"]) == (1, 0)
-    assert [(row["producer"][:8], row["bound"]) for row in running.late.collect()] == [
-        ("session-", "2026-01-01 09:31:00")
+    assert running.progress["rows_in"] == 6
+    assert (running.progress["rows_late"], running.progress["rows_held"]) == (3, 0)
+    late = [(row["producer"][:8], row["rowtime"][11:16], row["bound"]) for row in running.late.collect()]
+    assert sorted(late, key=lambda row: row[1]) == [
+        ("session-", "09:29", "2026-01-01 09:31:00"),
+        ("session-", "09:32", None),  # promised not to come, whatever its rowtime
+        ("session-", "09:46", None),
     ]
+    recorded = session.sql("SELECT * FROM counts").late.collect()
+    assert sorted(str(row["bound"])[11:16] for row in recorded) == ["", "", "09:31"]
     whole = total([session.sql("SELECT * FROM counts").changelog("diff").to_arrow()])
     assert sum(abs(count) for count in whole.values()) == 6
     assert +total(sink.batches.values()) == +whole
@@ -134,6 +140,7 @@ def test_what_is_checked_or_explained_is_not_done(spark, orders):
         session.check(f"INSERT INTO orders {query}")
         session.sql(f"EXPLAIN INSERT INTO orders {query}")
     session.check("PUNCTUATE orders BOUND TIMESTAMP '2026-01-01 09:00:00'")
+    session.check("PUNCTUATE orders WHERE ticker = 'x'")
     with refused("INSERT_COLUMN_ARITY_MISMATCH"):
         session.check("INSERT INTO orders VALUES (1)")
     assert NamedStream.open(orders).log.last() == 0
@@ -159,6 +166,9 @@ def test_rows_of_one_insert_come_in_the_order_of_their_rowtimes(spark, orders):
         ("NULL_ROWTIME", "INSERT INTO orders (ticker) VALUES ('x')", None),
         ("INVALID_INSTANT", "PUNCTUATE orders BOUND NULL", "NULL"),
         ("UNKNOWN_STREAM", "PUNCTUATE other BOUND 1", "other"),
+        ("UNKNOWN_COLUMN", "PUNCTUATE orders WHERE tickr = 'x'", "tickr"),
+        ("INVALID_VALUE", "PUNCTUATE orders WHERE ticker = NULL", "NULL"),
+        ("UNSUPPORTED_PATTERN", "PUNCTUATE orders WHERE ticker LIKE 'x%'", "ticker LIKE 'x%'"),
         ("UNSUPPORTED_STREAM", "PUNCTUATE recorded BOUND 1", "recorded"),
         ("UNSUPPORTED_STREAM", "INSERT INTO recorded VALUES (1)", "recorded"),
         ("STREAM_ALREADY_EXISTS", "CREATE STREAM orders (ROWTIME ts BIGINT)", None),
@@ -168,6 +178,16 @@ def test_rows_of_one_insert_come_in_the_order_of_their_rowtimes(spark, orders):
             "CREATE STREAM IF NOT EXISTS o (ROWTIME ts BIGINT) LOCATION '{folder}'",
             "ROWTIME ts BIGINT",
         ),
+        (
+            "STREAM_DIFFERS",
+            "CREATE STREAM IF NOT EXISTS o (ROWTIME ts TIMESTAMP, ticker STRING) LOCATION '{folder}'"
+            " UNIQUE (ticker)",
+            "UNIQUE (ticker)",
+        ),
+        ("UNKNOWN_COLUMN", "CREATE STREAM o (ROWTIME ts BIGINT) CHECK (n > 0)", "n"),
+        ("UNKNOWN_COLUMN", "CREATE STREAM o (ROWTIME ts BIGINT) WHEN ts = 1 PUNCTUATES (m)", "m"),
+        ("UNSUPPORTED_PATTERN", "CREATE STREAM o (ROWTIME ts BIGINT) CHECK (ts <> 1)", "ts <> 1"),
+        ("UNSUPPORTED_CLAUSE", "CREATE STREAM o (ROWTIME n BIGINT) FROM recorded GROWING (n)", "GROWING (n)"),
         ("UNSUPPORTED_CLAUSE", "CREATE STREAM o (ROWTIME ts BIGINT, BOUND b BIGINT)", "BOUND b BIGINT"),
         ("INVALID_ROWTIME", "CREATE STREAM o (ROWTIME ts STRING)", "ROWTIME ts STRING"),
     ],
@@ -240,41 +260,27 @@ def as_arrived(spark, stream, after, last):
 
 
 def live(spark, folder, streams, cuts, kills, query):
+    def frames(steps, low, high):
+        found = {}
+        for _, name, known in steps.streams():
+            edges = [round(edge * streams[name].log.last()) for edge in (low, high)]
+            found[name] = as_arrived(spark, streams[name], *edges).select(*known.live.columns)
+        return found
+
     session = Session(spark)
     for name, stream in streams.items():
         session.stream(name, stream)
     plan = session.sql(query)._live
-    sink = Killing(kills)
-    steps = Steps(plan, sink, folder / "checkpoint", "diff", "keep")
-    for number, (low, high) in enumerate(pairwise([0, *sorted(cuts), 1])):
-        frames = {}
-        for _, name, found in steps.streams():
-            stream = streams[name]
-            edges = [round(edge * stream.log.last()) for edge in (low, high)]
-            frames[name] = as_arrived(spark, stream, *edges).select(*found.live.columns)
-        while True:
-            try:
-                steps.take(steps.input(frames), number)
-                break
-            except KilledError:
-                steps.close()
-                steps = Steps(plan, sink, folder / "checkpoint", "diff", "keep")
-    counted = dict(steps.progress)
-    steps.close()
-    positions = [streams[name].position() for _, name, _ in steps.streams()]
+    given, counted = in_steps(plan, folder, cuts, kills, frames)
+    positions = [streams[name].position() for name in plan.streams]
     states = [position.clock for position in positions]
     assert counted["rows_in"] == sum(state.admitted + state.late + state.rejected for state in states)
     assert counted["rows_late"] == sum(state.late + state.rejected for state in states)
     assert counted["rows_held"] == 0
-    return total([batch for _, batch in sorted(sink.batches.items())])
+    return given
 
 
-@settings(
-    deadline=None,
-    max_examples=4,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@law(4)
 @given(
     calls,
     calls,
@@ -304,5 +310,5 @@ def test_live_is_batch_over_the_folder(spark, tmp_path_factory, s, t, ordering, 
     for name, stream in streams.items():
         session.stream(name, stream)
     wanted = total([session.sql(query).changelog("diff").to_arrow()])
-    found = live(spark, folder, streams, cuts, kills, query)
+    found = total(live(spark, folder, streams, cuts, kills, query))
     assert (+found, -found) == (+wanted, -wanted)

@@ -42,10 +42,10 @@ QUERIES = {
     ),
     "monotone": weather(end="AS e WHEN e.val > s.val + 1"),
     "scan": weather(end="AS e WHEN e.val * s.val > 10"),
-    "join plan": weather(end="AS e WHEN concat(s.note, e.note) LIKE '%x'"),
+    "join plan": weather(end="AS e WHEN concat_ws('', s.note, e.note) LIKE '%x'"),
     "join plan at LABEL and START": (
         "SELECT l.date FROM weather WINDOW BY w AS (TYPE SLIDING PARTITION BY station ORDER BY date"
-        " LABEL AS l WHEN l.val > 1 START AS s WHEN concat(s.note, l.note) = 'xx'"
+        " LABEL AS l WHEN l.val > 1 START AS s WHEN concat_ws('', s.note, l.note) = 'xx'"
         " ONLY END AS e WHEN e.n > l.n)"
     ),
     "a row variable in a function": weather(end="AS e WHEN struct(s, e) IS NULL"),

@@ -233,7 +233,8 @@ def test_a_relation_shows_itself_in_every_form(session, capsys):
 
 def test_html_is_escaped_and_says_when_rows_are_left_out(session):
     html = session.sql("SELECT '<b>' AS `a&b`, NULL AS n FROM range(30)")._repr_html_()
-    assert "<th>a&amp;b</th>" in html
-    assert "<td>&lt;b&gt;</td><td>NULL</td>" in html
+    assert ">a&amp;b</th>" in html
+    assert ">&lt;b&gt;</td>" in html
+    assert ">NULL</span></td>" in html
     assert html.count("<tr>") == 21
-    assert "first 20 rows" in html
+    assert "first 20 rows; there are more" in html

@@ -27,12 +27,16 @@ SUBMIT = " ".join(
 )
 PROGRAM = r"""
 import json
+from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import windrow
+from windrow.streams import NamedStream
 
+folder = Path.cwd()
 spark = (
     SparkSession.builder.remote("local[2]")
     .config("spark.sql.shuffle.partitions", "2")
@@ -96,11 +100,95 @@ for name, sql in {
         errors[name] = [error.condition, *marked]
 answers["errors"] = errors
 answers["explain"] = session.sql("EXPLAIN " + windows("s.k", "e.v > 1")).collect()[0].plan
+session.stream("r", spark.table("t"), rowtime="i", unit="seconds")
+counted = session.sql("SELECT k, COUNT(*) AS n, MAX(v) AS high FROM r [RANGE 2] GROUP BY k")
+answers["CQL"] = rows(counted.changelog("diff"))
+answers["MATCH_RECOGNIZE"] = rows(
+    session.sql(
+        "SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY i MEASURES FIRST(A.i) AS a, LAST(B.i) AS b"
+        " PATTERN (A B+) DEFINE B AS v > PREV(v))"
+    )
+)
+named = NamedStream.create(
+    folder / "n", pa.schema([("i", pa.int64()), ("k", pa.string()), ("v", pa.float64())]), "i", unit="seconds"
+)
+session.stream("n", named)
+query = session.sql("SELECT k, COUNT(*) AS n, MAX(v) AS high FROM n [RANGE 2] GROUP BY k")
+sink, rest = windrow.Memory(), {"checkpoint": folder / "checkpoint", "envelope": "diff"}
+running = query.start(sink, **rest)
+with named.producer("p") as producer:
+    row = lambda k, i, v: {"k": k, "i": i, "v": v}
+    producer.insert([row("a", 1, 10.0), row("b", 1, 7.0), row("a", 2, 20.0)])
+    running.process_all_available()
+    answers["live, so far"] = running.progress
+    running.stop()
+    producer.insert([row("a", 1, 0.0), row("b", 2, 8.0), row("a", 3, 5.0)])
+    producer.finish()
+running = query.start(sink, **rest, trigger={"availableNow": True})
+running.await_termination()
+answers["live, in the end"] = running.progress
+answers["late"] = [[row.producer, row.rowtime, row.bound] for row in running.late.collect()]
+running.stop()
+given = [list(row.values()) for table in sink.batches.values() for row in table.to_pylist()]
+answers["live"] = sorted(given, key=repr)
+runs = (
+    "SELECT s.k, s.i, COUNT(w) AS n FROM n WINDOW BY w AS (TYPE TUMBLING PARTITION BY k ORDER BY i"
+    " START AS s END AS e NEXT AS x WHEN x IS NULL OR x.v < e.v)"
+)
+followed = session.sql(
+    f"SELECT * FROM ({runs}) MATCH_RECOGNIZE (PARTITION BY k ORDER BY i"
+    " MEASURES FIRST(i) AS since, SUM(n) AS total PATTERN (a b?) DEFINE b AS b.n < a.n)"
+)
+matches = windrow.Memory()
+running = followed.start(matches, trigger={"availableNow": True})
+running.await_termination()
+given = [list(row.values()) for table in matches.batches.values() for row in table.to_pylist()]
+answers["live windows and matches"] = sorted(given)
+both = "(SELECT k, i FROM n UNION ALL SELECT upper(k) AS k, {} FROM n WHERE k = 'b')"
+ends = "TYPE TUMBLING PARTITION BY k ORDER BY i START AS s END AS e NEXT AS x WHEN x IS NULL"
+united = f"SELECT s.k, s.i, COUNT(w) AS n FROM {both} WINDOW BY w AS ({ends})"
+matches = windrow.Memory()
+running = session.sql(united.format("i")).start(matches, trigger={"availableNow": True})
+running.await_termination()
+given = [list(row.values()) for table in matches.batches.values() for row in table.to_pylist()]
+answers["live UNION ALL"] = sorted(given)
+try:
+    session.sql(united.format("5 - i")).start(matches)
+except windrow.WindrowError as error:
+    errors["UNION ALL"] = [error.condition, *(context.fragment() for context in error.getQueryContext())]
+try:
+    gathered = session.sql(
+        "SELECT k, COUNT(*) AS c FROM"
+        " (SELECT s.k FROM n WINDOW BY w AS (TYPE TUMBLING ORDER BY i START AS s)) GROUP BY k"
+    )
+    gathered.start(matches)
+except windrow.WindrowError as error:
+    errors["gathering"] = [error.condition, *(context.fragment() for context in error.getQueryContext())]
+failing = query.start(windrow.Memory(), on_late="fail", trigger={"availableNow": True})
+try:
+    failing.await_termination()
+except windrow.WindrowError as error:
+    errors["live"] = [error.condition]
 left = views()
 spark.stop()
 print(json.dumps({**answers, "views": left}))
 """
 
+# of a (1, 10), (2, 20), (3, 5) and b (1, 7), (2, 8): rows count for two seconds
+CHANGES = [
+    ["a", 1, 10.0, -1, 2],
+    ["a", 1, 10.0, 1, 1],
+    ["a", 1, 5.0, -1, 5],
+    ["a", 1, 5.0, 1, 4],
+    ["a", 2, 20.0, -1, 4],
+    ["a", 2, 20.0, 1, 2],
+    ["b", 1, 7.0, -1, 2],
+    ["b", 1, 7.0, 1, 1],
+    ["b", 1, 8.0, -1, 4],
+    ["b", 1, 8.0, 1, 3],
+    ["b", 2, 8.0, -1, 3],
+    ["b", 2, 8.0, 1, 2],
+]
 AVERAGES = [["a", 1, 15.0], ["a", 2, 12.5], ["a", 3, 5.0], ["b", 1, 7.5], ["b", 2, 8.0]]
 
 
@@ -142,6 +230,12 @@ def test_the_session_is_one_of_spark_connect(answers):
         ("view", [["a", 5], ["b", 3]]),
         ("nested", [[1], [4]]),
         ("window_by", [["a", 1, 2], ["a", 2, 1], ["b", 1, 1], ["b", 2, 1]]),
+        ("CQL", CHANGES),
+        ("MATCH_RECOGNIZE", [["a", 1, 2], ["b", 1, 2]]),
+        ("live", CHANGES),
+        ("live windows and matches", [["a", 1, 3], ["b", 1, 2]]),
+        ("live UNION ALL", [["B", 1, 2], ["a", 1, 3], ["b", 1, 2]]),
+        ("late", [["p", "1", "2"]]),
     ],
 )
 def test_the_answer_is_that_of_a_classic_session(answers, name, wanted):
@@ -154,7 +248,16 @@ def test_errors_are_located_as_ever(answers):
         "table": ["TABLE_OR_VIEW_NOT_FOUND", "tt"],
         "kernel": ["DIVIDE_BY_ZERO", "e.i / (s.i - s.i) > 1"],
         "column": ["DIVIDE_BY_ZERO", "e.i / 0"],
+        "gathering": ["UNSUPPORTED_STREAM", "GROUP"],
+        "live": ["LATE_ROW"],
+        "UNION ALL": ["ORDER_NOT_ROWTIME", "UNION"],
     }
+
+
+def test_a_live_query_goes_on_where_it_was_and_its_accounts_close(answers):
+    names = ("rows_in", "rows_used", "rows_held", "rows_late")
+    assert [answers["live, so far"][name] for name in names] == [3, 2, 1, 0]
+    assert [answers["live, in the end"][name] for name in names] == [6, 5, 0, 1]
 
 
 def test_the_plan_is_explained(answers):

@@ -6,9 +6,10 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.live.stepping import law
 from windrow import Session
 
 WINDOWS = [
@@ -154,12 +155,7 @@ def changes(session: Session, query: str) -> Counter:
     return total
 
 
-@settings(
-    deadline=None,
-    max_examples=15,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@law(10)
 @given(entries, entries, relations())
 @example(
     [],

@@ -329,9 +329,9 @@ def test_an_error_is_rendered_with_line_caret_and_hint(session):
         (query(start="s.val > 1 / 0"), "DIVIDE_BY_ZERO", "1 / 0"),
         # in the join plan
         (
-            query(end="concat(e.day, s.day) / (s.day - sp) > 1"),
+            query(end="concat_ws('', e.day, s.day) / (s.day - sp) > 1"),
             "DIVIDE_BY_ZERO",
-            "concat(e.day, s.day) / (s.day - sp)",
+            "concat_ws('', e.day, s.day) / (s.day - sp)",
         ),
         # in the rows, the keys, the aggregates and the SELECT over the windows
         (query(source="weather WHERE day / (sin(0) * val) > 1"), "DIVIDE_BY_ZERO", "day / (sin(0) * val)"),

@@ -166,7 +166,8 @@ def test_an_entry_that_is_neither_row_nor_bound(session):
     [
         ({"ptime": None}, "MISSING_PTIME"),
         ({"bound": "who"}, "INVALID_BOUND"),
-        ({"bound": "nosuch"}, "UNKNOWN_ROWTIME"),
+        ({"bound": "nosuch"}, "UNKNOWN_COLUMN"),
+        ({"producer": "nosuch"}, "UNKNOWN_COLUMN"),
         ({"on_late": "drop"}, "UNKNOWN_OPTION"),
     ],
 )

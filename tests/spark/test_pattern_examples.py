@@ -83,12 +83,11 @@ def test_heartbeats(spark):
 
 
 def silences(rows: list) -> Iterator[tuple]:
-    begin = 0
     for at, (host, time) in enumerate(rows):
         back = rows[at + 1][1] if at + 1 < len(rows) else None
-        if back is None or back - time > timedelta(minutes=2):
-            yield host, rows[begin][1], time, at - begin + 1, back
-            begin = at + 1
+        missed = time + timedelta(minutes=2)
+        if back is None or back >= missed:
+            yield host, time, missed, back
 
 
 def test_shapes(spark):

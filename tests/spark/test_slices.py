@@ -178,3 +178,38 @@ def test_explaining_runs_no_job(session, sliced, monkeypatch):
     monkeypatch.setattr(layout, "_bytes", no_job)
     query = "SELECT s.o FROM long_rows WINDOW BY w AS (TYPE SLIDING ORDER BY o START AS s END UNBOUNDED)"
     assert "in slices" in session.sql(f"EXPLAIN {query}").df.head()[0]
+
+
+@pytest.mark.parametrize("mode", ["ONE ROW PER MATCH", "ALL ROWS PER MATCH WITH UNMATCHED ROWS"])
+def test_matches_in_slices(session, sliced, mode):
+    query = f"""
+        SELECT * FROM long_rows MATCH_RECOGNIZE (
+            PARTITION BY k ORDER BY o
+            MEASURES FIRST(o) AS first, LAST(o) AS last, SUM(y) AS total, PREV(FIRST(x)) AS before {mode}
+            AFTER MATCH SKIP TO NEXT ROW PATTERN (a b{{1,3}}? (c | ^ d))
+            DEFINE b AS y > PREV(y), c AS c.x < a.x OR NEXT(x) IS NULL)
+        """
+    sliced(100_000)
+    whole = answer(session, query)
+    sliced(50)
+    assert answer(session, query) == whole
+    assert "long partitions in slices" in session.sql(f"EXPLAIN {query}").df.head()[0]
+
+
+def test_slices_of_matches_follow_each_other(session, sliced):
+    """Where a slice leaves open what it did not expect, the rest is in one task."""
+    query = """
+        SELECT * FROM long_rows MATCH_RECOGNIZE (
+            PARTITION BY k ORDER BY o
+            MEASURES MATCH_NUMBER() AS n, FIRST(o) AS first, SUM(y) AS total, NEXT(LAST(x)) AS after
+            ALL ROWS PER MATCH WITH UNMATCHED ROWS
+            PATTERN (a+ b) DEFINE a AS y > 3, b AS b.x < FIRST(a.x))
+        """
+    sliced(100_000)
+    whole = answer(session, query)
+    sliced(50)
+    assert answer(session, query) == whole
+    assert (
+        "goes on with the matches that the one before leaves open"
+        in session.sql(f"EXPLAIN {query}").df.head()[0]
+    )

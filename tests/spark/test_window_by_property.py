@@ -51,7 +51,7 @@ AGGREGATES = [
 
 
 @settings(
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     print_blob=True,
     suppress_health_check=[

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.punctuations.patterns import conditions
 from windrow.errors import InputError, UsageError
+from windrow.punctuations import Cover, Pattern, lines_of
 from windrow.streams import advance as fast
 from windrow.streams.advance import advance
 from windrow.streams.clock import Ordering, Running, State, decide
-from windrow.streams.entries import NO_BOUND, Decision, Entries, Kind
+from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, Kind
 
-ROW, BOUND, WATERMARK, OPEN, IDLE, CLOSE = Kind
+ROW, BOUND, WATERMARK, OPEN, IDLE, CLOSE, PATTERN, TICK = Kind
 ADMITTED, LATE, REJECTED, ECLIPSED = (
     Decision.ADMITTED,
     Decision.LATE,
@@ -102,6 +106,22 @@ def test_bounds_are_withheld_before_the_first_row():
     log.add(CLOSE, "P1")
     assert log.clock is None
     assert log.add(ROW, "P2", 900) == ADMITTED
+
+
+def test_a_stream_is_over_without_a_row_when_all_have_promised_that_nothing_follows():
+    log = Log()
+    log.add(OPEN, "P2")
+    log.add(BOUND, "P1", FOREVER)
+    assert log.clock is None, "P2 has promised nothing"
+    log.add(BOUND, "P2", FOREVER)
+    assert log.clock == log.running.state.firm == FOREVER
+    assert log.add(ROW, "P3", 900) == REJECTED
+    log.add(CLOSE, "P1")
+    assert log.clock == FOREVER
+    # an estimate of any size is no such promise
+    log = Log()
+    log.add(WATERMARK, "P1", FOREVER)
+    assert log.clock is None
 
 
 def test_the_first_row_waits_for_producers_that_have_said_nothing():
@@ -224,7 +244,7 @@ def test_a_lag_is_not_negative():
 
 
 def test_a_state_of_another_version_is_refused():
-    text = State().to_json().replace('"version": 1', '"version": 2')
+    text = State().to_json().replace('"version": 3', '"version": 4')
     with pytest.raises(InputError, match="CLOCK_VERSION"):
         State.from_json(text)
 
@@ -269,7 +289,7 @@ def logs(draw: st.DrawFn) -> Entries:
                 [ROW],
                 [ROW] * 8 + [BOUND],
                 [ROW] * 6 + [BOUND, WATERMARK, IDLE, CLOSE, OPEN],
-                list(Kind),
+                [kind for kind in Kind if kind != PATTERN],
             ]
         )
     )
@@ -281,6 +301,125 @@ def logs(draw: st.DrawFn) -> Entries:
     return Entries.of(items)
 
 
+COLUMNS = pa.schema([("at", pa.int64()), ("key", pa.int8()), ("name", pa.string())])
+CONSTANTS = {"at": [0, 3, 8], "key": [0, 1, 2], "name": ["a", "b"]}
+
+
+def opening(entries: Entries) -> Entries:
+    """The same, where no producer that is not open says anything but that it opens."""
+    opened, items = set(), []
+    for kind, code, at, ptime in zip(entries.kind, entries.code, entries.at, entries.ptime, strict=True):
+        name = entries.names[code]
+        if kind in (IDLE, CLOSE):
+            opened.discard(name)
+        elif name not in opened:
+            opened.add(name)
+            kind = OPEN
+        items.append((Kind(kind), name, int(at), int(ptime)))
+    return Entries.of(items)
+
+
+@st.composite
+def punctuated(draw: st.DrawFn) -> Entries:
+    """A log in which some entries are patterns."""
+    entries = draw(logs())
+    if draw(st.booleans()):  # as named streams log them: a producer opens before it says anything
+        entries = opening(entries)
+    kind, told, rows = entries.kind.copy(), [], []
+    for place in range(len(entries)):
+        rows.append(
+            {
+                "at": int(entries.at[place]),
+                "key": draw(st.sampled_from([None, 0, 1, 2])),
+                "name": draw(st.sampled_from([None, "a", "b"])),
+            }
+        )
+        told.append(None)
+        if kind[place] != OPEN and draw(st.integers(0, 3)) == 0:
+            kind[place] = PATTERN
+            told[-1] = Pattern.where(COLUMNS, draw(conditions(CONSTANTS))).to_json()
+    table = pa.Table.from_pylist(rows, COLUMNS)
+    return replace(entries, kind=kind, told=pa.array(told, pa.string()), rows=table)
+
+
+def test_a_row_that_matches_a_pattern_of_its_producer_is_rejected():
+    one = Pattern.where(COLUMNS, [("key", "=", 1)]).to_json()
+    said = [
+        (OPEN, "P2", None, None, ADMITTED, ""),
+        (ROW, "P1", 1, None, ADMITTED, "no pattern yet"),
+        (PATTERN, "P1", None, one, ADMITTED, ""),
+        (ROW, "P1", 1, None, REJECTED, ""),
+        (ROW, "P1", 2, None, ADMITTED, "another key"),
+        (ROW, "P2", 1, None, ADMITTED, "another's promise"),
+        (IDLE, "P1", None, None, ADMITTED, ""),
+        (ROW, "P1", 1, None, REJECTED, "promises of the idle stay"),
+        (CLOSE, "P1", None, None, ADMITTED, ""),
+        (ROW, "P1", 1, None, ADMITTED, "those who close are forgotten: P2 has not promised it"),
+    ]
+    entries = Entries.of([(kind, name, 5, 0) for kind, name, *_ in said])
+    rows = pa.Table.from_pylist([{"at": 5, "key": key, "name": None} for _, _, key, *_ in said], COLUMNS)
+    entries = replace(entries, told=pa.array([text for *_, text, _, _ in said], pa.string()), rows=rows)
+    for judge in (decide, advance):
+        found = judge(State(), Ordering.ordered(), entries)
+        assert found.decision.tolist() == [decision for *_, decision, _ in said]
+        assert set(found.violated.tolist()) == {NO_BOUND}
+        assert dict(found.state.patterns) == {}
+        before = judge(State(), Ordering.ordered(), entries.part(0, 8)).state
+        assert State.from_json(before.to_json()).patterns == {"P1": (one,)}
+
+
+def test_what_all_open_producers_have_promised_holds_for_those_that_come():
+    one, two, both = (
+        Pattern.where(COLUMNS, [told]).to_json()
+        for told in (("key", "=", 1), ("key", "=", 2), ("key", "<", 3))
+    )
+    said = [
+        (OPEN, "P1", None, None, ADMITTED, ""),
+        (OPEN, "P2", None, None, ADMITTED, ""),
+        (PATTERN, "P1", None, one, ADMITTED, ""),
+        (OPEN, "P3", None, None, ADMITTED, ""),
+        (ROW, "P3", 1, None, ADMITTED, "P2 may still send such rows, and so may those that come"),
+        (CLOSE, "P3", None, None, ADMITTED, ""),
+        (PATTERN, "P2", None, both, ADMITTED, "the stream has promised 1"),
+        (OPEN, "P3", None, None, ADMITTED, ""),
+        (ROW, "P3", 1, None, REJECTED, ""),
+        (ROW, "P3", 2, None, ADMITTED, "P1 has not promised it"),
+        (CLOSE, "P1", None, None, ADMITTED, ""),
+        (CLOSE, "P3", None, None, ADMITTED, "P2 is left, which has promised all below 3"),
+        (CLOSE, "P2", None, None, ADMITTED, "the stream remembers"),
+        (OPEN, "P1", None, None, ADMITTED, ""),
+        (ROW, "P1", 2, None, REJECTED, ""),
+        (ROW, "P1", 3, None, ADMITTED, ""),
+        (PATTERN, "P1", None, two, ADMITTED, "known already"),
+        (CLOSE, "P1", None, None, ADMITTED, ""),
+    ]
+    entries = Entries.of([(kind, name, 5, 0) for kind, name, *_ in said])
+    rows = pa.Table.from_pylist([{"at": 5, "key": key, "name": None} for _, _, key, *_ in said], COLUMNS)
+    entries = replace(entries, told=pa.array([text for *_, text, _, _ in said], pa.string()), rows=rows)
+    for judge in (decide, advance):
+        found = judge(State(), Ordering.ordered(), entries)
+        assert found.decision.tolist() == [decision for *_, decision, _ in said]
+        assert dict(found.state.patterns) == {}
+        again = State.from_json(found.state.to_json())
+        assert Cover(lines_of(COLUMNS), (Pattern.from_json(text, COLUMNS) for text in again.shared)).matches(
+            pa.table(
+                {"at": [0] * 4, "key": pa.array([None, 1, 2, 3], pa.int8()), "name": pa.nulls(4, pa.string())}
+            )
+        ).tolist() == [False, True, True, False]
+
+
+def test_a_row_below_a_bound_and_promised_not_to_come_violates_the_bound():
+    key = Pattern.where(COLUMNS, [("key", "=", 1)]).to_json()
+    entries = Entries.of([(ROW, "P1", 5, 0), (PATTERN, "P1", 0, 0), (ROW, "P1", 4, 0), (ROW, "P1", 6, 0)])
+    rows = pa.Table.from_pylist([{"key": value} for value in (0, None, 1, 1)], COLUMNS)
+    entries = replace(entries, told=pa.array([None, key, None, None]), rows=rows)
+    for judge in (decide, advance):
+        found = judge(State(), Ordering.ordered(), entries)
+        assert found.decision.tolist() == [ADMITTED, ADMITTED, REJECTED, REJECTED]
+        assert found.violated.tolist() == [NO_BOUND, NO_BOUND, 5, NO_BOUND]
+        assert found.state.clock == 5, "a row that is rejected says nothing"
+
+
 def check_equal(found, wanted):
     assert found.decision.tolist() == wanted.decision.tolist()
     assert found.violated.tolist() == wanted.violated.tolist()
@@ -288,7 +427,7 @@ def check_equal(found, wanted):
 
 
 @settings(deadline=None, max_examples=300)
-@given(entries=logs(), ordering=st.sampled_from(ORDERINGS), data=st.data())
+@given(entries=logs() | punctuated(), ordering=st.sampled_from(ORDERINGS), data=st.data())
 def test_batches_are_judged_as_single_entries_are_wherever_the_log_is_cut(entries, ordering, data):
     whole = decide(State(), ordering, entries)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(entries)), max_size=5)))

@@ -34,7 +34,7 @@ def told(stream, after, last):
 @pytest.mark.parametrize("cut", range(6))
 def test_cuts_change_nothing(stream, cut):
     whole, position = stream.read(stream.start)
-    first = judge(stream.start, stream.definition.ordering, *told(stream, 0, cut))
+    first = judge(stream.start, stream.definition.ordering, *told(stream, 0, cut), timed=True)
     second = judge(first.position, stream.definition.ordering, *told(stream, cut, stream.log.last()))
     assert second.position == position
     for name in ("decision", "violated"):

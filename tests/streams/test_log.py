@@ -278,7 +278,7 @@ def small_disk(folder):
     try:
         yield folder
     finally:
-        subprocess.run(["umount", str(folder)], check=True)
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def test_a_full_disk_loses_no_row_that_is_in_and_takes_no_half_one(tmp_path):

@@ -15,7 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from windrow.errors import WindrowError
 from windrow.streams import Decision, Kind, NamedStream, Ordering
 from windrow.streams.clock import Running, State
+from windrow.streams.patterns import pattern_of
 from windrow.streams.producer import Producer
+from windrow.streams.promises import is_breach
 
 COLUMNS = pa.schema([("at", pa.int64()), ("value", pa.int64())])
 NAMES = ("p", "q", "r")
@@ -47,8 +49,11 @@ class Streams(RuleBasedStateMachine):
             producer._heart.stop()
         shutil.rmtree(self.folder)
 
-    def say(self, kind: Kind, name: str, at: int = 0) -> Decision:
-        return self.model.step(kind, name, at, 0)[0]
+    def say(self, kind: Kind, name: str, at: int = 0, row=None, pattern=None) -> Decision:
+        is_broken = row is not None and is_breach(row, self.model.promised_by(name), COLUMNS)
+        decision, _ = self.model.step(kind, name, at, 0, is_broken=is_broken)
+        self.model.note(kind, name, pattern, COLUMNS)
+        return decision
 
     @property
     def alive(self) -> list[str]:
@@ -87,10 +92,12 @@ class Streams(RuleBasedStateMachine):
             self.say(Kind.OPEN, name)
         if receipt is None:
             assert (self.late, refused) == ("error", "LATE_ROWS")
-            trial = Running(self.model.state, self.model.ordering)
-            assert {trial.step(Kind.ROW, name, at, 0)[0] for at in ticks} - {Decision.ADMITTED}
+            before = self.model
+            self.model = Running(before.state, before.ordering)
+            assert {self.say(Kind.ROW, name, row["at"], row) for row in rows} - {Decision.ADMITTED}
+            self.model = before
             return
-        decisions = [self.say(Kind.ROW, name, at) for at in ticks]
+        decisions = [self.say(Kind.ROW, name, row["at"], row) for row in rows]
         for row, decision in zip(rows, decisions, strict=True):
             self.rows[decision].append(row["value"])
         if bound is not None:
@@ -123,6 +130,17 @@ class Streams(RuleBasedStateMachine):
         if not self.is_open(name):
             self.say(Kind.OPEN, name)
         self.say(Kind.BOUND if is_promise else Kind.WATERMARK, name, at + strict)
+
+    @precondition(lambda self: self.alive)
+    @rule(data=st.data(), at=TICKS, ahead=st.integers(1, 3))
+    def punctuate(self, data, at, ahead):
+        """No row of this instant, and none of the next few values."""
+        name = data.draw(st.sampled_from(self.alive))
+        told = {"at": at} if data.draw(st.booleans()) else {"value": {"<=": self.value + ahead}}
+        self.attached[name].punctuate(told)
+        if not self.is_open(name):
+            self.say(Kind.OPEN, name)
+        self.say(Kind.PATTERN, name, pattern=pattern_of(told.items(), COLUMNS).to_json())
 
     @precondition(lambda self: self.alive)
     @rule(data=st.data(), is_closed=st.booleans())
@@ -166,5 +184,5 @@ class Streams(RuleBasedStateMachine):
         assert self.stream.position() == end
 
 
-Streams.TestCase.settings = settings(deadline=None, max_examples=40, stateful_step_count=25)
+Streams.TestCase.settings = settings(deadline=None, max_examples=25, stateful_step_count=25)
 TestStreams = Streams.TestCase

@@ -162,6 +162,7 @@ print(fatal)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked, which this system does not do")
 def test_a_process_that_is_killed_at_any_step_loses_nothing(tmp_path):
     stream = NamedStream.create(tmp_path / "s", COLUMNS, "at")

@@ -29,9 +29,32 @@ def test_match_recognize_without_its_parts_is_told_them():
 
 
 @pytest.mark.parametrize(
+    ("word", "sql", "hint"),
+    [
+        (
+            "MATCH_RECOGNISE",
+            "FROM t MATCH_RECOGNISE (ORDER BY x PATTERN (A) DEFINE A AS TRUE)",
+            "MATCH_RECOGNIZE",
+        ),
+        (
+            "MEASURE",
+            "FROM t MATCH_RECOGNIZE (ORDER BY x MEASURE A.x AS y PATTERN (A) DEFINE A AS TRUE)",
+            "MEASURES",
+        ),
+    ],
+)
+def test_words_of_match_recognize_that_are_misspelt_are_found(word, sql, hint):
+    error = meant_clause(f"SELECT * {sql}")
+    assert isinstance(error, ParseError)
+    assert [context.fragment() for context in error.getQueryContext()] == [word]
+    assert error.hint == f"did you mean {hint}?"
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         "SELEC 1",
+        "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY x + PATTERN (A) DEFINE A AS TRUE)",
         "SELECT 'unfinished",
         "SELECT 'WINDOW w AS (TYPE' FROM",
         "SELECT x FROM t WINDOW w AS (PARTITION BY y) WHERE",

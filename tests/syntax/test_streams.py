@@ -7,13 +7,8 @@ from decimal import Decimal
 import pytest
 
 from windrow.errors import ParseError, WindrowError
-from windrow.syntax.streams import (
-    parse_create_stream,
-    parse_stream_window,
-    parse_to_stream,
-    refuse_alias_before,
-    window_at,
-)
+from windrow.syntax.create_stream import parse_create_stream
+from windrow.syntax.streams import parse_stream_window, parse_to_stream, refuse_alias_before, window_at
 from windrow.syntax.tokens import tokenize
 
 SECOND = 10**9
@@ -203,7 +198,17 @@ def test_create_stream():
         ("(ROWTIME a INT) FROM", "FROM"),
         ("(ROWTIME a INT) LOCATION", "LOCATION"),
         ("(ROWTIME a INT) LOCATION folder", "folder"),
-        ("(ROWTIME a INT) LOCATION 'folder' FROM t", "'folder'"),
+        ("(ROWTIME a INT) LOCATION 'folder' FROM t", "FROM"),
+        ("(ROWTIME a INT) LAG 10", "10"),
+        ("(ROWTIME a INT) LAG", "LAG"),
+        ("(ROWTIME a INT) IDLE soon", "soon"),
+        ("(ROWTIME a INT) IDLE 1 DAY IDLE 2 DAYS", "IDLE"),
+        ("(ROWTIME a INT) UNORDERED LAG 1 DAY", "LAG"),
+        ("(ROWTIME a INT) CHECK a > 0", "a"),
+        ("(ROWTIME a INT) UNIQUE", "UNIQUE"),
+        ("(ROWTIME a INT) GROWING (a, b)", "GROWING"),
+        ("(ROWTIME a INT) WHEN a = 1", "WHEN"),
+        ("(ROWTIME a INT) WHEN a = 1 PUNCTUATES a", "a"),
     ],
 )
 def test_mistakes_in_create_stream_have_a_place(rest, marked):
@@ -213,6 +218,43 @@ def test_mistakes_in_create_stream_have_a_place(rest, marked):
         parse_create_stream(tokens, 0, len(tokens))
     assert caught.value.span is not None
     assert sql[caught.value.span.start : caught.value.span.stop] == marked
+
+
+@pytest.mark.parametrize(
+    ("rest", "source", "is_live", "options", "lengths"),
+    [
+        ("", None, False, [], (None, None)),
+        ("UNORDERED", None, False, ["UNORDERED"], (None, None)),
+        ("LAG 10 SECONDS LOCATION 'f' IDLE 1.5 MINUTES", None, False, ["IDLE", "LAG"], (10, 90)),
+        ("FROM STREAM db.t LAG 1 HOUR", "db.t", True, ["LAG"], (3600, None)),
+        ("FROM stream", "stream", False, [], (None, None)),
+        ("FROM stream IDLE 1 SECOND", "stream", False, ["IDLE"], (None, 1)),
+    ],
+)
+def test_what_create_stream_says_of_its_producers(rest, source, is_live, options, lengths):
+    tokens = tokenize(f"CREATE STREAM s (ROWTIME a INT) {rest}")
+    found = parse_create_stream(tokens, 0, len(tokens))
+    assert (found.source and tokens.text(*found.source), found.is_live) == (source, is_live)
+    assert sorted(found.options.keys() - {"FROM", "LOCATION"}) == options
+    seconds = tuple(length and length.nanoseconds / 10**9 for length in (found.lag, found.idle))
+    assert seconds == lengths
+
+
+def test_create_stream_with_an_interval():
+    tokens = tokenize("CREATE STREAM s (ROWTIME a INT) LAG INTERVAL '0 1' DAY TO HOUR LOCATION 'f'")
+    found = parse_create_stream(tokens, 0, len(tokens))
+    assert (found.lag.nanoseconds, tokens.text(*found.lag.tokens)) == (None, "INTERVAL '0 1' DAY TO HOUR")
+    assert tokens[found.location].text == "'f'"
+
+
+def test_create_stream_with_promises():
+    sql = "CREATE STREAM s (ROWTIME a INT) UNIQUE (a, b) WHEN c = 'x' AND d IN (1) PUNCTUATES (b)"
+    tokens = tokenize(f"{sql} GROWING (n) CHECK (a >= 0) UNORDERED")
+    found = parse_create_stream(tokens, 0, len(tokens))
+    assert (tokens.text(*found.check), tokens.text(*found.when)) == ("a >= 0", "c = 'x' AND d IN (1)")
+    names = [[name for name, _ in listed] for listed in (found.unique, found.growing, found.ends)]
+    assert names == [["a", "b"], ["n"], ["b"]]
+    assert "UNORDERED" in found.options
 
 
 def test_create_stream_in_a_folder():

@@ -159,6 +159,7 @@ def find_uses(
                 or token.name.lower() not in known
                 or tokens.is_symbol(index - 1, ".")
                 or tokens.is_symbol(index - 1, ":")
+                or tokens.word(index - 1) == "AS"  # an alias, or a type
             ):
                 continue
             name = known[token.name.lower()]

@@ -6,6 +6,7 @@ Only text is moved here; names and types are looked up when Spark analyses the p
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from windrow.algebra.aggregates import Aggregates, find_aggregates, find_uses
 from windrow.algebra.match import (
@@ -13,40 +14,91 @@ from windrow.algebra.match import (
     Match,
     compiled,
     mentioned_outside,
-    refuse_computed_keys,
     tree_of,
 )
 from windrow.algebra.names import IDENTITY, ROW, order_key, partition_key, verbatim
 from windrow.algebra.navigations import find_leaves
 from windrow.algebra.nodes import Boundary, Fragment, Statement, Uses, Window
+from windrow.algebra.pattern_windows import WindowCalls
 from windrow.algebra.predicates import refuse_changing_condition, refuse_in_predicate
 from windrow.algebra.row_comparison import compared_rows
 from windrow.errors import NotSupportedError, ParseError
-from windrow.syntax.blocks import find_blocks
+from windrow.syntax.blocks import find_blocks, visible_ctes
 from windrow.syntax.expressions import Name, parse_expression, plain_names
-from windrow.syntax.match_nodes import MatchRelation
+from windrow.syntax.match_nodes import MatchClause, MatchRelation, Named
 from windrow.syntax.match_recognize import find_matches
-from windrow.syntax.nodes import Block, BoundaryClause, Cte, Range, Variable, WindowClause
+from windrow.syntax.nodes import Block, BoundaryClause, Cte, OrderItem, Range, Variable, WindowClause
+from windrow.syntax.pattern_windows import PatternBlock, find_pattern_windows
 from windrow.syntax.patterns import variables_of
 from windrow.syntax.sqltext import Piece, Relation, SqlText, quoted
+from windrow.syntax.streams import alias_after, begins_relation
 from windrow.syntax.tokens import Kind, Token, TokenList
 
-__all__ = ["bind"]
+__all__ = ["bind", "stands_in_from"]
 
 
-def bind(tokens: TokenList, statement: Range) -> Statement | None:
-    """The algebra of one statement of a script, or None if no WINDOW BY and no MATCH_RECOGNIZE is in it."""
-    binder = _Binder(tokens)
-    if not any(statement[0] <= island.range[0] < statement[1] for island in binder.islands):
+def stands_in_from(tokens: TokenList, index: int) -> bool:
+    """Whether a name stands for a relation of the session, and for no query with a name."""
+    name = tokens[index].name.lower()
+    return (
+        not tokens.is_symbol(index - 1, ".")
+        and not tokens.is_symbol(index + 1, ".")
+        and not tokens.is_symbol(index + 1, "(")
+        and begins_relation(tokens, index)
+        and all(cte.name.lower() != name for cte in visible_ctes(tokens, index))
+    )
+
+
+def bind(
+    tokens: TokenList,
+    statement: Range,
+    rowtimes: Mapping[str, str] | None = None,
+    relations: Mapping[str, str] | None = None,
+    *,
+    clauses: bool = True,
+) -> Statement | None:
+    """The algebra of one statement of a script, or None if no WINDOW BY and no MATCH_RECOGNIZE is in it.
+
+    Parameters
+    ----------
+    tokens, statement
+        The text, and where the statement is in it.
+    rowtimes
+        The columns of the rowtimes of streams, by the streams' names in lower case.
+    relations
+        The keys of relations of ours, by names in lower case that stand for them in FROM.
+    clauses
+        Whether there must be a clause; otherwise a statement may read `relations` alone.
+
+    Raises
+    ------
+    ParseError
+        ``MISSING_ORDER_BY`` for MATCH_RECOGNIZE without one over what is no stream.
+    """
+    binder = _Binder(tokens, rowtimes or {}, relations or {})
+    has_clause = any(statement[0] <= island.range[0] < statement[1] for island in binder.islands)
+    if not has_clause and clauses:
         return None
     text = binder.text(*statement)
     return Statement(tokens.sql, text, tuple(binder.windows.values()))
 
 
+Island = Block | MatchRelation | PatternBlock
+
+
 class _Binder:
-    def __init__(self, tokens: TokenList) -> None:
-        self.tokens = tokens
-        self.islands: list[Block | MatchRelation] = [*find_blocks(tokens), *find_matches(tokens)]
+    def __init__(self, tokens: TokenList, rowtimes: Mapping[str, str], relations: Mapping[str, str]) -> None:
+        self.tokens, self.rowtimes = tokens, rowtimes
+        self.named = {
+            token.start: (index, relations[token.name.lower()])
+            for index, token in enumerate(tokens.tokens)
+            if token.is_name and token.name.lower() in relations and stands_in_from(tokens, index)
+        }
+        self.islands: list[Island] = [
+            *find_blocks(tokens),
+            *find_matches(tokens),
+            *find_pattern_windows(tokens),
+        ]
         self.windows: dict[Range, Window | Match] = {}
 
     # -- text with windows in place of blocks ------------------------------------------------------
@@ -70,8 +122,17 @@ class _Binder:
         return SqlText.of(*parts)
 
     def verbatim(self, start: int, stop: int) -> SqlText:
-        """The user's text."""
-        return verbatim(self.tokens, start, stop)
+        """The user's text, with the relations that names in it stand for."""
+        parts: list[SqlText | Relation | str] = []
+        for place, (index, key) in self.named.items():
+            if start <= place < stop:
+                token = self.tokens[index]
+                has_alias = alias_after(self.tokens, index + 1, len(self.tokens)) is not None
+                is_matched = self.tokens.word(index + 1) == "MATCH_RECOGNIZE"
+                alias = "" if has_alias and not is_matched else f" AS {quoted(token.name)}"
+                parts += [verbatim(self.tokens, start, place), Relation(key), alias]
+                start = token.stop
+        return SqlText.of(*parts, verbatim(self.tokens, start, stop))
 
     def piece(self, tokens: Range) -> SqlText:
         span = self.tokens.span(*tokens)
@@ -79,19 +140,62 @@ class _Binder:
 
     # -- one block ---------------------------------------------------------------------------------
 
-    def window(self, island: Block | MatchRelation) -> Window | Match:
+    def window(self, island: Island) -> Window | Match:
         if island.range not in self.windows:
-            bound = self.bind_block(island) if isinstance(island, Block) else self.bind_match(island)
+            match island:
+                case Block():
+                    bound: Window | Match = self.bind_block(island)
+                case MatchRelation():
+                    bound = self.bind_match(island)
+                case PatternBlock():
+                    bound = self.bind_pattern_block(island)
             self.windows[island.range] = bound
         return self.windows[island.range]
 
     def bind_match(self, relation: MatchRelation) -> Match:
         clause, tokens = relation.clause, self.tokens
-        refuse_computed_keys(tokens, clause.partition_by)
-        prefix = self.prefix(relation.ctes)
-        partition_by = tuple(self.fragment(item) for item in clause.partition_by)
-        order_by = tuple((self.fragment(item.expression), item) for item in clause.order_by)
         source = SqlText.of("FROM ", self.text(*relation.source))
+        mentioned = mentioned_outside(tokens, (relation.source[1], relation.range[1]))
+        order_by = self.order(clause) or (self.rowtime(relation),)
+        prefix = self.prefix(relation.ctes)
+        return self.match(clause, prefix, source, order_by, clause.measures, relation.range[0], mentioned)
+
+    def bind_pattern_block(self, block: PatternBlock) -> Match:
+        """The windows one after the other, each over the rows and the values of the one before."""
+        prefix, source = self.prefix(block.ctes), self.text(*block.source)
+        calls = WindowCalls(self.tokens, block)
+        alias = f" AS {quoted(self.tokens[block.alias[0]].name)}" if block.alias else ""
+        for number, window in enumerate(block.windows):
+            order_by = self.order(window.clause)
+            if not order_by:
+                raise self.no_order(window.clause)
+            found = self.match(
+                window.clause,
+                prefix,
+                source,
+                order_by,
+                calls.measures(window),
+                block.range[0],
+                calls.mentioned,
+            )
+            found = replace(found, functions=calls.functions, members=calls.with_alias(found))
+            source = SqlText.of("FROM ", Relation(found.key), alias)
+            if number < len(block.windows) - 1:
+                self.windows[block.range[0], -1 - number] = found
+        return replace(found, block=calls.outer(source, self.replace, self.stars(block.select)))
+
+    def match(
+        self,
+        clause: MatchClause,
+        prefix: SqlText,
+        source: SqlText,
+        order_by: tuple[tuple[Fragment, OrderItem], ...],
+        measured: tuple[Named, ...],
+        at: int,
+        mentioned: frozenset[str] | None,
+    ) -> Match:
+        tokens = self.tokens
+        partition_by = tuple(self.fragment(item) for item in clause.partition_by)
         rows = self.keyed_rows(prefix, source, partition_by, tuple(key for key, _ in order_by))
         labels = tuple(variables_of(clause.pattern))
         numbers = {name: number for number, name in enumerate(labels)}
@@ -100,6 +204,7 @@ class _Binder:
             members[subset.name] = frozenset(numbers[name] for name in subset.members)
         tree = tree_of(clause.pattern, numbers)
         known = frozenset(members)
+        in_window = clause.frame is not None
         for item in clause.defines:
             refuse_changing_condition(tokens, item.expression)
         measures, defines = (
@@ -108,18 +213,45 @@ class _Binder:
                     item.name,
                     item.expression,
                     tokens.span(*item.expression),
-                    find_leaves(tokens, item.expression, known, in_define=in_define),
+                    find_leaves(tokens, item.expression, known, in_define=in_define, in_window=in_window),
                 )
                 for item in items
             )
-            for items, in_define in ((clause.measures, False), (clause.defines, True))
+            for items, in_define in ((measured, False), (clause.defines, True))
         )
         return Match(
-            f"__matches{len(self.windows)}_{relation.range[0]}", tokens.sql, tokens, clause, prefix, rows,
+            f"__matches{len(self.windows)}_{at}", tokens.sql, tokens, clause, prefix, rows,
             partition_by, order_by, tree, compiled(tree, tokens, clause.pattern_at), labels, members,
-            measures, defines, mentioned_outside(tokens, (relation.source[1], relation.range[1])),
-            self.replace,
+            measures, defines, mentioned, self.replace,
         )  # fmt: skip
+
+    def order(self, clause: MatchClause) -> tuple[tuple[Fragment, OrderItem], ...]:
+        """ORDER BY; nothing where it is left out."""
+        return tuple((self.fragment(item.expression), item) for item in clause.order_by)
+
+    def no_order(self, clause: MatchClause) -> ParseError:
+        """That there is no ORDER BY."""
+        what = "MATCH_RECOGNIZE" if clause.frame is None else "a window with a pattern"
+        return ParseError(
+            f"{what} has no ORDER BY",
+            condition="MISSING_ORDER_BY",
+            sql=self.tokens.sql,
+            span=clause.unordered_at,
+            hint="add ORDER BY with the column that orders each sequence, after PARTITION BY",
+        )
+
+    def rowtime(self, relation: MatchRelation) -> tuple[Fragment, OrderItem]:
+        """The order of a stream, where no other is named."""
+        (start, stop), tokens = relation.source, self.tokens
+        is_name = stop == start + 1 or alias_after(tokens, start + 1, stop) == stop - 1
+        if (
+            not is_name
+            or not stands_in_from(tokens, start)
+            or tokens[start].name.lower() not in self.rowtimes
+        ):
+            raise self.no_order(relation.clause)
+        column, at = self.rowtimes[tokens[start].name.lower()], (start, start + 1)
+        return Fragment(SqlText.of(quoted(column)), Name((column,), at), tokens.span(*at)), OrderItem(at)
 
     def bind_block(self, block: Block) -> Window:
         clause, tokens = block.clause, self.tokens
@@ -145,7 +277,7 @@ class _Binder:
         uses = _with_argument_uses(aggregates, uses, names)
         rows_compared = tuple({row.name: row for row in compared.values()}.values())
         uses = (*uses, *(Uses(IDENTITY + row.name, frozenset()) for row in rows_compared))
-        outer = self.outer(block, key, aggregates, stars, names, compared)
+        having, outer = self.outer(block, key, aggregates, stars, names, compared)
         label, start, end = (
             self.boundary(clause, boundary) if boundary else None
             for boundary in (clause.label, clause.start, clause.end)
@@ -153,7 +285,7 @@ class _Binder:
         assert start is not None
         return Window(
             key, tokens.sql, clause.name, clause.tumbling, prefix, rows, partition_by, order_by,
-            label, start, end, aggregates.calls, uses, rows_compared, outer, clause.span,
+            label, start, end, aggregates.calls, uses, rows_compared, having, outer, clause.span,
         )  # fmt: skip
 
     def boundary(self, clause: WindowClause, boundary: BoundaryClause) -> Boundary:
@@ -170,7 +302,7 @@ class _Binder:
 
     def predicate(self, tokens: Range, clause: WindowClause) -> Fragment:
         """A predicate; two row variables compared in it are compared by identity."""
-        expression = parse_expression(self.tokens, *tokens)
+        expression = parse_expression(self.tokens, *tokens, deeply=True)
         replaced = _identities(compared_rows(self.tokens, [tokens], clause))
 
         def part(of: Range) -> SqlText:
@@ -186,7 +318,8 @@ class _Binder:
         for cte in seen.values():
             inside = [other for other in self.islands if _covers(cte.body, other.range)]
             if cte.recursive and inside and _mentions(self.tokens, cte.body, cte.name):
-                words = "WINDOW BY" if isinstance(inside[0], Block) else "MATCH_RECOGNIZE"
+                kinds = {Block: "WINDOW BY", MatchRelation: "MATCH_RECOGNIZE", PatternBlock: "a pattern"}
+                words = kinds[type(inside[0])]
                 raise NotSupportedError(
                     f"{words} in a recursive query is not supported",
                     condition="UNSUPPORTED_CLAUSE",
@@ -308,7 +441,8 @@ class _Binder:
         stars: list[int],
         names: list[str],
         compared: dict[int, Variable],
-    ) -> SqlText:
+    ) -> tuple[SqlText | None, SqlText]:
+        """HAVING and the whole block, both over the relation `key`."""
         tokens = self.tokens
         clause_aliases = _aliases(tokens, block.select)
         replaced: dict[Range, str] = {at: quoted(call.name) for at, call in aggregates.at.items()}
@@ -332,13 +466,15 @@ class _Binder:
             "SELECT ", self.piece((block.select[0], select[0])) if select[0] > block.select[0] else "", " "
         )
         parts: list[str | SqlText | Relation] = [head, SqlText.join(", ", items), " FROM ", Relation(key)]
+        having = None
         if block.having:
             for name in plain_names(parse_expression(tokens, *block.having)):
                 self.substitute_alias(name, clause_aliases, names, replaced)
-            parts += [" WHERE ", self.replace(block.having, replaced)]
+            having = self.replace(block.having, replaced)
+            parts += [" WHERE ", having]
         if block.tail[0] < block.tail[1]:
             parts += [" ", self.replace(block.tail, replaced)]
-        return SqlText.of(*parts)
+        return having, SqlText.of(*parts)
 
     def substitute_alias(
         self,

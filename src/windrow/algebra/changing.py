@@ -41,7 +41,7 @@ def refuse_changing(tokens: TokenList, query: Range) -> None:
             continue
         called = tokens.is_symbol(index + 1, "(")
         if reads_clock(tokens, index) and (called or tokens[index].text.lower() not in _WITH_BRACKETS):
-            told, condition = "a recorded stream does not know the system clock", "SYSTEM_CLOCK"
+            told, condition = "a stream does not know the system clock", "SYSTEM_CLOCK"
             hint = "read a column of the times at which rows came, or give the time as a parameter"
         elif varies_by_run(tokens, index):
             told, condition = (

@@ -48,6 +48,14 @@ class Clock:
         """So many nanoseconds in ticks, of which they are a whole number."""
         return int(nanoseconds / self.nanoseconds)
 
+    def length(self, ticks: int) -> str:
+        """SQL for so many ticks, as what is added to an instant outside."""
+        if self.kind == "bigint":
+            return str(ticks)
+        if self.kind == "date":
+            return f"INTERVAL {ticks} DAYS"
+        return f"INTERVAL {ticks * self.nanoseconds // 1000} MICROSECONDS"
+
     def of_column(self, column: str, kind: str, unit: str) -> str:
         """SQL for the ticks of a rowtime of a type; NULL where it is NULL."""
         if kind == "date" and self.kind == "timestamp":

@@ -6,7 +6,7 @@ become inputs: keys in the text, to be replaced by what those relations are at a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from windrow.algebra.names import verbatim
@@ -118,22 +118,42 @@ class Reader:
     """Reads a text in which these names are streams, and those relations that vary.
 
     Names count as Spark's do, in capitals or not.
+
+    `selects` are the places of the SELECTs that give a stream (SELECT STREAM). In them a stream without a
+    window is its rows as they come. `declared` are the streams that the statement itself declares, by the
+    places of their names, or of the brackets around their queries. `tables` are streams that are tables too.
     """
 
     tokens: TokenList
     streams: frozenset[str]
     relations: frozenset[str]
     inputs: dict[Range, Input] = field(default_factory=dict)
+    selects: frozenset[int] = frozenset()
+    declared: Mapping[int, str] = field(default_factory=dict)
+    tables: frozenset[str] = frozenset()
+    _as_they_come: list[Range] = field(default_factory=list)
 
     def read(self, start: int, stop: int) -> Continuous:
         """The query in a range of tokens, with the named queries that it can see."""
         body = self.after_with(start, stop)
+        if body < stop and self.tokens[body].start in self.selects:
+            return self._selected(start, stop)
         to_stream = parse_to_stream(self.tokens, body, stop)
         return self.query(start, stop) if to_stream is None else self.stream(to_stream)
 
     def query(self, start: int, stop: int) -> Query:
         """A relation."""
         return self._query(SqlText(), self.text(start, stop), start, stop)
+
+    def _selected(self, start: int, stop: int) -> StreamQuery | Query:
+        """SELECT STREAM: of streams without windows their rows as they come, of others what is inserted."""
+        self._as_they_come.append((start, stop))
+        query = self.query(start, stop)
+        if not query.inputs:
+            return query
+        windows = [item for item in query.inputs if isinstance(item, WindowedStream)]
+        bare = any(item.window.tokens[0] == item.window.tokens[1] for item in windows)
+        return StreamQuery("RSTREAM" if bare else "ISTREAM", query, (), self.tokens.span(start, stop))
 
     def stream(self, to_stream: ToStream) -> StreamQuery:
         """A stream made of a relation."""
@@ -245,6 +265,8 @@ class Reader:
         bracket = self._bracket_after(index, stop)
         if bracket is not None:
             return self._windowed(index, bracket, stop)
+        if self._comes_bare(index):
+            return self._bare(index, stop)
         to_stream = tokens.word(index) in ("ISTREAM", "DSTREAM", "RSTREAM") and tokens.is_symbol(
             index + 1, "("
         )
@@ -263,6 +285,26 @@ class Reader:
             item = NamedRelation(self._key(index), tokens[index].name, tokens[index].span)
             return self._placed((index, index + 1), item, tokens[index].name, stop)
         return None
+
+    def _comes_bare(self, index: int) -> bool:
+        """Whether a token is a stream without a window in SELECT STREAM."""
+        tokens = self.tokens
+        return (
+            any(start <= index < stop for start, stop in self._as_they_come)
+            and tokens[index].is_name
+            and begins_relation(tokens, index)
+            and not _calls_or_has_fields(tokens, index)
+            and (tokens[index].start in self.declared or tokens[index].name.lower() in self.streams)
+            and self._cte(tokens[index].name, index) is None
+        )
+
+    def _bare(self, index: int, stop: int) -> tuple[SqlText, int]:
+        """A stream without a window: each row at its rowtime alone, as of [NOW]."""
+        token, after = self.tokens[index], index + 1
+        source = self.declared.get(token.start, token.name)
+        window = StreamWindow((after, after), is_now=True)
+        item = WindowedStream(self._key(index), source, window, (), None, None, token.span)
+        return self._placed((index, after), item, token.name, stop)
 
     def _bracket_after(self, index: int, stop: int) -> int | None:
         """The bracket of the window of a stream that begins at a token."""
@@ -290,6 +332,8 @@ class Reader:
         source, name = self._source(index, bracket) if known is None else (known.source, None)  # type: ignore[union-attr]
         if known is not None and tokens[index].is_name and bracket == index + 1:
             name = tokens[index].name
+        elif known is not None and tokens[index].start in self.declared and tokens[index].is_name:
+            name = tokens[bracket - 1].name
         item = WindowedStream(
             self._key(index),
             source,
@@ -304,6 +348,9 @@ class Reader:
     def _source(self, index: int, bracket: int) -> tuple[str | StreamQuery, str | None]:
         """The stream that a window is of, and its name if it has one."""
         tokens = self.tokens
+        if tokens[index].start in self.declared:
+            name = tokens[bracket - 1].name if tokens[index].is_name else None
+            return self.declared[tokens[index].start], name
         if bracket == index + 1:
             name = tokens[index].name
             cte = self._cte(name, index)
@@ -322,7 +369,8 @@ class Reader:
                     sql=tokens.sql,
                     span=tokens[index].span,
                     hint=did_you_mean(name, sorted(self.streams))
-                    or f"make it one: CREATE STREAM {name}_stream (…, ROWTIME ts …) FROM {name}",
+                    or f"declare one: session.stream('{name}', rows, rowtime='ts'); or of a table, "
+                    f"CREATE STREAM {name}_stream (…, ROWTIME ts …) FROM {name}",
                 )
             return name, name
         inside = (index, bracket)
@@ -380,11 +428,15 @@ class Reader:
         AnalysisError
             ``STREAM_WITHOUT_WINDOW``.
         """
-        tokens = self.tokens
+        tokens, after = self.tokens, 0
         for index in range(*query.tokens):
+            if tokens.is_symbol(index, "(") and tokens[index].start in self.declared:
+                after = tokens.partner[index]
             if (
-                tokens[index].is_name
-                and tokens[index].name.lower() in self.streams
+                index >= after
+                and tokens[index].is_name
+                and tokens[index].name.lower() not in self.tables
+                and (tokens[index].name.lower() in self.streams or tokens[index].start in self.declared)
                 and not tokens.is_symbol(index - 1, ".")
                 and not tokens.is_symbol(index + 1, "[")
                 and not _calls_or_has_fields(tokens, index)

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 
 from windrow.algebra.navigations import Leaf
 from windrow.algebra.nodes import Fragment
-from windrow.errors import NotSupportedError, Span, WindrowError
+from windrow.errors import Span, WindrowError
 from windrow.kernels.patterns.program import Program, compile_pattern
 from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree
 from windrow.syntax import patterns
-from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.match_nodes import MatchClause
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.sqltext import Relation, SqlText
 from windrow.syntax.tokens import Kind, TokenList
 
-__all__ = ["Expression", "Match", "compiled", "mentioned_outside", "refuse_computed_keys", "tree_of"]
+__all__ = ["Expression", "Match", "compiled", "mentioned_outside", "tree_of"]
 
 Replace = Callable[[Range, Mapping[Range, str]], SqlText]
 
@@ -39,7 +38,9 @@ class Match:
     `rows` gives the input: a struct with the row, and the keys (:mod:`windrow.algebra.names`). `labels` are
     the variables of the pattern; `members` says of each of them, and of each subset, which labels it stands
     for. `mentioned` are the names outside of the clause that may be columns of its result, None for all
-    columns. `replace` gives the user's text of a range with words of ours in place of some stretches.
+    columns. `replace` gives the user's text of a range with words of ours in place of some stretches. For a
+    window of OVER, `functions` are the measures that are functions over the frame, and `block` is the
+    SELECT over its result.
     """
 
     key: str
@@ -58,6 +59,8 @@ class Match:
     defines: tuple[Expression, ...]
     mentioned: frozenset[str] | None
     replace: Replace
+    functions: frozenset[str] = frozenset()
+    block: SqlText | None = None
 
     @property
     def span(self) -> Span:
@@ -66,8 +69,8 @@ class Match:
 
     @property
     def outer(self) -> SqlText:
-        """What stands in place of the relation and the clause."""
-        return SqlText.of(" ", Relation(self.key))
+        """What stands in place of the relation and the clause, or of the block."""
+        return SqlText.of(" ", Relation(self.key)) if self.block is None else self.block
 
     def members_of(self, variable: str | None) -> frozenset[int] | None:
         """The labels that a variable stands for; None, for all rows, of none."""
@@ -120,19 +123,6 @@ def compiled(tree: Tree, tokens: TokenList, pattern_at: Range) -> Program:
     except WindrowError as error:
         error.span = tokens.span(*pattern_at)
         raise error.located(tokens.sql) from None
-
-
-def refuse_computed_keys(tokens: TokenList, partition_by: tuple[Range, ...]) -> None:
-    """PARTITION BY takes columns: they are columns of the result under their names."""
-    for item in partition_by:
-        if not isinstance(parse_expression(tokens, *item), Name):
-            raise NotSupportedError(
-                "PARTITION BY of MATCH_RECOGNIZE takes columns",
-                condition="UNSUPPORTED_CLAUSE",
-                sql=tokens.sql,
-                span=tokens.span(*item),
-                hint="compute it in a subquery in FROM, under a name",
-            )
 
 
 def mentioned_outside(tokens: TokenList, clause: Range) -> frozenset[str] | None:

@@ -6,7 +6,17 @@ from windrow.syntax.match_recognize import parameter_marks
 from windrow.syntax.sqltext import Piece, SqlText
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["AGGREGATE", "IDENTITY", "POSITIONAL", "ROW", "hoisted", "order_key", "partition_key", "verbatim"]
+__all__ = [
+    "AGGREGATE",
+    "IDENTITY",
+    "PATTERN_CALL",
+    "POSITIONAL",
+    "ROW",
+    "hoisted",
+    "order_key",
+    "partition_key",
+    "verbatim",
+]
 
 ROW = "__row"
 """The struct with a row of the input."""
@@ -16,6 +26,9 @@ IDENTITY = "__row_of_"
 
 POSITIONAL = "__windrow_"
 """Prefix of the names that positional parameters are given."""
+
+PATTERN_CALL = "__over"
+"""Prefix of the columns that hold what is called over windows with patterns."""
 
 AGGREGATE = "__aggregate"
 """Prefix of the columns that hold aggregates over a window."""

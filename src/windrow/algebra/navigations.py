@@ -15,9 +15,10 @@ from windrow.syntax.match_nodes import variable_name
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import Kind, TokenList
 
-__all__ = ["Aggregation", "Leaf", "Navigated", "Numbered", "find_leaves", "references"]
+__all__ = ["Aggregation", "Leaf", "Navigated", "Numbered", "classifiers", "find_leaves", "references"]
 
 _LOGICAL, _PHYSICAL = ("FIRST", "LAST"), ("PREV", "NEXT")
+_KEEP_NULLS = ("first", "last", "any_value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Aggregation:
     """An aggregate over the rows of `variable` (None: over all rows).
 
     `function` is the kernel's name. `argument` is None for a count of rows, and where `of_classifier`.
+    `filter` is the condition of the rows that count.
     """
 
     range: Range
@@ -49,6 +51,7 @@ class Aggregation:
     final: bool
     argument: Range | None
     of_classifier: bool = False
+    filter: Range | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +65,16 @@ Leaf = Navigated | Aggregation | Numbered
 
 
 def find_leaves(
-    tokens: TokenList, expression: Range, variables: frozenset[str], *, in_define: bool
+    tokens: TokenList,
+    expression: Range,
+    variables: frozenset[str],
+    *,
+    in_define: bool,
+    in_window: bool = False,
 ) -> tuple[Leaf, ...]:
     """Everything in an expression that reads the match, in order; names of columns alone are not listed.
+
+    Matches of a window of OVER have no numbers.
 
     Raises
     ------
@@ -74,7 +84,7 @@ def find_leaves(
     NotSupportedError
         ``UNSUPPORTED_MEASURE``.
     """
-    finder = _Finder(tokens, variables, in_define=in_define)
+    finder = _Finder(tokens, variables, in_define=in_define, in_window=in_window)
     return tuple(finder.leaves(*expression))
 
 
@@ -92,9 +102,22 @@ def references(tokens: TokenList, within: Range, variables: frozenset[str]) -> I
             yield variable_name(token), at
 
 
+def classifiers(tokens: TokenList, within: Range) -> list[Range]:
+    """Where CLASSIFIER() stands beside other values in an argument."""
+    return [
+        (at, at + 3)
+        for at in range(*within)
+        if tokens.word(at) == "CLASSIFIER"
+        and tokens.is_symbol(at + 1, "(")
+        and not tokens.is_symbol(at - 1, ".")
+    ]
+
+
 class _Finder:
-    def __init__(self, tokens: TokenList, variables: frozenset[str], *, in_define: bool) -> None:
-        self.tokens, self.variables, self.in_define = tokens, variables, in_define
+    def __init__(
+        self, tokens: TokenList, variables: frozenset[str], *, in_define: bool, in_window: bool
+    ) -> None:
+        self.tokens, self.variables, self.in_define, self.in_window = tokens, variables, in_define, in_window
 
     def leaves(self, start: int, stop: int) -> Iterator[Leaf]:
         tokens, at = self.tokens, start
@@ -177,6 +200,10 @@ class _Finder:
             return self.classifier(at)
         if word == "MATCH_NUMBER":
             close = tokens.partner[at + 1]
+            if self.in_window:
+                message = "MATCH_NUMBER stands in a window of OVER"
+                hint = "leave it out: a row has one match there"
+                raise self.wrong("INVALID_NAVIGATION", message, (at, close + 1), hint)
             if close > at + 2:
                 hint = "write MATCH_NUMBER()"
                 raise self.wrong(
@@ -284,7 +311,8 @@ class _Finder:
         if self.is_aggregate(at):
             hint = "give it a measure of its own, and combine the measures in a query around"
             raise self.wrong("NESTED_AGGREGATE", f"aggregate {word} stands in {around}", where, hint)
-        if word in ("CLASSIFIER", "MATCH_NUMBER"):
+        by_label = word == "CLASSIFIER" and where[1] == at + 3 and around not in _PHYSICAL
+        if word in ("CLASSIFIER", "MATCH_NUMBER") and (self.in_define or not by_label):
             raise self.unsupported(
                 f"{word} within {around} beside other values", where, f"write {around}({word}())"
             )
@@ -292,10 +320,12 @@ class _Finder:
     def aggregate(self, first: int, at: int, final: bool, stop: int) -> Aggregation:
         tokens, close = self.tokens, self.tokens.partner[at + 1]
         end, word = close + 1, tokens.word(at)
-        if tokens.word(end) in ("FILTER", "WITHIN", "IGNORE", "RESPECT") and end < stop:
+        if tokens.word(end) in ("WITHIN", "IGNORE", "RESPECT") and end < stop:
             hint = "CASE WHEN … THEN x END as the argument leaves rows out"
             raise self.unsupported(f"{tokens.word(end)} after an aggregate", (first, end + 1), hint)
         function = kernel_function(word.lower())
+        if tokens.word(end) == "FILTER" and tokens.word(end + 2) == "WHERE" and end < stop:
+            return self.filtered(first, at, final)
         start = at + 2
         if tokens.word(start) == "DISTINCT":
             start += 1
@@ -315,6 +345,24 @@ class _Finder:
             return Aggregation(span, variable_name(tokens[start]), "count_star", final, None)
         variable, argument = self.value((start, close), word)
         return Aggregation(span, variable, function, final, argument, of_classifier=argument is None)
+
+    def filtered(self, first: int, at: int, final: bool) -> Aggregation:
+        """An aggregate with FILTER: over what is left NULL for the other rows."""
+        tokens, end = self.tokens, self.tokens.partner[at + 1] + 1
+        stop = tokens.partner[end + 1] + 1
+        condition = (end + 3, stop - 1)
+        whole = self.aggregate(first, at, final, end)
+        if whole.of_classifier or whole.function in _KEEP_NULLS:
+            hint = "CASE WHEN … THEN x END as the argument leaves rows out"
+            raise self.unsupported(f"FILTER after {tokens.word(at)}", (first, stop), hint)
+        variable, _ = self.value(condition, tokens.word(at))
+        if None not in (variable, whole.variable) and variable != whole.variable:
+            hint = f"all columns in one {tokens.word(at)} are of one variable; SUBSET makes one of several"
+            message = f"variables {whole.variable} and {variable} stand in one {tokens.word(at)}"
+            raise self.wrong("MIXED_VARIABLES", message, condition, hint)
+        function = "count" if whole.function == "count_star" else whole.function
+        over = whole.variable or variable
+        return Aggregation((first, stop), over, function, final, whole.argument, filter=condition)
 
     # -- paths -------------------------------------------------------------------------------------
 

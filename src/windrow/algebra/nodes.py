@@ -84,7 +84,8 @@ class Window:
 
     `rows` gives the input: a struct with the row, and the keys (:mod:`windrow.algebra.names`). `prefix`
     is the WITH list that the block sees, put before any SQL made for it. `outer` is the block's SELECT
-    over the windows, in which the relation `key` stands for them; it compares the row variables `compared`.
+    over the windows, in which the relation `key` stands for them, and `having` its HAVING; it compares the
+    row variables `compared`.
     """
 
     key: str
@@ -101,6 +102,7 @@ class Window:
     aggregates: tuple[AggregateCall, ...]
     uses: tuple[Uses, ...]
     compared: tuple[Variable, ...]
+    having: SqlText | None
     outer: SqlText
     span: Span
 

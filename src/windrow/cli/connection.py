@@ -62,6 +62,8 @@ class Connection:
         The path of each stream by its name.
     rowtimes, units
         The columns of their rowtimes and the units of these, as `formats` has those of tables.
+    attach
+        How a table is attached where this is read: what hints say.
     """
 
     master: str
@@ -76,6 +78,8 @@ class Connection:
     def format(self, table: str) -> str | None:
         """The format that the user gives a table, if any."""
         return self.formats.get(table) or self.formats.get("")
+
+    attach: str = "--table"
 
 
 SessionFactory = Callable[[Connection], "SparkSession"]
@@ -200,7 +204,7 @@ def with_tables(error: WindrowError, asked: Connection) -> WindrowError:
         context = error.getQueryContext()
         name = context[0].fragment().strip("`") if context else ""
         if not asked.tables:
-            error.hint = f"attach its files with --table {name or 'NAME'}=PATH"
+            error.hint = f"attach its files with {asked.attach} {name or 'NAME'}=PATH"
         else:
             error.hint = did_you_mean(name, asked.tables) or f"tables attached are {', '.join(asked.tables)}"
     elif error.condition == "MALFORMED_RECORD":

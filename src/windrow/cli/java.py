@@ -15,9 +15,12 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Java", "interrupts_ignored", "py4j_silent"]
+if TYPE_CHECKING:
+    from windrow.session import Session
+
+__all__ = ["Java", "interrupts_ignored", "no_more_counts", "py4j_silent"]
 
 _PATIENCE = 3.0
 
@@ -94,6 +97,15 @@ def interrupts_ignored() -> None:
     """From here on the command is ending, in bounded time, and another Ctrl-C has nothing to add."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def no_more_counts(session: Session | None) -> None:
+    """End the thread that takes what tasks have counted: it would show a trace when Java goes away."""
+    # Spark Connect has no such thread, and a session that was never begun none either.
+    context = getattr(getattr(session, "spark", None), "sparkContext", None)
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        server.shutdown()
 
 
 @contextmanager

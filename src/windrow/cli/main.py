@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ import typer
 from windrow import __version__
 from windrow.cli.connection import Connection, SessionFactory, cancel, connection, start_spark
 from windrow.cli.formats import Format, chosen_format
-from windrow.cli.java import Java, interrupts_ignored, py4j_silent
+from windrow.cli.java import Java, interrupts_ignored, no_more_counts, py4j_silent
 from windrow.cli.options import (
     COMMAND,
     CONF,
@@ -109,13 +109,15 @@ def windrow(
         "[bold]csv[/] has a header line, the quotes of RFC 4180, lines that end in LF, and NULL as an "
         "empty field. [bold]json[/] has an object a line, with NULL fields, ISO times, decimals as numbers "
         "with all digits, and NaN and infinities as strings. [bold]parquet[/] needs --output.",
-        "Exit codes: 0, 1 (query failed), 2 (usage), 130 (Ctrl-C), 141 (the reader of the output left).",
+        "Exit codes: 0, 1 (query failed), 2 (usage), 130 (Ctrl-C), 141 (the reader of the output left), 143 "
+        "(SIGTERM, of --live).",
         examples=(
             'windrow run -c "SELECT * FROM t LIMIT 3" --table t=readings.csv',
             "windrow run query.sql -t t='data/*.parquet' --output result.parquet",
             "windrow run query.sql -t t=t.csv --param low=25 --param \"since=DATE '2024-01-31'\"",
             "cat query.sql | windrow run -t t=USW00094728.dly --format json | head",
             'windrow run -c "SELECT * FROM s [RANGE 1]" --stream s=log.cql --envelope cql',
+            "windrow run pipeline.sql --live --checkpoint state",
         ),
     ),
 )
@@ -145,6 +147,15 @@ def run_command(
             metavar="PATH",
             help="A file for the rows of the last query; those of earlier ones are shown. It is replaced "
             "when all rows are written, and left as it is when the query fails.",
+            show_default=False,
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot",
+            metavar="PATH",
+            help="A file for a picture of the last query's windows, matches or changes: .svg, .png or .html.",
             show_default=False,
         ),
     ] = None,
@@ -189,6 +200,50 @@ def run_command(
             show_default=False,
         ),
     ] = None,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="Run the script as a pipeline: its live queries go on until they are stopped (Ctrl-C).",
+        ),
+    ] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--checkpoint",
+            metavar="DIR",
+            help="Of --live: the folder with which its queries go on where they were.",
+            show_default=False,
+        ),
+    ] = None,
+    trigger: Annotated[
+        str | None,
+        typer.Option(
+            "--trigger",
+            metavar="INTERVAL|now",
+            help="Of --live: how often there is a micro-batch, such as '10 seconds'; or process what is "
+            "there now, and end.",
+            show_default=False,
+        ),
+    ] = None,
+    ui: Annotated[
+        bool,
+        typer.Option(
+            "--ui",
+            help="Of --live: serve a page about its queries, to this machine alone; stderr has its address.",
+        ),
+    ] = False,
+    ui_port: Annotated[
+        int | None,
+        typer.Option(
+            "--ui-port",
+            metavar="PORT",
+            min=0,
+            max=65_535,
+            help="Of --ui: where the page is served; any port that is free without.",
+            show_default=False,
+        ),
+    ] = None,
     master: MASTER = "local[*]",
     conf: CONF = None,
     table_format: TABLE_FORMAT = None,
@@ -198,17 +253,33 @@ def run_command(
     with _command(context, debug) as call:
         from windrow.cli.script import read_script, split_script
 
+        asks_changes = changelog or envelope is not None or key is not None
         output_form = chosen_format(form, output)
-        statements = split_script(read_script(file, command))
+        script = read_script(file, command)
+        if plot is not None:
+            from windrow.plot import chart_format
+
+            chart_format(plot)
         asked = connection(
             master, _with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
         )
+        if live:
+            recorded = {"--output": output, "--limit": limit, "--at": at, "--changelog": asks_changes or None}
+            _refuse_together("--live", recorded)
+            from windrow.cli.live import Live, run_live
+
+            port = (ui_port or 0) if ui or ui_port is not None else None
+            asked_live = Live(checkpoint, trigger, output_form, port)
+            run_live(script, asked, asked_live, call.factory, call.opened)
+            return
+        page = {"--ui": ui or None, "--ui-port": ui_port}
+        _refuse_together("no --live", {"--checkpoint": checkpoint, "--trigger": trigger, **page})
+        statements = split_script(script)
         from windrow.cli.run import Output, View, run_script
 
-        asks_changes = changelog or envelope is not None or key is not None
         columns = tuple(name.strip() for name in key.split(",")) if key is not None else ()
         view = View(at, (envelope or "delta") if asks_changes else None, columns)
-        shown = Output(output_form, output, limit, view)
+        shown = Output(output_form, output, limit, view, plot)
         run_script(statements, asked, shown, call.factory, call.opened)
 
 
@@ -289,6 +360,48 @@ def check_command(
 
         check_script(statements, asked, call.factory, call.opened)
         sys.stdout.write(f"OK: {len(statements)} statement{'' if len(statements) == 1 else 's'}\n")
+
+
+@app.command(
+    "shell",
+    help=_help(
+        "Enter statements at a prompt, with history, completion and colours.",
+        "Spark starts while you type. [bold].help[/] lists what begins with a dot.",
+        examples=(
+            "windrow shell",
+            "windrow shell --table readings=readings.parquet",
+            "windrow shell < script.sql",
+        ),
+    ),
+)
+def shell_command(
+    context: typer.Context,
+    table: TABLE = None,
+    streams: STREAM = None,
+    rowtime: ROWTIME = None,
+    rowtime_unit: ROWTIME_UNIT = None,
+    param: PARAM = None,
+    master: MASTER = "local[*]",
+    conf: CONF = None,
+    table_format: TABLE_FORMAT = None,
+    debug: DEBUG = False,
+) -> None:
+    """Enter statements at a prompt."""
+    with _command(context, debug) as call:
+        asked = connection(
+            master, _with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
+        )
+        from windrow.cli.shell.start import start_shell
+
+        try:
+            has_failed = start_shell(asked, call.factory, call.opened, debug=debug)
+        finally:
+            call.close()
+        if call.is_own:
+            # Spark may be half way up in its thread, and nobody waits for it.
+            _exit_at_once(FAILED if has_failed else 0)
+        if has_failed:
+            raise typer.Exit(FAILED)
 
 
 @app.command(
@@ -378,7 +491,7 @@ class _Call:
 
     def __init__(self, factory: SessionFactory | None) -> None:
         self._java = Java()
-        self._is_own = factory is None
+        self.is_own = factory is None
         self.factory = factory or self._started
         self.session: Session | None = None
 
@@ -387,10 +500,17 @@ class _Call:
 
     def end(self) -> None:
         """Stop what runs elsewhere, and the Java machine if it is of this call."""
-        if self._is_own:
+        if self.is_own:
             interrupts_ignored()
         cancel(self.session)
+        if self.is_own:
+            no_more_counts(self.session)
         self._java.end()
+
+    def close(self) -> None:
+        """End the Java machine, if it is of this call, however far it has come."""
+        if self.is_own:
+            self.end()
 
     def _started(self, asked: Connection) -> SparkSession:
         with self._java.starting():
@@ -401,7 +521,25 @@ class _Call:
 def _command(context: typer.Context, debug: bool) -> Iterator[_Call]:
     call = _Call(context.obj)
     with py4j_silent(), reporting(debug, call.end):
+        from windrow.spark.version import check_version
+
+        check_version()
         yield call
+
+
+def _refuse_together(option: str, others: Mapping[str, object]) -> None:
+    """Refuse options that mean nothing with, or without, another."""
+    from windrow.errors import UsageError
+
+    for name, value in others.items():
+        if value is not None:
+            raise UsageError(
+                f"{name} is given with {option}",
+                condition="UNKNOWN_OPTION",
+                hint="live queries write into a target: INSERT INTO target SELECT STREAM …"
+                if option == "--live"
+                else "it is an option of --live",
+            )
 
 
 def _with_traces(conf: list[str] | None, debug: bool) -> list[str]:

@@ -16,6 +16,7 @@ from windrow.cli.script import Statement
 from windrow.errors import AnalysisError
 from windrow.syntax.blocks import find_blocks
 from windrow.syntax.match_recognize import find_matches
+from windrow.syntax.pattern_windows import find_pattern_windows
 from windrow.syntax.tokens import tokenize
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def check_script(
     """
     for session, statement in _each(statements, asked, factory, opened):
         tokens = tokenize(statement.padded)
-        if find_blocks(tokens) or find_matches(tokens):
+        if find_blocks(tokens) or find_matches(tokens) or find_pattern_windows(tokens):
             with at_its_place(statement, asked):
                 session.check(statement.padded, **values(session.spark, asked.params))
         else:

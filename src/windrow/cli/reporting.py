@@ -18,7 +18,7 @@ from rich.text import Text
 from windrow.cli.terminal import errors_console, printable
 from windrow.errors import UsageError, WindrowError, render
 
-__all__ = ["CLOSED_PIPE", "FAILED", "INTERRUPTED", "USAGE", "reporting", "show_error"]
+__all__ = ["CLOSED_PIPE", "FAILED", "INTERRUPTED", "USAGE", "reporting", "show_error", "show_unexpected"]
 
 FAILED = 1
 USAGE = 2
@@ -64,7 +64,7 @@ def reporting(debug: bool, on_interrupt: Callable[[], None] | None = None) -> It
         show_error(error, debug)
         raise typer.Exit(USAGE if isinstance(error, UsageError) else FAILED) from None
     except Exception as error:
-        _show_unexpected(error, debug)
+        show_unexpected(error, debug)
         raise typer.Exit(FAILED) from None
 
 
@@ -80,7 +80,7 @@ def show_error(error: WindrowError, debug: bool = False) -> None:
     errors_console().print(text)
 
 
-def _show_unexpected(error: Exception, debug: bool) -> None:
+def show_unexpected(error: Exception, debug: bool) -> None:
     """An error that nobody foresaw: its first line, and how to see the rest."""
     if debug:
         _show_traceback(error)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from windrow.relation import Relation
     from windrow.session import Session
 
-__all__ = ["Output", "View", "at_its_place", "run_script"]
+__all__ = ["Output", "View", "at_its_place", "draw_picture", "print_rows", "run_script", "write_rows"]
 
 _COUNT_EVERY = 1000
 _MORE = " (--limit N shows N, --output writes all)"
@@ -60,12 +60,17 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What becomes of the rows: their form, the file of the last query, how many are wanted, seen how."""
+    """What becomes of the rows: their form, the file of the last query, how many are wanted, seen how.
+
+    `picture` is the file of the last query's picture; `more` says how to see the rest of a table.
+    """
 
     format: Format
     path: Path | None = None
     limit: int | None = None
     view: View = field(default_factory=View)
+    picture: Path | None = None
+    more: str = _MORE
 
 
 def run_script(
@@ -93,7 +98,8 @@ def run_script(
     WindrowError
         Located in the script.
     """
-    last = _last_query(statements) if output.path is not None else None
+    is_asked = output.path is not None or output.picture is not None
+    last = _last_query(statements) if is_asked else None
     with Progress() as progress:
         progress.begin("starting Spark")
         session = open_session(asked, factory)
@@ -104,9 +110,12 @@ def run_script(
             with at_its_place(statement, asked):
                 relation = output.view.of(session.sql(statement.padded, **params), statement)
                 if statement is last and output.path is not None:
-                    _write(relation, statement, output, output.path, progress)
+                    write_rows(relation, statement, output, output.path, progress)
                 elif relation.df.columns and not statement.is_silent:
-                    _show(relation, statement, output, progress)
+                    print_rows(relation, statement, output, progress)
+                if statement is last and output.picture is not None:
+                    progress.begin("drawing", session.spark)
+                    draw_picture(relation, output.picture)
             progress.pause()
         for name, late in session.count_late().items():
             told = f"late rows of stream {name}: {late:,}; they are in {name}_late"
@@ -126,14 +135,14 @@ def _last_query(statements: list[Statement]) -> Statement:
     found = [statement for statement in statements if statement.gives_rows]
     if not found:
         raise UsageError(
-            "script has no query whose rows --output could hold",
+            "script has no query whose rows --output could hold, or --plot draw",
             condition="NO_QUERY",
-            hint="end it with a SELECT, or leave --output out",
+            hint="end it with a SELECT, or leave the option out",
         )
     return found[-1]
 
 
-def _write(
+def write_rows(
     relation: Relation,
     statement: Statement,
     output: Output,
@@ -159,9 +168,26 @@ def _write(
         errors_console().print(f"{rows:,} rows written to {path}", style="dim", markup=False)
 
 
-def _show(relation: Relation, statement: Statement, output: Output, progress: Progress) -> None:
+def draw_picture(relation: Relation, path: Path) -> None:
+    """Draw a relation into a file.
+
+    Raises
+    ------
+    WindrowError
+        ``NOTHING_TO_DRAW``, ``MISSING_PACKAGE``, ``UNKNOWN_FORMAT``, ``OUTPUT_NOT_WRITTEN``.
+    """
+    from windrow.plot import chart_format, save
+
+    form = chart_format(path)
+    chart = relation.plot()
+    with atomically(path) as temporary, writing_to(path):
+        save(chart, temporary, form)
+
+
+def print_rows(relation: Relation, statement: Statement, output: Output, progress: Progress) -> None:
     """Show the rows on stdout."""
-    shown = Output(Format.TABLE if output.format is Format.PARQUET else output.format, None, output.limit)
+    form = Format.TABLE if output.format is Format.PARQUET else output.format
+    shown = Output(form, None, output.limit, more=output.more)
     _put(relation, statement, shown, sys.stdout, progress)
     sys.stdout.flush()
 
@@ -175,7 +201,7 @@ def _put(
 ) -> int:
     """Put the rows into a text file or onto stdout, and return their number."""
     if output.format is Format.TABLE:
-        return _put_table(relation, statement, output.limit, file, progress)
+        return _put_table(relation, statement, output, file, progress)
     frame = relation.ordered if output.limit is None else relation.ordered.limit(output.limit)
     with translated(statement.padded):
         text = as_json(frame) if output.format is Format.JSON else as_text(frame, iso=True)
@@ -202,11 +228,11 @@ def _put(
 def _put_table(
     relation: Relation,
     statement: Statement,
-    limit: int | None,
+    output: Output,
     file: IO[str],
     progress: Progress,
 ) -> int:
-    most = ROWS if limit is None else limit
+    most = ROWS if output.limit is None else output.limit
     with translated(statement.padded):
         # One more than is shown tells whether there are more.
         rows = as_text(relation.ordered.limit(most + 1), iso=False).collect()
@@ -217,7 +243,7 @@ def _put_table(
         relation.df.columns,
         list(itertools.islice(rows, most)),
         [isinstance(field.dataType, T.NumericType) for field in relation.df.schema.fields],
-        more=_MORE if len(rows) > most else None,
+        more=output.more if len(rows) > most else None,
         plain=is_plain() or not to_stdout,
     )
     return min(len(rows), most)

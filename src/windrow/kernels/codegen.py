@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from windrow.kernels.pair_functions import FUNCTIONS, is_object
 from windrow.kernels.pairs import Array, Rows, Sides, evaluate
 from windrow.kernels.plan import (
     ColumnRef,
@@ -293,6 +294,14 @@ class Translator:
                 return self.logic([reaches, partial(self.comparison, "<=", first, high)], False)
             case "COALESCE":
                 return self.coalesce(expression)
+            case "CASE":
+                return self.case(expression)
+            case "NULL":
+                return _Value(_zero(_kind(expression)), "False", _kind(expression))
+            case "GREATEST" | "LEAST" as operator:
+                return self.extreme(expression, ">" if operator == "GREATEST" else "<")
+            case "CAST":
+                return self.widened(expression)
             case "ISNULL":
                 return self.kept(f"not {self.value(operands[0]).known or True}", None, _BOOL)
             case "NOT":
@@ -305,6 +314,8 @@ class Translator:
                 return self.kept(f"(({same}) & {one} & {other}) | (not ({one} | {other}))", None, _BOOL)
             case "=" | "<>" | "<" | "<=" | ">" | ">=" as operator:
                 return self.comparison(operator, self.value(operands[0]), operands[1])
+            case operator if operator in FUNCTIONS:
+                raise NoFormError
             case _:
                 return self.arithmetic(expression, [self.value(operand) for operand in operands])
 
@@ -337,9 +348,7 @@ class Translator:
 
     def coalesce(self, expression: Operation) -> _Value:
         """The first operand that is not NULL."""
-        dtype = np.dtype(expression.dtype)
-        if dtype != _BOOL:
-            _computed(dtype)
+        dtype = _kind(expression)
         data, known = self.variable(), self.variable()
         always = False
         for number, operand in enumerate(expression.operands):
@@ -351,6 +360,52 @@ class Translator:
                 self.per_row.add(f"{known} = {value.known or True}")
                 always = value.known is None
         return _Value(data, None if always else known, dtype)
+
+    def case(self, expression: Operation) -> _Value:
+        """The value of the first condition that is TRUE."""
+        dtype = _kind(expression)
+        *branches, default = expression.operands
+        data, known, open_ = self.variable(), self.variable(), self.variable()
+        self.per_row.add(f"{data} = {_zero(dtype)}")
+        self.per_row.add(f"{known} = False")
+        self.per_row.add(f"{open_} = True")
+        for condition, operand in zip(branches[::2], branches[1::2], strict=True):
+            with self.per_row.inside(f"if {open_}:"):
+                met = self.value(condition)
+                with self.per_row.inside(f"if {_all(met.truth, met.known)}:"):
+                    self.per_row.add(f"{open_} = False")
+                    self.assign(operand, data, known, dtype)
+        with self.per_row.inside(f"if {open_}:"):
+            self.assign(default, data, known, dtype)
+        return _Value(data, known, dtype)
+
+    def assign(self, operand: PairExpression, data: str, known: str, dtype: np.dtype) -> None:
+        """Give two variables an operand's value."""
+        value = self.value(operand)
+        self.per_row.add(f"{data} = {_converted(value, dtype)}")
+        self.per_row.add(f"{known} = {value.known or True}")
+
+    def extreme(self, expression: Operation, operator: str) -> _Value:
+        """GREATEST and LEAST, which leave NULLs out; of equal ones the first."""
+        dtype = _kind(expression)
+        data, known = self.variable(), self.variable()
+        first, *others = expression.operands
+        self.assign(first, data, known, dtype)
+        for operand in others:
+            value = self.value(operand)
+            name = self.named(_converted(value, dtype))
+            better = _compared(operator, _Value(name, None, dtype), _Value(data, None, dtype))
+            with self.per_row.inside(f"if {_all(value.known, f'(not {known}) | ({better})')}:"):
+                self.per_row.add(f"{data} = {name}")
+                self.per_row.add(f"{known} = True")
+        return _Value(data, known, dtype)
+
+    def widened(self, expression: Operation) -> _Value:
+        """A cast to a type that holds all values, or of an integer to a float."""
+        value, dtype = self.value(expression.operands[0]), _kind(expression)
+        if dtype == _BOOL or (dtype.kind == "i" and dtype.itemsize < value.dtype.itemsize):
+            raise NoFormError
+        return _Value(_converted(value, dtype), value.known, dtype)
 
     def arithmetic(self, expression: Operation, operands: list[_Value]) -> _Value:
         """The value of a computation, checked as Spark checks it."""
@@ -446,6 +501,13 @@ def _compared(operator: str, left: _Value, right: _Value) -> str:
     if left.dtype.kind != "f":
         return f"({plain}) | {right_nan}"
     return f"({plain}) | ({right_nan} & (not {left_nan}))"
+
+
+def _kind(expression: Operation) -> np.dtype:
+    if is_object(expression.dtype):
+        raise NoFormError
+    dtype = np.dtype(expression.dtype)
+    return dtype if dtype == _BOOL else _computed(dtype)
 
 
 def _converted(value: _Value, dtype: np.dtype) -> str:

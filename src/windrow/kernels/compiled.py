@@ -23,7 +23,7 @@ from windrow.kernels.codegen import OPTIONS, translate
 from windrow.kernels.pairs import Array, Rows, Sides, holds
 from windrow.kernels.plan import PairExpression
 
-__all__ = ["count", "loaded", "patience", "plain", "search"]
+__all__ = ["compiled", "count", "loaded", "patience", "plain", "search"]
 
 _STEPS_BEFORE_COMPILING = 1 << 23  # take numpy about as long as numba takes to be imported and to compile
 _STEPS_BEFORE_CALLING = 1 << 17
@@ -100,9 +100,16 @@ def loaded(name: str, source: str, arguments: tuple[Any, ...]) -> Callable[..., 
         import numba
     except ImportError:
         return None
+    return compiled(name, source, tuple(map(numba.typeof, arguments)))
+
+
+def compiled(name: str, source: str, types: tuple[Any, ...]) -> Callable[..., Any] | None:
+    """The function of this name, compiled for arguments of numba's `types`; None where numba cannot."""
+    import numba
+
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return None
-    return _loaded(name, source, tuple(map(numba.typeof, arguments)))
+    return _loaded(name, source, types)
 
 
 @lru_cache(maxsize=256)
@@ -127,6 +134,7 @@ def _compiled(name: str, source: str, types: tuple[Any, ...], file: Path | None)
     exec(compile(source, file or f"<{name}>", "exec"), namespace)
     function = numba.njit(namespace[name], cache=file is not None, **OPTIONS)
     function.compile(types)
+    function.disable_compile()
     return function  # type: ignore[no-any-return]
 
 

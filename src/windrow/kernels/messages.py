@@ -24,6 +24,8 @@ class Kind(IntEnum):
     Rows of the right side of an operator of two (`RIGHT`): the same. A slice's sorted chunks (`OWN`): a
     count. Those of other slices (`REMOTE`): a count through the sequence. A `SUMMARY` has the cell of the
     slice that it is of, a `CHAIN` its place, an `ENTRY` none.
+
+    What a slice of matches leaves `OPEN`, and what it has `FOUND`: the slice's cell.
     """
 
     ROWS = 0
@@ -35,6 +37,8 @@ class Kind(IntEnum):
     BEFORE = 6
     AFTER = 7
     RIGHT = 8
+    OPEN = 9
+    FOUND = 10
 
 
 def message(cell: int, kind: Kind, number: int, chunk: Any) -> pa.RecordBatch:

@@ -8,8 +8,9 @@ and is greater than any number; the right operand of AND is evaluated only where
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import reduce
 
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import ExecutionError
+from windrow.kernels.pair_functions import FUNCTIONS, Arguments, blank, storage
 from windrow.kernels.plan import (
     ColumnRef,
     ConstantRef,
@@ -253,7 +255,7 @@ def _short_circuit(expression: Operation, rows: Rows, sides: Sides, *, decided: 
 
 def _coalesce(expression: Operation, rows: Rows, sides: Sides) -> Values:
     first = evaluate(expression.operands[0], rows, sides)
-    data, valid = first.data.astype(expression.dtype), first.validity().copy()
+    data, valid = first.data.astype(storage(expression.dtype)), first.validity().copy()
     for operand in expression.operands[1:]:
         open_ = np.flatnonzero(~valid)
         if not len(open_):
@@ -261,6 +263,48 @@ def _coalesce(expression: Operation, rows: Rows, sides: Sides) -> Values:
         part = evaluate(operand, rows, {side: index[open_] for side, index in sides.items()})
         data[open_], valid[open_] = part.data, part.validity()
     return Values(data, valid)
+
+
+def _case(expression: Operation, rows: Rows, sides: Sides) -> Values:
+    """CASE: condition, value, condition, value, …, and the value where no condition is TRUE.
+
+    A value is evaluated where its condition is TRUE alone.
+    """
+    count = len(next(iter(sides.values())))
+    *branches, default = expression.operands
+    data, valid = blank(count, expression.dtype), np.zeros(count, bool)
+    open_ = np.arange(count)
+    for condition, value in [*zip(branches[::2], branches[1::2], strict=True), (None, default)]:
+        here = {side: index[open_] for side, index in sides.items()}
+        met = np.ones(len(open_), bool) if condition is None else holds(condition, rows, here)
+        chosen = open_[met]
+        if len(chosen):
+            part = evaluate(value, rows, {side: index[chosen] for side, index in sides.items()})
+            data[chosen], valid[chosen] = part.data, part.validity()
+        open_ = open_[~met]
+        if not len(open_):
+            break
+    return Values(data, valid)
+
+
+def _extreme(operator: str) -> Callable[[Operation, Rows, Sides], Values]:
+    """GREATEST and LEAST, which leave NULLs out; of equal ones the first."""
+
+    def function(expression: Operation, rows: Rows, sides: Sides) -> Values:
+        first, *others = (evaluate(operand, rows, sides) for operand in expression.operands)
+        data, valid = first.data.astype(storage(expression.dtype)), first.validity()
+        for part in others:
+            value, known = part.data.astype(data.dtype), part.validity()
+            better = known & (~valid | _compare(operator, value, data).astype(bool))
+            data, valid = np.where(better, value, data), valid | known
+        return Values(data, valid)
+
+    return function
+
+
+def _null(expression: Operation, _rows: Rows, sides: Sides) -> Values:
+    count = len(next(iter(sides.values())))
+    return Values(blank(count, expression.dtype), np.zeros(count, bool))
 
 
 def _is_null(expression: Operation, rows: Rows, sides: Sides) -> Values:
@@ -296,7 +340,12 @@ def _strict(expression: Operation, rows: Rows, sides: Sides) -> Values:
     if operator == "NOT":
         return Values(~parts[0].data.astype(bool), valid)
     if operator in ("=", "<>", "<", "<=", ">", ">="):
-        return Values(_compare(operator, parts[0].data, parts[1].data), valid)
+        return Values(_compare(operator, parts[0].data, parts[1].data).astype(bool, copy=False), valid)
+    if operator in FUNCTIONS:
+        used = np.ones(len(parts[0].data), bool) if valid is None else valid
+        arguments = Arguments([part.data for part in parts], used, expression.dtype, rows.ansi)
+        data, missing = FUNCTIONS[operator](arguments)
+        return Values(data, valid if missing is None else used & ~missing)
     return _arithmetic(expression, [part.data for part in parts], valid, rows.ansi)
 
 
@@ -382,6 +431,10 @@ _OPERATIONS = {
     "OR": _disjunction,
     "COALESCE": _coalesce,
     "ISNULL": _is_null,
+    "CASE": _case,
+    "NULL": _null,
+    "GREATEST": _extreme(">"),
+    "LEAST": _extreme("<"),
     "<=>": _null_safe_equal,
     "IN": _in,
     "BETWEEN": _between,
@@ -402,8 +455,10 @@ def _leaves(expression: PairExpression) -> list[ColumnRef | ConstantRef]:
 
 
 def _numeric(column: pa.ChunkedArray) -> Values:
-    """A column of numbers, Booleans, dates, times or intervals as numpy; times in their unit."""
+    """A column as numpy: times in their unit, texts and decimals as Python's objects."""
     array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
     valid = None if array.null_count == 0 else np.asarray(pc.is_valid(array))
     kind = array.type
     if pa.types.is_null(kind):
@@ -414,6 +469,11 @@ def _numeric(column: pa.ChunkedArray) -> Values:
         array = array.view(pa.int32())
     elif pa.types.is_temporal(kind):
         array = array.view(pa.int64())
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_decimal(kind):
+        missing = Decimal(0) if pa.types.is_decimal(kind) else ""
+        objects = np.empty(len(array), object)
+        objects[:] = [missing if value is None else value for value in array.to_pylist()]
+        return Values(objects, valid)
     return Values(np.asarray(array.fill_null(0) if valid is not None else array), valid)
 
 

@@ -15,6 +15,7 @@ from windrow.kernels.aggregates import Aggregate
 __all__ = [
     "ColumnRef",
     "ConstantRef",
+    "Elsewhere",
     "FieldOutput",
     "Number",
     "Operation",
@@ -84,8 +85,10 @@ class SameRow:
 class Operation:
     """An operator over operands, by Spark's rules.
 
-    `operator` is AND OR NOT = <> < <= > >= <=> ISNULL IN BETWEEN COALESCE ABS NEG + - * / %; `dtype` is the
-    numpy dtype in which arithmetic is done and delivered (ignored elsewhere). Comparisons of operands
+    `operator` is AND OR NOT = <> < <= > >= <=> ISNULL IN BETWEEN COALESCE CASE NULL GREATEST LEAST ABS NEG
+    + - * / %, or one of :data:`windrow.kernels.pair_functions.FUNCTIONS`; `dtype` is the numpy dtype in which
+    arithmetic is done and delivered (ignored elsewhere), or ``string`` or ``decimal(p,s)``.
+    Comparisons of operands
     of unlike dtypes are done in float64, as Spark compares an integer with a double.
     """
 
@@ -181,6 +184,17 @@ class RowsOutput:
 Output = RowOutput | FieldOutput | PositionOutput | RowsOutput
 
 
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What predicates read that are evaluated elsewhere, so that the plan has only what they found.
+
+    `neighbours` are the rows beside a side's, as (side, shift); `positions` says whether positions count.
+    """
+
+    neighbours: frozenset[tuple[str, int]] = frozenset()
+    positions: bool = False
+
+
 @dataclass(frozen=True)
 class WindowPlan:
     """One WINDOW BY clause, bound: which columns it reads, how boundaries are found, what it gives.
@@ -189,6 +203,7 @@ class WindowPlan:
     None for every row. `start` is None without LABEL. `end` is None for tumbling without END.
     `aggregates` are (column, aggregate, its stretch of the query). `constants` is a table of one
     row. `sql` is the query, for errors. `first_only` asks for one window, at the partition's first row.
+    `elsewhere` is what the predicates read that a join plan has evaluated.
     """
 
     tumbling: bool
@@ -205,6 +220,7 @@ class WindowPlan:
     ansi: bool = True
     sql: str | None = None
     constants: pa.Table = field(default_factory=lambda: pa.table({}))
+    elsewhere: Elsewhere = Elsewhere()
 
     def expressions(self) -> tuple[PairExpression, ...]:
         """Every predicate that is evaluated."""

@@ -37,6 +37,7 @@ __all__ = [
     "label_rows",
     "only",
     "results",
+    "tumbled",
     "window_by",
     "windows_at",
 ]
@@ -130,7 +131,7 @@ def find_windows(plan: WindowPlan, rows: Rows, bounds: Array) -> Windows:
     label = bounds[:-1] if plan.first_only else label_rows(plan, rows, every)
     windows = windows_at(plan, rows, label)
     if plan.tumbling:
-        windows = between_starts(windows) if plan.end is None else _tumble(windows)
+        windows = between_starts(windows) if plan.end is None else tumbled(windows)
     return only(plan, windows)
 
 
@@ -141,22 +142,27 @@ def label_rows(plan: WindowPlan, rows: Rows, candidates: Array) -> Array:
     return chosen
 
 
-def windows_at(plan: WindowPlan, rows: Rows, label: Array) -> Windows:
-    """The window of each of these label rows, as a sliding one; without END, to the partition's end."""
+def windows_at(plan: WindowPlan, rows: Rows, label: Array, unsearched: tuple[int, int] = (0, 0)) -> Windows:
+    """The window of each of these label rows, as a sliding one; without END, to the partition's end.
+
+    So many of a partition's last rows are `unsearched` for START and for END.
+    """
     first, stop = rows.first[label], rows.stop[label]
     start = label
     if plan.start is not None:
-        start = find(plan.start, rows, {"label": label}, "start", first, stop)
+        searched = np.maximum(stop - unsearched[0], first)
+        start = find(plan.start, rows, {"label": label}, "start", first, searched)
     open_start = start < 0
     low = np.where(open_start, first, start)
     if plan.end is None:
         return Windows(label, start, start, low, stop, open_start, np.zeros(len(label), bool))
-    end = find(plan.end, rows, {"label": label, "start": start}, "end", low, stop)
+    searched = np.maximum(stop - unsearched[1], low)
+    end = find(plan.end, rows, {"label": label, "start": start}, "end", low, searched)
     open_end = end < 0
     return Windows(label, start, end, low, np.where(open_end, stop, end + 1), open_start, open_end)
 
 
-def _tumble(windows: Windows) -> Windows:
+def tumbled(windows: Windows) -> Windows:
     """In order of (start, label), those that start after the last one kept has ended."""
     if not len(windows.low):
         return windows

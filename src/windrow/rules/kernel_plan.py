@@ -20,6 +20,7 @@ from windrow.kernels.plan import (
     Search,
     WindowPlan,
 )
+from windrow.rules.elsewhere import elsewhere
 from windrow.syntax.nodes import Role, Side
 
 __all__ = ["IS_LABEL", "ROWS", "flat", "given_position", "is_flat", "kernel_plan", "needs_join"]
@@ -75,8 +76,8 @@ def kernel_plan(
         tumbling=window.tumbling,
         has_label=window.label is not None,
         labels=_labels(draft),
-        start=_search(draft, draft.search(Side.START)),
-        end=_search(draft, draft.search(Side.END)),
+        start=_search(draft.search(Side.START)),
+        end=_search(draft.search(Side.END)),
         only_start=window.start.only,
         only_end=window.end is not None and window.end.only,
         first_only=window.label is None and window.start.unbounded,
@@ -86,6 +87,7 @@ def kernel_plan(
         ansi=ansi,
         sql=window.sql,
         constants=constants,
+        elsewhere=elsewhere(draft),
     )
 
 
@@ -145,10 +147,5 @@ def _labels(draft: Draft) -> PairExpression | None:
     return draft.labels
 
 
-def _search(draft: Draft, found: Found | None) -> Search | None:
-    """The search of a boundary: by the join plan's positions for all, where it is needed for one."""
-    if found is None:
-        return None
-    if needs_join(draft) and found.search.strategy not in ("unbounded", "always"):
-        return Search("given", column=given_position(found.side))
-    return found.search
+def _search(found: Found | None) -> Search | None:
+    return None if found is None else found.search

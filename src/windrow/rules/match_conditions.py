@@ -10,13 +10,18 @@ from windrow.algebra.nodes import Fragment
 from windrow.algebra.physical import Columns, find_field
 from windrow.kernels import plan as kernel
 from windrow.kernels.patterns.plan import LABELS
-from windrow.rules.hoist_predicates import KERNEL_TYPES, Guards, Hoister, NotTypedError, Ranks, RowVariable
+from windrow.rules.hoister import KERNEL_TYPES, Guards, NotTypedError, Ranks, RowVariable
+from windrow.rules.pair_conditions import PairConditions
+from windrow.rules.types import is_day_interval, is_decimal
 from windrow.syntax import expressions
-from windrow.syntax.expressions import Name
+from windrow.syntax.expressions import Name, parts_of
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["Conditions", "Source"]
+__all__ = ["OF_NAMES", "Conditions", "Source"]
+
+OF_NAMES = "__n"
+"""Prefix of the columns that have a constant for each of the variables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,7 @@ class Source:
         return self.is_classifier or self.value is not None
 
 
-class Conditions(Hoister):
+class Conditions(PairConditions):
     """Types a condition, in which names without a variable are of the row that is tried.
 
     Parameters
@@ -44,11 +49,15 @@ class Conditions(Hoister):
     sources
         The rows, aggregates and numbers that the condition may read.
     when, types_of, fields, columns, ranks, ansi
-        As :class:`windrow.rules.hoist_predicates.Hoister` takes them.
+        As :class:`windrow.rules.hoister.Hoister` takes them.
     made
         Of sources that are no rows: the kernel's column, and whether it is 0 where there is none.
     with_neighbours
         The text of a part in which neighbours stand as Spark's lag gives them; None where there are none.
+    with_names
+        The texts of a part in which each of the variables' names stands for a source, and then NULL.
+    written
+        A part as it stands in the query.
     """
 
     def __init__(
@@ -63,28 +72,73 @@ class Conditions(Hoister):
         ansi: bool,
         made: Mapping[str, tuple[str, bool]],
         with_neighbours: Callable[[Range], SqlText] | None,
+        with_names: Callable[[Range, str], list[SqlText]] | None,
+        written: Callable[[Range], str] | None = None,
     ) -> None:
         scope = {source.variable.name: source.variable for source in sources}
         super().__init__(scope, when, types_of, fields, columns, ranks, ansi=ansi)
-        self.made_columns, self.with_neighbours = made, with_neighbours
+        self.made_columns, self.with_neighbours, self.with_names = made, with_neighbours, with_names
+        self.written = written
+        self.of_names: dict[str, tuple[str, ...]] = {}
+        """Columns that have a constant for each variable."""
         self.made = {source.variable.name for source in sources if source.is_made}
         self.classifiers = {source.variable.name for source in sources if source.is_classifier}
         self.row = RowVariable(ROW, "row", is_there=True)
         self.neighbours: set[int] = set()
         """How far the rows are that Spark is to read beside each row."""
 
-    def convert(self, expression: expressions.Expression, guards: Guards) -> kernel.PairExpression:
-        """As ever; what the kernel cannot evaluate over the row and its neighbours, Spark does."""
-        try:
-            return super().convert(expression, guards)
-        except NotTypedError:
-            read = self.reads(expression)
-            beside = all(variable.side == "row" for variable in read)
-            if not beside or self.with_neighbours is None or self.types[expression.range] not in KERNEL_TYPES:
-                raise
-            self.neighbours |= {variable.shift for variable in read} - {0}
-            column = self.columns.add(self.with_neighbours(expression.range), ROW)
-            return kernel.ColumnRef(column, "row")
+    def otherwise(
+        self, expression: expressions.Expression, guards: Guards, reason: str
+    ) -> kernel.PairExpression:
+        """As ever; what the kernel cannot evaluate over the row and its neighbours, Spark does.
+
+        So it does for each of the variables' names where nothing else is read.
+        """
+        read = self.reads(expression)
+        kind = self.types[expression.range]
+        if len(read) == 1 and {one.name for one in read} <= self.classifiers and kind in KERNEL_TYPES:
+            (variable,) = read
+            return self.of_name(expression, variable)
+        if self.is_for_kernel(expression):
+            with self.attempt() as found:
+                return super().otherwise(expression, guards, reason)
+            reason = found.reason
+        if not self.is_beside(expression) or kind not in KERNEL_TYPES:
+            raise NotTypedError(reason)
+        assert self.with_neighbours is not None
+        self.neighbours |= {variable.shift for variable in read} - {0}
+        column = self.columns.add(self.with_neighbours(expression.range), ROW)
+        return kernel.ColumnRef(column, "row")
+
+    def is_beside(self, *parts: expressions.Expression) -> bool:
+        """Whether the parts read the row and its neighbours alone, which Spark can do too."""
+        sides = {variable.side for part in parts for variable in self.reads(part)}
+        return sides <= {"row"} and self.with_neighbours is not None
+
+    def reads_objects(self, expression: expressions.Expression) -> bool:
+        """Whether texts or decimals of several rows come in, which cost the kernel more than Spark."""
+        kinds = {self.types[part.range] for part in parts_of(expression)}
+        return any(kind == "string" or is_decimal(kind) for kind in kinds)
+
+    def is_for_kernel(self, *parts: expressions.Expression) -> bool:
+        """Whether Spark cannot do it, or it costs the kernel no more than Spark."""
+        return not self.is_beside(*parts) or not any(map(self.reads_objects, parts))
+
+    def shown(self, expression: expressions.Expression) -> str:
+        """As the user wrote it."""
+        return super().shown(expression) if self.written is None else self.written(expression.range)
+
+    def is_made(self, expression: expressions.Expression) -> bool:
+        """Whether the part is an aggregate, a number or a variable's name."""
+        return isinstance(expression, Name) and expression.parts[0] in self.made
+
+    def of_name(self, expression: expressions.Expression, variable: RowVariable) -> kernel.PairExpression:
+        """A function of a variable's name, as a column of its values for all names."""
+        assert self.with_names is not None
+        *texts, missing = map(self.columns.constant, self.with_names(expression.range, variable.name))
+        name = f"{OF_NAMES}{'_'.join(texts)}"
+        self.of_names[name] = tuple(texts)
+        return kernel.ColumnRef(name, variable.side, 0, missing)
 
     def variable(self, name: Name) -> RowVariable | None:
         """The source that a path begins with; the row for its own columns."""
@@ -128,7 +182,8 @@ class Conditions(Hoister):
             not isinstance(expression, Name)
             or cast is not None
             or rank is not None
-            or kind not in KERNEL_TYPES
+            or not self.has_values(kind)
+            or is_day_interval(kind)
         ):
             raise NotTypedError(f"an aggregate of type {kind}")
         column, counts = self.made_columns[variable.name]

@@ -12,14 +12,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from windrow.algebra.names import IDENTITY, ROW, order_key, partition_key
+from windrow.algebra.names import IDENTITY, ROW
 from windrow.algebra.nodes import AggregateCall, Boundary, Fragment, Window
 from windrow.errors import AnalysisError, WindrowError
 from windrow.kernels.aggregates import supports
 from windrow.rules.types import INTEGERS
-from windrow.spark.arrow import arrow_type, contains, is_orderable
+from windrow.spark.arrow import arrow_type, contains
 from windrow.spark.errors import in_window_terms
 from windrow.spark.gateway import Gateway, is_ansi, quiet
+from windrow.spark.keyed_rows import refuse_unorderable
 from windrow.syntax.nodes import Role, Side
 from windrow.syntax.sqltext import Relation, SqlText
 
@@ -37,7 +38,7 @@ class SparkAnalyzer:
         self.fields = {field.name: field.dataType.simpleString() for field in row.fields}
         self.ansi = is_ansi(gateway)
         self.aggregate_types: dict[str, DataType] = {}
-        self._check_keys()
+        refuse_unorderable(window, rows)
 
     def types(self, texts: Sequence[SqlText], side: Side) -> list[str]:
         """See the protocol."""
@@ -141,20 +142,3 @@ class SparkAnalyzer:
         items = SqlText.join(", ", (SqlText.of(text, f" AS x{number}") for number, text in enumerate(texts)))
         query = SqlText.of(self.window.prefix, "SELECT ", items, " FROM ", Relation("scope"))
         return self.gateway.sql(query, {"scope": scope}).schema
-
-    def _check_keys(self) -> None:
-        """Refuse keys that have no order, or cannot be grouped by."""
-        keys = [(partition_key(number), key) for number, key in enumerate(self.window.partition_by)]
-        keys += [(order_key(number), key) for number, (key, _) in enumerate(self.window.order_by)]
-        for name, key in keys:
-            kind = self.rows.schema[name].dataType
-            if not is_orderable(kind):
-                verb = "partitioned" if name.startswith(partition_key(0)[:-1]) else "ordered"
-                raise AnalysisError(
-                    f"rows cannot be {verb} by a value of type {kind.simpleString()}",
-                    condition="UNORDERABLE_TYPE",
-                    sqlstate="42822",
-                    sql=self.window.sql,
-                    span=key.span,
-                    hint="use a field of it, or cast it to a type with an order",
-                )

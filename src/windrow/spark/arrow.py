@@ -5,7 +5,9 @@ Year-month intervals travel as their number of months; calendar intervals cannot
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column
@@ -25,11 +27,13 @@ from pyspark.sql.types import (
 __all__ = ["arrow_type", "can_travel", "contains", "decode", "encode", "is_orderable", "travelling_type"]
 
 _NO_ORDER = {"map", "variant", "interval", "geometry", "geography"}
+# PySpark before 4.2 has times in UTC without being told, and no argument for it
+_IN_UTC: Any = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_type).parameters else {}
 
 
 def arrow_type(kind: DataType) -> pa.DataType | None:
     """The Arrow type of a value of this type in the kernel, None if it cannot travel."""
-    return to_arrow_type(travelling_type(kind), timezone="UTC") if can_travel(kind) else None
+    return to_arrow_type(travelling_type(kind), **_IN_UTC) if can_travel(kind) else None
 
 
 def can_travel(kind: DataType) -> bool:

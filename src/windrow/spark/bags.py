@@ -45,6 +45,8 @@ class Bags(Texts):
 
     def _origin(self) -> int | None:
         """The logs' first instant, None if they are empty."""
+        if self.gateway.operators is not None:
+            raise Unplanned("rows that are there from the first instant on")
         if self.gateway.plan_only:
             return 0
         firsts = [ends[0] for item in self.inputs.values() if (ends := item.ends) is not None]

@@ -51,7 +51,18 @@ from windrow.spark.spark_aggregates import aggregate_in_spark
 from windrow.syntax.nodes import Side
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 
-__all__ = ["BoundWindow", "bind_statement", "build_window", "explained", "run_statement"]
+__all__ = [
+    "Bound",
+    "BoundWindow",
+    "WindowStage",
+    "bind_clause",
+    "bind_statement",
+    "bind_window",
+    "build_window",
+    "explained",
+    "refuse_streaming",
+    "run_statement",
+]
 
 
 @dataclass
@@ -124,10 +135,8 @@ def bind_statement(
     for window in statement.windows:
         with explained(bound):
             rows = gateway.sql(window.rows)
-        if isinstance(window, Match):
-            bound.append(bind_match(gateway, window, rows))
-        else:
-            bound.append(bind_window(gateway, window, rows))
+        refuse_streaming(window, rows)
+        bound.append(bind_clause(gateway, window, rows))
         gateway.frames[window.key] = build(gateway, bound[-1])
     return tuple(bound), gateway.frames
 
@@ -158,16 +167,28 @@ class explained:  # noqa: N801 - used as a context manager, like a function
                     raise better from None
 
 
-def bind_window(gateway: Gateway, window: Window, rows: DataFrame) -> BoundWindow:
-    """Analyse a window over its rows and apply the rules."""
+def refuse_streaming(window: Window | Match, rows: DataFrame) -> None:
+    """Refuse a clause over a streaming DataFrame that is no stream of the session's."""
     if rows.isStreaming:
+        what = "MATCH_RECOGNIZE" if isinstance(window, Match) else "WINDOW BY"
         raise NotSupportedError(
-            "WINDOW BY over a live stream is not supported",
+            f"{what} over a streaming DataFrame that is no stream is not supported",
             condition="UNSUPPORTED_STREAM",
             sql=window.sql,
             span=window.span,
-            hint="run it over a stored table, for example over what foreachBatch has stored",
+            hint="say what its rowtime is: session.stream('s', df, rowtime='ts'), then FROM s",
         )
+
+
+def bind_clause(gateway: Gateway, window: Window | Match, rows: DataFrame) -> Bound:
+    """Analyse a clause over its rows and apply the rules."""
+    return (
+        bind_match(gateway, window, rows) if isinstance(window, Match) else bind_window(gateway, window, rows)
+    )
+
+
+def bind_window(gateway: Gateway, window: Window, rows: DataFrame) -> BoundWindow:
+    """Analyse a window over its rows and apply the rules."""
     analyzer = SparkAnalyzer(gateway, window, rows)
     try:
         draft = optimize(window, analyzer)
@@ -183,19 +204,13 @@ def build_window(gateway: Gateway, bound: Bound) -> DataFrame:
     """
     if isinstance(bound, BoundMatch):
         return build_match(gateway, bound)
-    window, draft, analyzer = bound.window, bound.draft, bound.analyzer
-    rows = analyzer.rows
-    if needs_join(draft):
-        rows = add_positions(gateway, bound.window, draft, analyzer)
-    windows = _Stage(gateway, bound, rows).run()
-    if draft.spark_aggregates:
-        keys = [name for name in windows.columns if name != ROWS]
-        windows = aggregate_in_spark(gateway, bound.window, draft.spark_aggregates, windows, keys)
-    names = [name for name, _ in draft.fields] + [call.name for call in window.aggregates]
-    return windows.select(*(F.col(quoted(name)) for name in names)) if names else windows
+    rows = bound.analyzer.rows
+    if needs_join(bound.draft):
+        rows = add_positions(gateway, bound.window, bound.draft, bound.analyzer)
+    return WindowStage(gateway, bound, rows).run()
 
 
-class _Stage(KeyedRows):
+class WindowStage(KeyedRows):
     """The exchange, sort and kernel call of one window."""
 
     window: Window
@@ -204,16 +219,17 @@ class _Stage(KeyedRows):
         super().__init__(bound.window, rows, bound.draft.shared)
         self.gateway, self.bound = gateway, bound
         self.draft, self.analyzer = bound.draft, bound.analyzer
-        if needs_join(self.draft):
+        if POSITION in rows.columns:
             self.order = (SortKey(POSITION),)
 
     def run(self) -> DataFrame:
+        """The windows."""
         wide = self.wide()
-        types = {item.name: self.plain_type(item, wide) for item in self.draft.hoisted}
+        types = self.types(wide)
         result = self.result(types)
         keyed = self.keyed(wide)
         plan = self.plan(types)
-        sliceable = slices.unsliceable(plan) is None
+        sliceable = slices.unsliceable(plan) is None and not needs_join(self.draft)
         told = explain_cost(self.gateway, keyed)
         scan = file_scan(self.gateway, keyed, self.partition, told)
         layout = survey(self.gateway, keyed, self.partition, self.order[0], told, scan, sliceable=sliceable)
@@ -225,7 +241,22 @@ class _Stage(KeyedRows):
         stage = Stage(plan, self.partition, self.order, read, coded, layout, scan, halo)
         given = run_stage(keyed, stage, travelling_schema(result))
         self.bound.made = Made(keyed, stage, travelling_schema(result), given)
-        return given.select(*self.outputs(result))
+        return self.finished(given, result)
+
+    def types(self, wide: DataFrame) -> dict[str, DataType]:
+        """The types of the hoisted columns."""
+        return {item.name: self.plain_type(item, wide) for item in self.draft.hoisted}
+
+    def finished(self, given: DataFrame, result: StructType) -> DataFrame:
+        """The windows as the statement reads them, from what the kernel gives."""
+        windows = given.select(*self.outputs(result))
+        if self.draft.spark_aggregates:
+            keys = [name for name in windows.columns if name != ROWS]
+            windows = aggregate_in_spark(
+                self.gateway, self.window, self.draft.spark_aggregates, windows, keys
+            )
+        names = [name for name, _ in self.draft.fields] + [call.name for call in self.window.aggregates]
+        return windows.select(*(F.col(quoted(name)) for name in names)) if names else windows
 
     def wide(self) -> DataFrame:
         """The keys and the hoisted columns: all that the kernel reads, and nothing else."""

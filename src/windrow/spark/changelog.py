@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from windrow.algebra.clock import Clock
 from windrow.errors import AnalysisError, Span, UsageError, did_you_mean
 from windrow.spark.arrow import is_orderable
 from windrow.spark.varying import AT, DIFF, Varying
 
-__all__ = ["ENVELOPES", "changelog"]
+__all__ = ["ENVELOPES", "as_cql", "changelog"]
 
 ENVELOPES = ("delta", "op", "diff", "cql")
 """The forms of a changelog."""
@@ -83,11 +84,20 @@ def changelog(
     if envelope == "op":
         kind = _told(["-D", "-U", "+U", "+I"], updates=bool(key))
         return copies.select(kind, relation.shown_time(), *rows).toDF("_op", "_at", *relation.names)
+    return _as_cql(copies, relation.columns, relation.clock)
+
+
+def as_cql(changes: DataFrame, columns: Sequence[str], clock: Clock) -> DataFrame:
+    """Changes with `AT` and `DIFF` in the envelope ``"cql"``."""
+    copies = changes.withColumn("__copy", F.explode(F.array_repeat(F.lit(0), F.abs(DIFF).cast("int"))))
+    return _as_cql(copies, columns, clock)
+
+
+def _as_cql(copies: DataFrame, columns: Sequence[str], clock: Clock) -> DataFrame:
     kind = F.when(F.col(DIFF) > 0, "+").otherwise("-")
-    values = [F.coalesce(row.cast("string"), F.lit("")) for row in rows]
-    return copies.select(relation.shown_time(), kind, F.concat_ws(",", *values)).toDF(
-        "timestamp", "kind", "tuple"
-    )
+    values = [F.coalesce(F.col(column).cast("string"), F.lit("")) for column in columns]
+    shown = F.expr(clock.to_column(AT))
+    return copies.select(shown, kind, F.concat_ws(",", *values)).toDF("timestamp", "kind", "tuple")
 
 
 def _told(words: list[str], *, updates: bool) -> Column:

@@ -29,10 +29,12 @@ from windrow.spark.snapshots import by_snapshots
 from windrow.spark.stream_windows import Sizes, windowed
 from windrow.spark.streams import Catalog, Stream
 from windrow.spark.varying import ENTER, LEAVE, Varying, columns_of
+from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.streams import Duration, StreamWindow
+from windrow.syntax.tokens import TokenList
 
-__all__ = ["Result", "Runner"]
+__all__ = ["Result", "Runner", "length_of"]
 
 _NAMES = ("UNRESOLVED_COLUMN", "AMBIGUOUS_REFERENCE")
 
@@ -89,7 +91,7 @@ class Runner:
                 inputs[item.key] = self.named(item, clock)
             else:
                 tables[item.key] = self.changelog(item)
-        unrun = self._unrun(
+        unrun = self.unrun(
             query, inputs, tables, clock
         )  # what is wrong with the text is told of it as written
         if self.execution != "reference":
@@ -108,7 +110,7 @@ class Runner:
             return unrun
         return by_snapshots(self.gateway, query.text, inputs, tables, clock, (query.sql, query.span))
 
-    def _unrun(
+    def unrun(
         self, query: Query, inputs: dict[str, Varying], tables: dict[str, DataFrame], clock: Clock
     ) -> Varying:
         """A relation of the query's columns and no rows, where it is only asked how it would be run."""
@@ -153,6 +155,11 @@ class Runner:
         stream = (
             self.stream(source, clock) if isinstance(source, StreamQuery) else self.arriving(source, clock)
         )
+        return self.windowed(stream.on(clock), item, self.sizes(item, clock))
+
+    def sizes(self, item: WindowedStream, clock: Clock) -> Sizes:
+        """The lengths of a window in ticks of a clock."""
+        source = item.source
         # a stream made by a query has that query's clock
         own = (
             common_clock(*self._clocks_and_lengths(source))
@@ -161,8 +168,7 @@ class Runner:
         )
         granularity = own.nanoseconds // clock.nanoseconds
         window = item.window
-        sizes = Sizes(self._ticks(window.range_, clock), self._ticks(window.slide, clock), granularity)
-        return self.windowed(stream.on(clock), item, sizes)
+        return Sizes(self._ticks(window.range_, clock), self._ticks(window.slide, clock), granularity)
 
     def arriving(self, name: str, clock: Clock) -> Stream:  # noqa: ARG002 - of live streams
         """The rows of a stream with a name."""
@@ -189,34 +195,8 @@ class Runner:
         if duration.nanoseconds is not None:
             return duration.nanoseconds
         if duration.tokens not in self._lengths:
-            self._lengths[duration.tokens] = self._interval(duration)
+            self._lengths[duration.tokens] = length_of(self.gateway, self.tokens, duration.tokens)
         return self._lengths[duration.tokens]
-
-    def _interval(self, duration: Duration) -> Decimal:
-        span = self.tokens.span(*duration.tokens)
-        text = verbatim(self.tokens, span.start, span.stop)
-        found = self.gateway.sql(SqlText.of("SELECT ", text, " AS length"))
-        if not isinstance(found.schema[0].dataType, DayTimeIntervalType):
-            raise AnalysisError(
-                "months have no fixed length",
-                condition="INVALID_WINDOW_SIZE",
-                sql=self.sql,
-                span=span,
-                hint="write days, hours, minutes or seconds",
-            )
-        length = found.collect()[0][0]
-        nanoseconds = (
-            Decimal(length // datetime.timedelta(microseconds=1)) * 1000 if length is not None else Decimal(0)
-        )
-        if nanoseconds <= 0:
-            raise AnalysisError(
-                "a length of time must be greater than zero",
-                condition="INVALID_WINDOW_SIZE",
-                sql=self.sql,
-                span=span,
-                hint="use [NOW] for rows of one instant",
-            )
-        return nanoseconds
 
     def _clocks_and_lengths(self, query: Continuous) -> tuple[list[Clock], list[Decimal]]:
         clocks, lengths = [], []
@@ -228,6 +208,40 @@ class Runner:
                     clocks.append(self.catalog.streams[item.source.lower()].clock)
                 lengths += [self._length(part) for part in _durations(item.window)]
         return clocks, lengths
+
+
+def length_of(gateway: Gateway, tokens: TokenList, interval: Range, *, may_be_zero: bool = False) -> Decimal:
+    """The nanoseconds of an INTERVAL, as Spark reads it.
+
+    Raises
+    ------
+    AnalysisError
+        ``INVALID_WINDOW_SIZE``.
+    """
+    span = tokens.span(*interval)
+    text = verbatim(tokens, span.start, span.stop)
+    found = gateway.sql(SqlText.of("SELECT ", text, " AS length"))
+    if not isinstance(found.schema[0].dataType, DayTimeIntervalType):
+        raise AnalysisError(
+            "months have no fixed length",
+            condition="INVALID_WINDOW_SIZE",
+            sql=tokens.sql,
+            span=span,
+            hint="write days, hours, minutes or seconds",
+        )
+    length = found.collect()[0][0]
+    nanoseconds = (
+        Decimal(length // datetime.timedelta(microseconds=1)) * 1000 if length is not None else Decimal(0)
+    )
+    if nanoseconds < 0 or (nanoseconds == 0 and not may_be_zero):
+        raise AnalysisError(
+            "a length of time must be greater than zero",
+            condition="INVALID_WINDOW_SIZE",
+            sql=tokens.sql,
+            span=span,
+            hint="use [NOW] for rows of one instant",
+        )
+    return nanoseconds
 
 
 def _inputs(query: Continuous) -> Iterator[WindowedStream | NamedRelation]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
@@ -16,11 +17,13 @@ from windrow.algebra.aggregates import aggregate_over_windows
 from windrow.algebra.nodes import Window
 from windrow.algebra.predicates import out_of_scope
 from windrow.errors import (
+    MARK,
     AnalysisError,
     ExecutionError,
     InputError,
     ParseError,
     Span,
+    UsageError,
     WindrowError,
     did_you_mean,
 )
@@ -29,8 +32,8 @@ from windrow.syntax.nodes import Side
 from windrow.syntax.sqltext import SqlText
 
 __all__ = [
-    "MARK",
     "MEND_RECORD",
+    "disk_full",
     "in_window_terms",
     "local_path",
     "malformed_record",
@@ -39,14 +42,12 @@ __all__ = [
     "translate",
 ]
 
-MARK = "WINDROW-ERROR "
-"""Begins the line of a worker's traceback that holds one of our errors as JSON."""
-
 # Spark's own text advises a mode that the caller cannot set
 MEND_RECORD = "mend the record, or read the file with spark.read and register the DataFrame"
 """The hint for a record that is malformed or cut short."""
 
 _SHOWN = 60
+_TRACES = ("_stackTrace", "_stacktrace")  # where exceptions of classic and of Connect sessions have causes
 _STATE = re.compile(r"\s*SQLSTATE: (\w{5}).*$", re.DOTALL)
 # what Spark adds to its messages that our hint says, or that nobody reads
 _NUMBERED = re.compile(r"(?<=\w)#\d+L?\b")  # Spark's numbers of columns
@@ -71,10 +72,20 @@ def translate(
     any of the texts in `given`: it is in the one that has Spark's fragment at Spark's offsets.
     """
     # what Spark says of a text it cannot analyse may quote an error that a column would raise
+    told = (error, *(getattr(error, name, "") for name in _TRACES))
+    if (full := _full(" ".join(map(str, told)))) is not None:
+        return full
     from_worker = None if isinstance(error, AnalysisException | ParseException) else _from_worker(str(error))
     if from_worker is not None:
         return from_worker
     condition = error.getCondition() or "SPARK_ERROR"
+    if "writeStream.start" in str(error):
+        return UsageError(
+            "this reads a live stream as if it were a table, and its rows come without an end",
+            condition="LIVE_RELATION",
+            hint="SELECT STREAM … gives its rows, FROM s [RANGE 10 MINUTES] makes a relation of them;"
+            " relation.start(sink) starts either",
+        )
     kind: type[WindrowError] = ExecutionError
     if isinstance(error, ParseException):
         kind = ParseError
@@ -89,7 +100,7 @@ def translate(
         if condition == "UNBOUND_SQL_PARAMETER":
             message, hint = _unbound(source[span.start : span.stop])
         elif condition.startswith("UNRESOLVED_COLUMN"):
-            hint = variable_before_clause(source, span) or hint
+            hint = variable_before_clause(source, span) or _meant_stream(source, span) or hint
     return kind(
         message,
         condition=condition,
@@ -98,6 +109,14 @@ def translate(
         span=span,
         hint=hint,
     )
+
+
+def _meant_stream(sql: str, span: Span) -> str | None:
+    """What is said of SELECT STREAM where Spark takes STREAM for a column."""
+    before = sql[: span.start].upper().replace("(", " ").split()
+    if sql[span.start : span.stop].upper() != "STREAM" or before[-1:] != ["SELECT"]:
+        return None
+    return "SELECT STREAM begins a statement that has a stream in FROM: a table, a view of Spark's, is none"
 
 
 def raising(
@@ -253,15 +272,43 @@ def _locate_among(
 
 def of_java(error: Py4JJavaError) -> WindrowError:
     """An error that PySpark has no exception for, without its trace."""
-    if (malformed := malformed_record(str(error))) is not None:
-        return malformed
-    text = str(error.java_exception.getMessage() or error.java_exception.getClass().getSimpleName())
+    if (known := _full(str(error)) or malformed_record(str(error)) or _from_worker(str(error))) is not None:
+        return known
+    said = [text := _said(cause := error.java_exception)]
+    # what only says that a job or waiting for it has failed has the reason as its cause
+    while not _CONDITION.match(text) and (cause := cause.getCause()) is not None:
+        said.append(text := _said(cause))
+    if not _CONDITION.match(text):
+        text = next((one for one in said if not one.startswith(_WAITED)), said[0])
     condition, state = re.match(r"\[([\w.]+)\]", text), _STATE.search(text)
     return ExecutionError(
         _STATE.sub("", _CONDITION.sub("", text)).strip(),
         condition=condition[1] if condition else "SPARK_ERROR",
         sqlstate=state[1] if state else None,
     )
+
+
+_WAITED = "Exception thrown in awaitResult"
+
+
+def disk_full(place: str | None = None) -> ExecutionError:
+    """The error for a disk without room, of which the place may be known."""
+    return ExecutionError(
+        f"no space is left {f'for {place}' if place else 'on a disk that the query writes to'}",
+        condition="DISK_FULL",
+        sqlstate="53100",
+        hint="make room and start the query again",
+    )
+
+
+def _full(text: str) -> ExecutionError | None:
+    """The error where Java says that a disk is full; `text` has its causes."""
+    is_full = any(said in text for said in ("No space left on device", "Disk quota exceeded"))
+    return disk_full() if is_full else None
+
+
+def _said(exception: Any) -> str:
+    return str(exception.getMessage() or exception.getClass().getSimpleName())
 
 
 def malformed_record(text: str) -> InputError | None:

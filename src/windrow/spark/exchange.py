@@ -4,7 +4,7 @@
                                 ├▶ alone                       slices that were dealt the rows around them
                                 └▶ summarise ─▶ exchange ─▶ share ─▶ … ─▶ finish   with slices of long ones
 
-What each step does is :mod:`windrow.kernels.stage`; what a cell is, :mod:`windrow.kernels.cells`.
+What each step does is :mod:`windrow.kernels.steps`; what a cell is, :mod:`windrow.kernels.cells`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from windrow.errors import MARK
 from windrow.kernels.messages import CELL, CHUNK, KIND, NUMBER
-from windrow.kernels.stage import Stage, steps
-from windrow.spark.errors import MARK
+from windrow.kernels.stage import Stage
+from windrow.kernels.steps import steps
 from windrow.spark.file_scan import tasks_of
+from windrow.spark.to_cells import to_cells
 
 __all__ = ["MESSAGES", "in_worker", "run_stage"]
 
@@ -40,10 +41,10 @@ def run_stage(
         packed = rows.mapInArrow(_task(stage, "pack"), MESSAGES)
     else:
         packed = tasks_of(rows.sparkSession, stage.scan).mapInArrow(_task(stage, "read"), MESSAGES)
-    chunks = packed.repartitionById(cells, F.col(CELL))
+    chunks = to_cells(packed, cells)
     *others, last = steps(stage)
     for step in others:
-        chunks = chunks.mapInArrow(_task(stage, step), MESSAGES).repartitionById(cells, F.col(CELL))
+        chunks = to_cells(chunks.mapInArrow(_task(stage, step), MESSAGES), cells)
     return chunks.mapInArrow(_task(stage, last, columns, result.names), result)
 
 
@@ -53,7 +54,7 @@ def _task(
     """A step as Spark's workers call it; it gives these columns under these names."""
 
     def run(batches: Iterable[pa.RecordBatch], number: int) -> Iterator[pa.RecordBatch]:
-        from windrow.kernels.stage import STEPS
+        from windrow.kernels.steps import STEPS
 
         task = (number,) if step in ("pack", "read") else ()
         for batch in STEPS[step](stage, batches, *task):

@@ -9,7 +9,7 @@ import io
 import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -19,10 +19,15 @@ from pyspark.sql import DataFrame, SparkSession
 from windrow.errors import UsageError, WindrowError, did_you_mean
 from windrow.spark.errors import of_java, translate
 from windrow.syntax.cql import DIALECTS, in_spark
-from windrow.syntax.sqltext import SqlText
+from windrow.syntax.sqltext import Piece, Relation, SqlText
 from windrow.syntax.tokens import tokenize
 
-__all__ = ["DIALECT_SETTING", "Gateway", "check_dialect", "is_ansi"]
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from windrow.kernels.zset.stage import Keyed
+
+__all__ = ["DIALECT_SETTING", "Gateway", "Operators", "check_dialect", "is_ansi"]
 
 DIALECT_SETTING = "spark.windrow.dialect"
 
@@ -33,10 +38,19 @@ _CONNECT_NAME = "_pyspark_connect_temp_view_" + "0" * 32
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
+class Operators(Protocol):
+    """Where the operators over relations that vary are run, if not by tasks that exchange rows."""
+
+    def keyed(self, stage: Keyed, sides: list[DataFrame], result: StructType) -> DataFrame:
+        """The rows of an operator over these sides, with the columns of `result`."""
+
+
 class Gateway:
     """A SparkSession, and of the statement that is being run: parameters, windows made, SQL given so far.
 
     With `plan_only` no job is run for the statement, which is then planned without knowing its data.
+    With `prefers_live` what could be computed at once and live is planned to be live; with `reopens`, streams
+    that are made are opened where they are there. With `operators` those over relations that vary are theirs.
     Without a `dialect` the expressions are in the one that the setting names.
     """
 
@@ -45,28 +59,42 @@ class Gateway:
     ) -> None:
         self.spark = spark
         self._dialect = dialect
-        self._read: SqlText | None = None
+        self._read: list[SqlText] = []
         self.parameters = dict(parameters or {})
         self.given: list[tuple[SqlText, dict[str, str]]] = []
         self.frames: dict[str, DataFrame] = {}
         self.plan_only = False
+        self.prefers_live = False
+        self.reopens = False
+        self.operators: Operators | None = None
         self.is_connect = type(spark).__module__.startswith("pyspark.sql.connect")
 
     @contextmanager
     def reading(self, text: str) -> Iterator[str]:
         """The statement in Spark's dialect; errors about it, then and later, are told of it as written."""
         dialect = self._dialect or check_dialect(self.spark.conf.get(DIALECT_SETTING, None) or "spark")
-        if dialect == "cql":
-            self._read = in_spark(tokenize(text))
+        translated = in_spark(tokenize(text)) if dialect == "cql" else None
+        if translated is None:
+            yield text
+            return
+        with self.instead(translated) as read:
+            yield read
+
+    @contextmanager
+    def instead(self, text: SqlText, names: Mapping[str, str] | None = None) -> Iterator[str]:
+        """A text to run instead of one that its pieces are of; errors about it are told of that one."""
+        rendered = SqlText.of(*(_named(part, names or {}) for part in text.parts))
+        self._read.append(rendered)
         try:
-            yield text if self._read is None else self._read.render()
+            yield rendered.render()
         except WindrowError as error:
             raise self._as_written(error) from error.__cause__
 
     def _as_written(self, error: WindrowError) -> WindrowError:
-        if self._read is not None and error.sql == self._read.render():
-            place = self._read.written(error.span.start, error.span.stop) if error.span is not None else None
-            error.sql, error.span = place if place is not None else (None, None)
+        for read in reversed(self._read):
+            if error.sql == read.render():
+                place = read.written(error.span.start, error.span.stop) if error.span is not None else None
+                error.sql, error.span = place if place is not None else (None, None)
         return error
 
     def sql(self, text: SqlText, relations: Mapping[str, DataFrame] | None = None) -> DataFrame:
@@ -136,6 +164,11 @@ class Gateway:
                 known = [row["tableName"] for row in self.spark.sql("SHOW TABLES").collect()]
                 error.hint = did_you_mean(context[0].fragment().strip("`"), known)
         return error
+
+
+def _named(part: Piece | Relation, names: Mapping[str, str]) -> Piece:
+    """A part of a text, of which relations have their names."""
+    return Piece(names.get(part.key, part.key)) if isinstance(part, Relation) else part
 
 
 def check_dialect(name: str) -> str:

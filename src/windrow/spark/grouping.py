@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, StructType
 
-from windrow.algebra.aggregates import find_calls
+from windrow.algebra.aggregates import AGGREGATES, find_calls
 from windrow.algebra.nodes import AggregateCall
 from windrow.kernels.aggregates import Aggregate, supports
 from windrow.kernels.zset.grouped import is_compared
@@ -19,13 +19,14 @@ from windrow.spark.keyed import can_be_keyed, run_keyed
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select
 from windrow.syntax.sqltext import Relation, SqlText
-from windrow.syntax.tokens import TokenList
+from windrow.syntax.tokens import Kind, TokenList
 
-__all__ = ["Groups", "alias_of", "groups_of", "without_alias"]
+__all__ = ["GROUPS", "Groups", "alias_of", "calls_aggregate", "groups_of", "without_alias"]
 
 # what they give depends on the order in which rows come, or on which of equals is taken
 _ARBITRARY = {"first", "last", "any_value", "collect_list", "collect_set", "mode"}
-_GROUPS = "__groups"
+GROUPS = "__groups"
+"""The key of the groups in the text of :meth:`Groups.select`."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,32 @@ class Groups:
         """
         if not can_be_keyed(rows):
             return None
-        specs: list[tuple[str, Aggregate]] = []
+        kinds = {call.name: rows.schema[_argument(call)].dataType for call in self.calls.values()}
+        found = self.aggregates(gateway, kinds, type_of)
+        if found is None:
+            return None
         result = StructType([rows.schema[name] for name in self.key_names])
+        for name, _, kind in found:
+            result = result.add(name, kind)
+        specs = tuple((name, spec) for name, spec, _ in found)
+        return run_keyed(gateway, "group", [rows], self.key_names, result, aggregates=specs)
+
+    def aggregates(
+        self, gateway: Gateway, kinds: Mapping[str, DataType], type_of: Callable[[SqlText], DataType]
+    ) -> list[tuple[str, Aggregate, DataType]] | None:
+        """What is asked of the kernel, by the names of columns, and the types of these; None if beyond it.
+
+        Parameters
+        ----------
+        kinds
+            The types of the arguments, by the same names.
+        type_of
+            The type of an aggregate by its text.
+        """
+        found = []
         for call in self.calls.values():
             kind = type_of(call.text)
-            argument = arrow_type(rows.schema[_argument(call)].dataType)
-            gives = arrow_type(kind)
+            argument, gives = arrow_type(kinds[call.name]), arrow_type(kind)
             if (
                 call.function is None
                 or argument is None
@@ -88,22 +109,21 @@ class Groups:
                 or not supports(call.function, argument)
             ):
                 return None
-            spec = Aggregate(
-                call.function, _argument(call), gives, call.ignore_nulls, call.parameters, is_ansi(gateway)
-            )
-            specs.append((call.name, spec))
-            result = result.add(call.name, kind)
-        return run_keyed(gateway, "group", [rows], self.key_names, result, aggregates=tuple(specs))
+            ansi = is_ansi(gateway)
+            spec = Aggregate(call.function, _argument(call), gives, call.ignore_nulls, call.parameters, ansi)
+            found.append((call.name, spec, kind))
+        return found
 
-    def select(self, select: Select, tokens: TokenList, text: Callable[[Range], SqlText]) -> SqlText:
-        """SELECT and HAVING over the groups, whose key in the text is ``__groups``."""
+    def select(
+        self, select: Select, tokens: TokenList, text: Callable[[Range], SqlText], *, varies: bool = True
+    ) -> SqlText:
+        """SELECT and HAVING over the groups, whose key in the text is `GROUPS`; with times if it varies."""
         items = [
             SqlText.of(self._over(item, text), f" AS c{number}")
             for number, item in enumerate(_without_aliases(tokens, select.items))
         ]
-        query = SqlText.of(
-            "SELECT ", SqlText.join(", ", items), f", {ENTER}, {LEAVE} FROM ", Relation(_GROUPS)
-        )
+        times = f", {ENTER}, {LEAVE}" if varies else ""
+        query = SqlText.of("SELECT ", SqlText.join(", ", items), f"{times} FROM ", Relation(GROUPS))
         if select.having is None:
             return query
         return SqlText.of(query, " WHERE ", self._over(select.having, text))
@@ -224,3 +244,24 @@ def without_alias(tokens: TokenList, item: Range) -> Range:
         return item
     start, stop = item
     return start, stop - (2 if tokens.word(stop - 2) == "AS" else 1)
+
+
+def calls_aggregate(tokens: TokenList, item: Range) -> bool:
+    """Whether an item of SELECT has an aggregate of the rows, not one of a frame or of a subquery."""
+    at, stop = item
+    while at < stop:
+        if tokens.is_symbol(at, "(") and tokens.word(at + 1) in ("SELECT", "WITH"):
+            at = tokens.partner[at]
+        elif tokens[at].kind is Kind.WORD and tokens.is_symbol(at + 1, "("):
+            is_one = tokens[at].text.lower() in AGGREGATES and not tokens.is_symbol(at - 1, ".")
+            if is_one and not _is_framed_call(tokens, tokens.partner[at + 1] + 1):
+                return True
+        at += 1
+    return False
+
+
+def _is_framed_call(tokens: TokenList, after: int) -> bool:
+    """Whether OVER follows a call, be it after FILTER (…), IGNORE NULLS or RESPECT NULLS."""
+    while tokens.word(after) in ("FILTER", "IGNORE", "RESPECT"):
+        after = tokens.partner[after + 1] + 1 if tokens.is_symbol(after + 1, "(") else after + 2
+    return tokens.word(after) == "OVER"

@@ -3,7 +3,7 @@
 For predicates that the kernel cannot evaluate, such as a function of the user's over both rows. Rows are
 numbered, each label row is joined with the rows that may begin its window, then with those that may end
 it, and the least position that satisfies the predicate is kept; the kernel is given those positions and
-does the rest. The cost grows with the square of a partition's length.
+does the rest, other predicates too. The cost grows with the square of a partition's length.
 
 Every use of the numbered rows must number them alike, so ties in ORDER BY are broken by the row's own
 columns: rows that are alike in all of them are interchangeable.
@@ -11,10 +11,12 @@ columns: rows that are alike in all of them are interchangeable.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as SparkWindow
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from windrow.algebra.names import IDENTITY, ROW, order_key, partition_key
 from windrow.algebra.nodes import Boundary, Window
@@ -23,68 +25,101 @@ from windrow.rules.kernel_plan import IS_LABEL, given_position
 from windrow.spark.analyzer import SparkAnalyzer
 from windrow.spark.arrow import is_orderable
 from windrow.spark.gateway import Gateway
+from windrow.spark.keyed_rows import sort_key
 from windrow.syntax.nodes import Role, Side
 from windrow.syntax.sqltext import Relation, SqlText
 
-__all__ = ["POSITION", "add_positions", "tie_break"]
+__all__ = ["POSITION", "add_positions", "found_positions", "numbered", "one_order", "tie_break"]
 
 POSITION = "__position"
+_AT_EDGES = ("unbounded", "always")
 _NEIGHBOURS = {-1: ("__previous", "__previous_position"), 1: ("__next", "__next_position")}
 
 
 def add_positions(gateway: Gateway, window: Window, draft: Draft, analyzer: SparkAnalyzer) -> DataFrame:
     """The rows with their position, whether each is a label row, and where its window starts and ends.
 
-    Adds the row's position, whether it is a label row, and the positions of the boundaries that are
-    searched for (1-based, NULL where the predicate is not satisfied).
+    Adds the row's position, whether it is a label row, and the positions of the boundaries whose predicates
+    the kernel does not have, and that these read (1-based, NULL where the predicate is not satisfied).
     """
-    return _JoinPlan(gateway, window, draft, analyzer).run()
+    keys = [partition_key(number) for number in range(len(window.partition_by))]
+    orders = [order_key(number) for number in range(len(window.order_by))]
+    order: list[Column] = [
+        sort_key(name, item.descending, item.nulls_first)
+        for name, (_, item) in zip(orders, window.order_by, strict=True)
+    ]
+    order.append(tie_break(analyzer.row))
+    position = F.row_number().over(SparkWindow.partitionBy(*keys).orderBy(*order)).cast("bigint")
+    rows = numbered(analyzer.rows, keys, position)
+    return found_positions(gateway, window, draft, rows, keys, [ROW, *keys, *orders, POSITION])
+
+
+def numbered(rows: DataFrame, keys: Sequence[str], position: Column) -> DataFrame:
+    """The rows with their position in the partition of these keys, and the rows before and after them."""
+    by_position = SparkWindow.partitionBy(*keys).orderBy(POSITION)
+    rows = rows.withColumn(POSITION, position)
+    for shift, (row, place) in _NEIGHBOURS.items():
+        rows = rows.withColumn(row, F.lag(ROW, -shift).over(by_position))
+        rows = rows.withColumn(place, F.lag(POSITION, -shift).over(by_position))
+    return rows
+
+
+def found_positions(
+    gateway: Gateway,
+    window: Window,
+    draft: Draft,
+    rows: DataFrame,
+    keys: Sequence[str],
+    columns: Sequence[str],
+    may_be: Column | None = None,
+) -> DataFrame:
+    """These columns of numbered rows, with what :func:`add_positions` adds to them.
+
+    Where the kernel has a predicate that another one does not need, its boundary is not looked for. With
+    `may_be`, label rows are looked for only among the rows for which it is true.
+    """
+    return _JoinPlan(gateway, window, draft, rows, keys, may_be).run(columns)
 
 
 def tie_break(row: StructType) -> Column:
     """A last key by which rows that are not alike are in one order everywhere."""
+    return one_order((F.col(ROW).getField(field.name), field.dataType) for field in row.fields)
+
+
+def one_order(values: Iterable[tuple[Column, DataType]]) -> Column:
+    """A key by which these values together have one order."""
     # one key for all columns: as a key each, Spark's constraints would double with every column
-    values = [(F.col(ROW).getField(field.name), field.dataType) for field in row.fields]
     parts = [value if is_orderable(kind) else F.to_json(F.struct(value.alias("x"))) for value, kind in values]
     return F.struct(*parts)
 
 
 class _JoinPlan:
-    def __init__(self, gateway: Gateway, window: Window, draft: Draft, analyzer: SparkAnalyzer) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        window: Window,
+        draft: Draft,
+        numbered: DataFrame,
+        keys: Sequence[str],
+        may_be: Column | None,
+    ) -> None:
         self.gateway, self.window, self.draft = gateway, window, draft
-        self.keys = [partition_key(number) for number in range(len(window.partition_by))]
-        self.numbered = self.number(analyzer)
+        self.numbered, self.keys, self.may_be = numbered, keys, may_be
 
-    def number(self, analyzer: SparkAnalyzer) -> DataFrame:
-        from windrow.spark.keyed_rows import sort_key
-
-        order: list[Column] = [
-            sort_key(order_key(number), item.descending, item.nulls_first)
-            for number, (_, item) in enumerate(self.window.order_by)
-        ]
-        order.append(tie_break(analyzer.row))
-        sequence = SparkWindow.partitionBy(*self.keys)
-        rows = analyzer.rows.withColumn(
-            POSITION, F.row_number().over(sequence.orderBy(*order)).cast("bigint")
-        )
-        by_position = sequence.orderBy(POSITION)
-        for shift, (row, position) in _NEIGHBOURS.items():
-            rows = rows.withColumn(row, F.lag(ROW, -shift).over(by_position))
-            rows = rows.withColumn(position, F.lag(POSITION, -shift).over(by_position))
-        return rows
-
-    def run(self) -> DataFrame:
+    def run(self, kept: Sequence[str]) -> DataFrame:
         labels = self.labels()
         found = labels.select(*self.columns("l"), F.lit(True).alias(IS_LABEL))
         start, end = self.draft.search(Side.START), self.draft.search(Side.END)
-        if start is not None and start.search.strategy not in ("unbounded", "always"):
+        seeks_end = end is not None and end.search.strategy == "given"
+        if start is not None and (
+            start.search.strategy == "given" or (seeks_end and start.search.strategy not in _AT_EDGES)
+        ):
             found = self.with_position(found, self.starts(labels))
-        if end is not None and end.search.strategy not in ("unbounded", "always"):
+        if seeks_end:
             found = self.with_position(found, self.ends(labels, found))
-        columns = [name for name in found.columns if name not in self.names("l")]
+        sought = {given_position(item.side) for item in (start, end) if item and item.search.column}
+        columns = [name for name in found.columns if name in {IS_LABEL, *sought}]
         on = self.same_partition("l") & (F.col(POSITION) == F.col("__l_n"))
-        orders = [order_key(number) for number in range(len(self.window.order_by))]
-        kept = [ROW, *self.keys, *orders, POSITION]
         return self.numbered.join(found, on, "left").select(
             *kept,
             *(
@@ -107,8 +142,9 @@ class _JoinPlan:
             same = same & F.col(f"__{side}_{key}").eqNullSafe(F.col(f"__{other}_{key}" if other else key))
         return same
 
-    def side(self, letter: str, boundary: Boundary) -> DataFrame:
+    def side(self, letter: str, boundary: Boundary, may_be: Column | None = None) -> DataFrame:
         """The rows as candidates for a boundary, with the boundary's variables as columns."""
+        rows = self.numbered if may_be is None else self.numbered.filter(may_be)
         columns = [F.col(key).alias(f"__{letter}_{key}") for key in self.keys] + [
             F.col(POSITION).alias(f"__{letter}_n")
         ]
@@ -119,7 +155,7 @@ class _JoinPlan:
             else:
                 columns.append(F.col(row).alias(variable.name))
                 columns.append(F.col(position).alias(IDENTITY + variable.name))
-        return self.numbered.select(*columns)
+        return rows.select(*columns)
 
     def filtered(self, frame: DataFrame, boundary: Boundary) -> DataFrame:
         """The candidates, or pairs of them, for which the boundary's predicate is true."""
@@ -136,9 +172,10 @@ class _JoinPlan:
 
     def labels(self) -> DataFrame:
         boundary = self.window.label or self.window.start
+        rows = self.side("l", boundary, self.may_be)
         if boundary.unbounded:
-            return self.side("l", boundary).filter(F.col("__l_n") == 1)
-        return self.filtered(self.side("l", boundary), boundary)
+            return rows.filter(F.col("__l_n") == 1)
+        return self.filtered(rows, boundary)
 
     def starts(self, labels: DataFrame) -> DataFrame:
         """For each label row, the first row that satisfies START."""
@@ -153,7 +190,7 @@ class _JoinPlan:
         start = self.draft.search(Side.START)
         if start is None:
             known = known.withColumn("__from", F.col("__l_n"))
-        elif start.search.strategy in ("unbounded", "always"):
+        elif start.search.strategy in _AT_EDGES:
             known = known.withColumn("__from", F.lit(1).cast("bigint"))
             if start.search.strategy == "always":
                 known = self.with_start(known, F.lit(1).cast("bigint"))

@@ -11,13 +11,13 @@ from pyspark.sql.types import LongType, StructType
 
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.cells import Layout
-from windrow.kernels.messages import CELL
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.stage import First, Keyed
 from windrow.spark.arrow import can_travel, contains, decode, encode, travelling_type
 from windrow.spark.exchange import MESSAGES, in_worker
 from windrow.spark.gateway import Gateway
 from windrow.spark.layout import shuffled
+from windrow.spark.to_cells import to_cells
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["can_be_keyed", "run_keyed"]
@@ -54,26 +54,36 @@ def run_keyed(
     """
     cells = shuffled(gateway) if keys else 1
     stage = Keyed(operator, tuple(keys), Layout(cells), origin, aggregates, first)
+    travelling = [
+        side.select(
+            *(encode(F.col(quoted(field.name)), field.dataType).alias(field.name) for field in side.schema)
+        )
+        for side in sides
+    ]
+    whole = StructType([*result.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
+    inner = StructType()
+    for field in whole:
+        inner = inner.add(field.name, travelling_type(field.dataType))
+    if gateway.operators is not None:
+        given = gateway.operators.keyed(stage, travelling, inner)
+    else:
+        given = _exchanged(stage, travelling, inner)
+    return given.select(
+        *(decode(F.col(quoted(field.name)), field.dataType).alias(field.name) for field in whole)
+    )
+
+
+def _exchanged(stage: Keyed, sides: Sequence[DataFrame], result: StructType) -> DataFrame:
     packed: DataFrame | None = None
     for number, side in enumerate(sides):
-        columns = [
-            encode(F.col(quoted(field.name)), field.dataType).alias(field.name) for field in side.schema
-        ]
-        one = side.select(*columns).mapInArrow(in_worker(_pack(stage, right=number == 1), None), MESSAGES)
+        one = side.mapInArrow(in_worker(_pack(stage, right=number == 1), None), MESSAGES)
         packed = one if packed is None else packed.unionAll(one)
     assert packed is not None
 
     def run(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
         return stage.run(batches)
 
-    whole = StructType([*result.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
-    inner = StructType()
-    for field in whole:
-        inner = inner.add(field.name, travelling_type(field.dataType))
-    given = packed.repartitionById(cells, F.col(CELL)).mapInArrow(in_worker(run, None), inner)
-    return given.select(
-        *(decode(F.col(quoted(field.name)), field.dataType).alias(field.name) for field in whole)
-    )
+    return to_cells(packed, stage.layout.cells).mapInArrow(in_worker(run, None), result)
 
 
 def _pack(stage: Keyed, *, right: bool):  # type: ignore[no-untyped-def]

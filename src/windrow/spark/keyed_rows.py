@@ -13,12 +13,12 @@ from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 from windrow.algebra.match import Match
 from windrow.algebra.names import order_key, partition_key
 from windrow.algebra.nodes import Window
-from windrow.errors import NotSupportedError, WindrowError
+from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.kernels.sorting import SortKey
-from windrow.spark.arrow import arrow_type, can_travel, contains, encode, travelling_type
+from windrow.spark.arrow import arrow_type, can_travel, contains, encode, is_orderable, travelling_type
 from windrow.spark.gateway import Gateway
 
-__all__ = ["KeyedRows", "arrow_of", "explain_cost", "sort_key", "travelling_schema"]
+__all__ = ["KeyedRows", "arrow_of", "explain_cost", "refuse_unorderable", "sort_key", "travelling_schema"]
 
 
 class KeyedRows:
@@ -66,6 +66,29 @@ class KeyedRows:
     def type_of(self, key: str) -> DataType:
         """The type of a key."""
         return self.rows.schema[key].dataType
+
+
+def refuse_unorderable(clause: Window | Match, rows: DataFrame) -> None:
+    """Refuse keys that have no order, or cannot be grouped by.
+
+    Raises
+    ------
+    AnalysisError
+        ``UNORDERABLE_TYPE``.
+    """
+    partition = [("partitioned", partition_key(at), key) for at, key in enumerate(clause.partition_by)]
+    order = [("ordered", order_key(at), key) for at, (key, _) in enumerate(clause.order_by)]
+    for verb, name, key in [*partition, *order]:
+        kind = rows.schema[name].dataType
+        if not is_orderable(kind):
+            raise AnalysisError(
+                f"rows cannot be {verb} by a value of type {kind.simpleString()}",
+                condition="UNORDERABLE_TYPE",
+                sqlstate="42822",
+                sql=clause.sql,
+                span=key.span,
+                hint="use a field of it, or cast it to a type with an order",
+            )
 
 
 def explain_cost(gateway: Gateway, rows: DataFrame) -> str:

@@ -5,25 +5,24 @@ Workers import this module, so it imports little.
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import json
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxFiles,
-    SupportsTriggerAvailableNow,
-)
 from pyspark.sql.types import StructType
 
+from windrow.errors import MARK, WindrowError
 from windrow.streams import NamedStream
 
-__all__ = ["FORMAT", "NUMBER", "LogSource", "log_schema"]
+__all__ = ["FORMAT", "NUMBER", "LogReader", "LogSource", "log_schema"]
 
 FORMAT = "windrow"
 """What the source is called."""
@@ -32,7 +31,8 @@ NUMBER = "__number"
 """The column of the number of an entry's file."""
 
 _FOLDER = "folder"
-_FILES_AT_ONCE = 10_000
+_LIMITS = "pyspark.sql.streaming.datasource"
+"""What PySpark has from 4.2 on: sources that are told how much to read at once."""
 _FILES_OF_A_TASK = 500
 _BETWEEN_LOOKS = 1.0  # seconds
 
@@ -51,7 +51,23 @@ class LogSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's
         """Reads the log as it grows."""
-        return _Reader(NamedStream.open(self.options[_FOLDER]))
+        stream = NamedStream.open(self.options[_FOLDER])
+        if importlib.util.find_spec(_LIMITS) is None:
+            return _WholeLog(stream)
+        limited: DataSourceStreamReader = importlib.import_module("windrow.spark.limited_log").LimitedLog(
+            stream
+        )
+        return limited
+
+
+@contextmanager
+def _marked() -> Iterator[None]:
+    """Have errors of ours found again in what Spark makes of them."""
+    try:
+        yield
+    except WindrowError as error:
+        data = {key: getattr(error, key) for key in ("message", "condition", "sqlstate", "hint")}
+        raise RuntimeError(MARK + json.dumps(data | {"sql": None, "span": None})) from error
 
 
 def log_schema(stream: NamedStream) -> StructType:
@@ -71,47 +87,59 @@ class _Files(InputPartition):
     last: int
 
 
-class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class LogReader(DataSourceStreamReader):
+    """Reads the log from one number of a file to another.
+
+    Attributes
+    ----------
+    stream
+        The stream.
+    """
+
     def __init__(self, stream: NamedStream) -> None:
         self.stream = stream
-        self.until: int | None = None
-        self.looked = 0.0
+        self._looked = 0.0
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name, as below
+        """Begin before the first file."""
         return {"number": 0}
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        return ReadMaxFiles(_FILES_AT_ONCE)
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self.until = self.stream.log.last()
-
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        after = int(start["number"])
-        last = self.until
-        if last is None:
+    def last(self, after: int) -> int:
+        """The number of the last file, which is not below `after`."""
+        with _marked():
             self._expire()
-            last = self.stream.log.last(after)
-        if not isinstance(limit, ReadAllAvailable):
-            most = limit.max_files if isinstance(limit, ReadMaxFiles) else _FILES_AT_ONCE
-            last = min(last, after + most)
-        return {"number": max(after, last)}
+            return self.stream.log.last(after)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Divide the files among tasks."""
         last = int(end["number"])
         firsts = range(int(start["number"]), last, _FILES_OF_A_TASK)
         return [_Files(after, min(after + _FILES_OF_A_TASK, last)) for after in firsts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read the files of a task."""
         assert isinstance(partition, _Files)
         schema = _stored(self.stream)
         for number in range(partition.after + 1, partition.last + 1):
-            entries = self.stream.log.read(number)
+            with _marked():
+                entries = self.stream.log.read(number)
             numbered = [*entries.columns, pa.repeat(pa.scalar(number, pa.int64()), entries.num_rows)]
             yield from pa.table(numbered, schema=schema).to_batches()
 
     def _expire(self) -> None:
         """Let producers that have died hold nothing back: where all have, nobody else would."""
-        if time.monotonic() - self.looked >= _BETWEEN_LOOKS:
+        if time.monotonic() - self._looked >= _BETWEEN_LOOKS:
             self.stream.expire()
-            self.looked = time.monotonic()
+            self._looked = time.monotonic()
+
+
+class _WholeLog(LogReader):
+    """For PySpark before 4.2: a micro-batch has all that there is."""
+
+    def __init__(self, stream: NamedStream) -> None:
+        super().__init__(stream)
+        self._after = 0
+
+    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override] # noqa: N802
+        self._after = self.last(self._after)
+        return {"number": self._after}

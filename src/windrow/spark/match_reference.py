@@ -14,12 +14,12 @@ from windrow.algebra.names import ROW, order_key, partition_key
 from windrow.algebra.navigations import Aggregation, Leaf, Navigated, Numbered
 from windrow.algebra.physical import field_of, is_field
 from windrow.errors import NotSupportedError, WindrowError
-from windrow.kernels.patterns.plan import CLASSIFIER, STATE
+from windrow.kernels.patterns.plan import CLASSIFIER, STATE, Navigation
 from windrow.kernels.reference.aggregates import aggregate
 from windrow.kernels.reference.expressions import compile_expression
-from windrow.kernels.reference.match_recognize import Clause, Given, Seen, match_recognize
+from windrow.kernels.reference.match_recognize import Clause, Frame, Given, Seen, match_recognize
 from windrow.kernels.reference.window_by import OrderKey
-from windrow.rules.match_rows import ARGUMENT, AggregateLeaf
+from windrow.rules.match_draft import ARGUMENT, AggregateLeaf
 from windrow.rules.types import INTEGERS
 from windrow.spark.arrow import contains
 from windrow.spark.gateway import Gateway
@@ -86,6 +86,9 @@ class MatchReference:
             all_rows=clause.all_rows,
             empty_shown=clause.empty_shown,
             unmatched_shown=clause.unmatched_shown,
+            every=clause.every,
+            in_time=self.in_time(),
+            frame=None if clause.frame is None else Frame(clause.frame.following, clause.frame.seek),
         )
 
     def compiled(self, text: str) -> Value:
@@ -112,10 +115,8 @@ class MatchReference:
         if clause.within is None:
             return None
         sign = "<=" if clause.inclusive else "<"
-        start, stop = clause.within
-        bare = stop == start + 2 and self.match.tokens[start].text.isdigit()
-        duration = f"{'INTERVAL ' if bare else ''}{self.match.replace(clause.within, {}).render()}"
-        test = self.compiled(f"(last - first) {sign} ({duration})")
+        assert self.draft.length is not None
+        test = self.compiled(f"(last - first) {sign} ({self.draft.length.render()})")
         key = f"\0{order_key(0)}"
 
         def holds(seen: Seen) -> Any:
@@ -123,6 +124,15 @@ class MatchReference:
             return test({"first": first, "last": last})
 
         return holds
+
+    def in_time(self) -> Callable[[Mapping[str, Any], Mapping[str, Any]], Any] | None:
+        """What DURATION says of a match's first row and a row after it."""
+        if self.match.clause.duration is None:
+            return None
+        assert self.draft.length is not None
+        test = self.compiled(f"last < first + ({self.draft.length.render()})")
+        key = f"\0{order_key(0)}"
+        return lambda first, last: test({"first": first[key], "last": last[key]})
 
     def leaf(self, leaf: Leaf) -> Callable[[Seen], Any]:
         """What an expression reads of the match."""
@@ -185,8 +195,12 @@ class MatchReference:
         for leaf in self.draft.aggregates:
             if leaf.name == name:
                 value, final = self.aggregated(leaf), leaf.leaf.final
-                return lambda given: None if given.state == 2 else value(given.seen(final=final))
+                return lambda given: value(given.seen(final=final))
         found = next(value for value in self.draft.values if value.name == name)
+        by_label = dict(self.draft.by_label).get(found.column)
+        if by_label is not None:
+            read = [self.hoisted(column) for column in by_label]
+            return lambda given: _at_label(given.seen(final=found.final), found, read)
         argument = None if found.column == CLASSIFIER else self.hoisted(found.column)
         return lambda given: given.seen(final=found.final).navigate(
             found.members, found.from_first, found.offset, found.shift, argument, self.match.labels
@@ -201,16 +215,20 @@ class MatchReference:
         text = self.draft.arguments[number].render()
         if text == self.match.order_by[0][0].text.render():
             return _key(f"\0{order_key(0)}")
+        for key, fragment in enumerate(self.match.partition_by):
+            if text == fragment.text.render():
+                return _key(f"\0{partition_key(key)}")
         return self.over_row(text)
 
     def aggregated(self, leaf: AggregateLeaf) -> Callable[[Seen], Any]:
         """An aggregate over what is seen."""
         members = self.match.members_of(leaf.leaf.variable)
-        argument: Value | None = None
+        arguments: list[Value] = []
         kind = "double"
         if leaf.column not in (None, CLASSIFIER):
-            argument = self.hoisted(leaf.column or "")
-            item = next(item for item in self.draft.hoisted if item.name == leaf.column)
+            columns = dict(self.draft.by_label).get(leaf.column or "", (leaf.column or "",))
+            arguments = [self.hoisted(column) for column in columns]
+            item = next(item for item in self.draft.hoisted if item.name == columns[0])
             scope = self.analyzer.scope(self.draft.arguments)
             spark = self.analyzer.analyse([item.text], scope).schema[0].dataType.simpleString()
             kind = "integer" if spark in INTEGERS else spark
@@ -222,10 +240,20 @@ class MatchReference:
             if leaf.column == CLASSIFIER:
                 values: list[Any] = [self.match.labels[label] for _, label in taken]
             else:
-                values = [None if argument is None else argument(seen.rows[row]) for row, _ in taken]
+                read = arguments if len(arguments) > 1 else arguments * len(self.match.labels)
+                values = [read[label](seen.rows[row]) if read else None for row, label in taken]
             return aggregate(function, values, distinct=distinct, kind=kind)
 
         return value
+
+
+def _at_label(seen: Seen, value: Navigation, read: list[Value]) -> Any:
+    """The value of an argument in which CLASSIFIER() stands, at the row of a navigation."""
+    taken = seen.of(value.members)
+    if value.offset >= len(taken):
+        return None
+    row, label = taken[value.offset] if value.from_first else taken[-1 - value.offset]
+    return read[label](seen.rows[row])
 
 
 def _key(name: str) -> Callable[[Mapping[str, Any]], Any]:

@@ -22,30 +22,50 @@ from windrow.algebra.match import Match
 from windrow.algebra.names import ROW, order_key, partition_key
 from windrow.algebra.physical import Hoisted, field_of, is_field
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError, did_you_mean
+from windrow.kernels.advance.slices import is_followed
 from windrow.kernels.aggregates import Aggregate, supports
 from windrow.kernels.patterns.plan import (
     CLASSIFIER,
     STATE,
     Aggregated,
+    Frame,
     MatchNumber,
     MatchPlan,
     Measure,
     Navigation,
 )
+from windrow.kernels.patterns.slices import matches_halo
+from windrow.kernels.slices import Halo
 from windrow.kernels.sorting import SortKey
-from windrow.kernels.stage import Stage
+from windrow.kernels.stage import Stage, halo_for
 from windrow.rules.match_conditions import Source
-from windrow.rules.match_rows import ARGUMENT, AggregateLeaf, MatchDraft, draft_match, neighbour
-from windrow.spark.arrow import arrow_type, contains, decode, is_orderable
+from windrow.rules.match_draft import ARGUMENT, AggregateLeaf, MatchDraft, neighbour
+from windrow.rules.match_rows import draft_match
+from windrow.spark.arrow import arrow_type, contains, decode
 from windrow.spark.exchange import run_stage
 from windrow.spark.file_scan import file_scan
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.join_plan import POSITION, tie_break
-from windrow.spark.keyed_rows import KeyedRows, arrow_of, explain_cost, sort_key, travelling_schema
+from windrow.spark.keyed_rows import (
+    KeyedRows,
+    arrow_of,
+    explain_cost,
+    refuse_unorderable,
+    sort_key,
+    travelling_schema,
+)
 from windrow.spark.layout import survey
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 
-__all__ = ["BoundMatch", "MatchTypes", "bind_match", "build_match", "result_types", "selected"]
+__all__ = [
+    "BoundMatch",
+    "MatchStage",
+    "MatchTypes",
+    "bind_match",
+    "build_match",
+    "result_types",
+    "selected",
+]
 
 _SCOPE = "scope"
 _WHOLE = "__whole"
@@ -59,19 +79,13 @@ class BoundMatch:
     draft: MatchDraft
     analyzer: MatchTypes
     reads_files: bool = False
+    halo: Halo | None = None
+    is_followed: bool = False
     types: dict[str, DataType] = field(default_factory=dict)
 
 
 def bind_match(gateway: Gateway, match: Match, rows: DataFrame) -> BoundMatch:
     """Analyse a clause over its rows."""
-    if rows.isStreaming:
-        raise NotSupportedError(
-            "MATCH_RECOGNIZE over a live stream is not supported",
-            condition="UNSUPPORTED_STREAM",
-            sql=match.sql,
-            span=match.span,
-            hint="run it over a stored table, for example over what foreachBatch has stored",
-        )
     analyzer = MatchTypes(gateway, match, rows)
     try:
         draft = draft_match(match, analyzer)
@@ -82,11 +96,11 @@ def bind_match(gateway: Gateway, match: Match, rows: DataFrame) -> BoundMatch:
 
 def build_match(gateway: Gateway, bound: BoundMatch) -> DataFrame:
     """The rows that the clause gives."""
-    return _MatchStage(gateway, bound).run()
+    return MatchStage(gateway, bound).run()
 
 
 class MatchTypes:
-    """What the rules ask of Spark (:class:`windrow.rules.match_rows.MatchAnalyzer`)."""
+    """What the rules ask of Spark (:class:`windrow.rules.match_draft.MatchAnalyzer`)."""
 
     def __init__(self, gateway: Gateway, match: Match, rows: DataFrame) -> None:
         self.gateway, self.match, self.rows = gateway, match, rows
@@ -95,7 +109,7 @@ class MatchTypes:
         self.row = row
         self.fields = {item.name: item.dataType.simpleString() for item in row.fields}
         self.ansi = is_ansi(gateway)
-        self._refuse_unorderable()
+        refuse_unorderable(match, rows)
 
     def types_of(
         self, texts: Sequence[SqlText], arguments: Sequence[SqlText], sources: Sequence[Source]
@@ -223,24 +237,8 @@ class MatchTypes:
         """The type of an aggregate, as Spark has it."""
         return self.analyse([leaf.text], scope).schema[0].dataType
 
-    def _refuse_unorderable(self) -> None:
-        keys = [(partition_key(number), key) for number, key in enumerate(self.match.partition_by)]
-        keys += [(order_key(number), key) for number, (key, _) in enumerate(self.match.order_by)]
-        for name, key in keys:
-            kind = self.rows.schema[name].dataType
-            if not is_orderable(kind):
-                verb = "partitioned" if name.startswith(partition_key(0)[:-1]) else "ordered"
-                raise AnalysisError(
-                    f"rows cannot be {verb} by a value of type {kind.simpleString()}",
-                    condition="UNORDERABLE_TYPE",
-                    sqlstate="42822",
-                    sql=self.match.sql,
-                    span=key.span,
-                    hint="use a field of it, or cast it to a type with an order",
-                )
 
-
-class _MatchStage(KeyedRows):
+class MatchStage(KeyedRows):
     """The exchange, sort and kernel call of one clause."""
 
     def __init__(self, gateway: Gateway, bound: BoundMatch) -> None:
@@ -251,18 +249,31 @@ class _MatchStage(KeyedRows):
             self.order = (SortKey(POSITION),)
 
     def run(self) -> DataFrame:
+        """The rows that the clause gives."""
         wide = self.wide()
-        types = {item.name: self.plain_type(item, wide) for item in self.draft.hoisted}
+        types = self.types(wide)
         keyed = self.keyed(wide)
         result = self.result(types)
         plan = self.plan(result)
         cost = explain_cost(self.gateway, keyed)
         scan = file_scan(self.gateway, keyed, self.partition, cost)
-        layout = survey(self.gateway, keyed, self.partition, self.order[0], cost, scan, sliceable=False)
+        self.bound.halo, self.bound.is_followed = matches_halo(plan), is_followed(plan)
+        sliceable = self.bound.halo is not None or self.bound.is_followed
+        layout = survey(self.gateway, keyed, self.partition, self.order[0], cost, scan, sliceable=sliceable)
+        key = pa.field(self.order[0].column, pa.null())
+        halo = halo_for(plan, layout, self.order[0], key)
         read = tuple(name for name in keyed.columns if name in types) or (keyed.columns[0],)
-        stage = Stage(plan, self.partition, self.order, read, frozenset(), layout, scan)
+        stage = Stage(plan, self.partition, self.order, read, frozenset(), layout, scan, halo)
         self.bound.reads_files = scan is not None
         given = run_stage(keyed, stage, travelling_schema(result))
+        return self.finished(given, result)
+
+    def types(self, wide: DataFrame) -> dict[str, DataType]:
+        """The types of the hoisted columns."""
+        return {item.name: self.plain_type(item, wide) for item in self.draft.hoisted}
+
+    def finished(self, given: DataFrame, result: StructType) -> DataFrame:
+        """The rows as the statement reads them, from what the kernel gives."""
         came = [decode(F.col(item.name), item.dataType).alias(item.name) for item in result.fields]
         return selected(self.bound, given.select(*came))
 
@@ -306,7 +317,9 @@ class _MatchStage(KeyedRows):
             tuple((f"__f{number}", column) for number, column in outputs), tuple(measures),
             tuple(self.running()), schema,
             self.analyzer.ansi, self.match.sql, (clause.skip.span.start, clause.skip.span.stop),
-            self.analyzer.constants(draft),
+            self.analyzer.constants(draft), clause.every, draft.duration,
+            None if clause.frame is None else Frame(clause.frame.following, clause.frame.seek),
+            self.match.tree, draft.by_label, draft.of_names,
         )  # fmt: skip
 
     def running(self) -> Iterator[tuple[str, Aggregate]]:
@@ -321,6 +334,7 @@ class _MatchStage(KeyedRows):
 
     def result(self, types: Mapping[str, DataType]) -> StructType:
         """What the kernel gives, in Spark's own types."""
+        types = {**types, **{name: types[columns[0]] for name, columns in self.draft.by_label}}
         fields = [
             StructField(f"__f{number}", types[column])
             for number, (_, column) in enumerate((*self.draft.before, *self.draft.after))
@@ -360,7 +374,7 @@ def _value_type(value: Navigation, types: Mapping[str, DataType]) -> DataType:
 
 def result_types(gateway: Gateway, bound: BoundMatch) -> StructType:
     """What the kernel gives, as it is before it travels."""
-    stage = _MatchStage(gateway, bound)
+    stage = MatchStage(gateway, bound)
     wide = stage.wide()
     return stage.result({item.name: stage.plain_type(item, wide) for item in bound.draft.hoisted})
 
@@ -374,7 +388,7 @@ def selected(bound: BoundMatch, given: DataFrame) -> DataFrame:
     measures = []
     for name, text in draft.texts:
         whole = SqlText.of("(", text, ")")
-        if match.clause.unmatched_shown:
+        if match.clause.unmatched_shown and name not in match.functions:
             whole = SqlText.of(f"CASE WHEN {STATE} < 2 THEN ", whole, " END")
         measures.append(SqlText.of(whole, f" AS {quoted(name)}"))
     split = len(draft.before)

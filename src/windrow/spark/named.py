@@ -7,27 +7,28 @@ import contextlib
 import uuid
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
 from windrow.algebra.clock import Clock
-from windrow.errors import NotSupportedError, WindrowError
+from windrow.errors import WindrowError
 from windrow.spark.admission import PROMISED
-from windrow.spark.errors import raising
+from windrow.spark.arrived import arrived
 from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.source import BOUND, LOGGED, PRODUCER, PTIME, LiveSource
-from windrow.spark.log_source import FORMAT, LogSource, log_schema
-from windrow.spark.streams import ROWTIME, Stream
+from windrow.spark.log_source import FORMAT, LogSource
+from windrow.spark.stored import clock_of, in_spark, in_types
+from windrow.spark.streams import ARRIVED, ROWTIME, Stream
 from windrow.streams import FOREVER, NO_BOUND, Kind, NamedStream, Position, Producer, Receipt
 from windrow.streams.entries import AT, KIND, SEQUENCE
+from windrow.streams.reordering import too_late
 from windrow.streams.rows import to_table
 from windrow.syntax.sqltext import quoted
 
@@ -37,6 +38,16 @@ _FILES_AT_ONCE = 1000
 _TIES = {"__tie0": PTIME, "__tie1": PRODUCER, "__tie2": SEQUENCE}
 _VIOLATED = "__violated"
 _registered: weakref.WeakSet[SparkSession] = weakref.WeakSet()
+
+
+@dataclass
+class _Log:
+    """What has been read of a log for queries that are told by processing time."""
+
+    position: Position
+    rows: list[pa.Table] = field(default_factory=list)
+    watermark: list[tuple[int, int]] = field(default_factory=list)
+    first: int | None = None
 
 
 @dataclass
@@ -60,6 +71,7 @@ class Named:
     _rows: list[pa.Table] = field(default_factory=list, init=False)
     _late: list[pa.Table] = field(default_factory=list, init=False)
     _made: Stream | None = field(default=None, init=False)
+    _log: _Log | None = field(default=None, init=False)
     _producer: Producer | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -68,11 +80,7 @@ class Named:
     @property
     def clock(self) -> Clock:
         """What its rowtimes are counted in."""
-        rowtime = self.stream.definition.rowtime
-        schema = _in_spark(self.stream)
-        found = Clock.of(schema[rowtime.column].dataType.simpleString())
-        assert found is not None
-        return replace(found, unit=rowtime.unit)
+        return clock_of(self.stream)
 
     def as_recorded(self) -> Stream:
         """The stream with the rows that have been recorded so far; over it queries can be started live."""
@@ -89,11 +97,44 @@ class Named:
             self._made = self._stream()
         return self._made
 
+    def as_arrived(self) -> Stream:
+        """The stream as a log that says when its entries came, rows below an estimate among them."""
+        if self._log is None:
+            self._log = _Log(self.stream.start)
+        log = self._log
+        while True:
+            batch, position = self.stream.read(log.position, _FILES_AT_ONCE, timed=True)
+            if position.number == log.position.number:
+                break
+            log.rows.append(batch.promised)
+            log.watermark += batch.clocks
+            if log.first is None:
+                log.first = batch.entries.column(PTIME)[0].as_py()
+            log.position = position
+        stream = self.as_recorded()
+        stored = self._frame(log.rows, self.stream.definition.stored)
+        columns = [F.col(quoted(name)) for name in stream.columns]
+        rows = stored.select(*columns, F.col(AT).alias(ROWTIME), F.col(PTIME).alias(ARRIVED))
+        ends = None if log.first is None else (log.first, log.position.ptime)
+        return arrived(stream, rows, list(log.watermark), ends)
+
+    @property
+    def promised(self) -> frozenset[str]:
+        """The patterns that have been promised so far, by producers or by the stream, but for its domain."""
+        clock = self._position.clock
+        told = frozenset(chain(clock.shared, *clock.patterns.values()))
+        return told - {*self.stream.definition.domain}
+
+    def recorded_within(self, ticks: int) -> DataFrame:
+        """The rows that came no further below the greatest rowtime before them than so many ticks."""
+        stored = self.stream.definition.stored
+        rows = pa.concat_tables([stored.empty_table(), *self._rows])
+        found = too_late(rows.column(AT).to_numpy(), None, ticks)
+        return self._frame([rows.filter(pa.array(~found.late))], stored)
+
     def in_types(self, rows: DataFrame, columns: Sequence[str]) -> DataFrame:
         """Rows whose values, by position, are those of these columns, in the columns' types."""
-        schema = _in_spark(self.stream)
-        numbered = rows.toDF(*(f"c{place}" for place in range(len(columns))))
-        return numbered.select(*(_as_type(f"c{place}", schema[name]) for place, name in enumerate(columns)))
+        return in_types(self.stream, rows, columns)
 
     def insert(self, rows: pa.Table) -> Receipt:
         """Insert rows of one statement: they have no order, so they come in that of their rowtimes."""
@@ -125,7 +166,8 @@ class Named:
         late = None
         if self._late:
             schema = self._late[0].schema
-            late = self._frame(self._late, schema).select(*shown, F.col(_VIOLATED).alias(PROMISED))
+            broken = F.nullif(F.col(_VIOLATED), F.lit(NO_BOUND))
+            late = self._frame(self._late, schema).select(*shown, broken.alias(PROMISED))
         at = self._position.clock.at
         return Stream(
             rows,
@@ -150,7 +192,7 @@ class Named:
             self.spark.dataSource.register(LogSource)
             _registered.add(self.spark)
         folder = str(self.stream.folder.absolute())
-        source = self.spark.readStream.format(FORMAT).schema(_in_spark(self.stream))
+        source = self.spark.readStream.format(FORMAT).schema(in_spark(self.stream))
         entries = source.option("folder", folder).load()
         kind = F.col(KIND)
         is_bound = kind.isin(int(Kind.BOUND), int(Kind.WATERMARK))
@@ -163,40 +205,9 @@ class Named:
             *(F.col(name) for name in LOGGED),
         )
         definition = self.stream.definition
-        return LiveSource(entries.select(*made), made, definition.ordering, identity=definition.identity)
-
-
-def _as_type(value: str, field: StructField) -> Column:
-    """A value in the type of a column; one that has no such value is an error in all modes of Spark's."""
-    if isinstance(field.dataType, StructType | ArrayType | MapType):
-        return F.col(value).cast(field.dataType).alias(field.name)
-    found = F.col(value).try_cast(field.dataType)
-    wrong = raising(
-        "INVALID_VALUE",
-        f"a value of column {field.name} is not {field.dataType.simpleString().upper()}",
-        "nothing was inserted; convert the values first",
-    )
-    is_lost = F.col(value).isNotNull() & found.isNull()
-    return F.when(is_lost, wrong).otherwise(found).alias(field.name)
+        rows, identity = entries.select(*made), definition.identity
+        return LiveSource(rows, made, definition.ordering, identity=identity, domain=definition.domain)
 
 
 def _ties() -> list[Column]:
     return [F.col(name).alias(tie) for tie, name in _TIES.items()]
-
-
-def _in_spark(stream: NamedStream) -> StructType:
-    """The columns of the log as Spark has them.
-
-    Raises
-    ------
-    NotSupportedError
-        ``UNSUPPORTED_TYPE``.
-    """
-    try:
-        return log_schema(stream)
-    except PySparkException as error:
-        raise NotSupportedError(
-            f"the stream in {stream.folder} has a column of a type that Spark does not have",
-            condition="UNSUPPORTED_TYPE",
-            hint="read it with windrow.streams",
-        ) from error

@@ -15,12 +15,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from windrow.algebra.aggregates import AGGREGATES
 from windrow.algebra.clock import NEVER
 from windrow.algebra.continuous import ChangelogOf, Query
 from windrow.errors import WindrowError
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.spark.grouping import alias_of, groups_of, without_alias
+from windrow.spark.group_keys import GroupKeys
+from windrow.spark.grouping import groups_of, without_alias
 from windrow.spark.keyed import can_be_keyed, run_keyed
 from windrow.spark.over import Frames
 from windrow.spark.scope import ROWS, Part, Rows, Scope, Unplanned
@@ -39,12 +39,11 @@ from windrow.syntax.queries import (
     parse_select,
 )
 from windrow.syntax.sqltext import Relation, SqlText, quoted
-from windrow.syntax.tokens import Kind
 
 __all__ = ["Planner", "Unplanned"]
 
 
-class Planner(Frames):
+class Planner(GroupKeys, Frames):
     """Plans the relations of one statement; takes what :class:`windrow.spark.bags.Bags` does."""
 
     _ctes: dict[Range, Rows]
@@ -106,9 +105,6 @@ class Planner(Frames):
                 raise
             rows = self._grouped(select, scope)  # an aggregate that only Spark knows
         return self._bag("distinct", [rows]) if select.distinct else rows
-
-    def _is_grouped(self, select: Select) -> bool:
-        return select.group_by is not None or select.having is not None or self._aggregates(select)
 
     def _each(self, select: Select, scope: Scope) -> Rows:
         """SELECT without groups."""
@@ -234,29 +230,6 @@ class Planner(Frames):
 
     # -- groups --------------------------------------------------------------------------------------
 
-    def _aggregates(self, select: Select) -> bool:
-        """Whether the SELECT list has an aggregate."""
-        return any(map(self._calls, select.items))
-
-    def _calls(self, item: Range) -> bool:
-        tokens, (at, stop) = self.tokens, item
-        while at < stop:
-            if tokens.is_symbol(at, "(") and tokens.word(at + 1) in ("SELECT", "WITH"):
-                at = tokens.partner[at]
-            elif tokens[at].kind is Kind.WORD and tokens.is_symbol(at + 1, "("):
-                is_one = tokens[at].text.lower() in AGGREGATES and not tokens.is_symbol(at - 1, ".")
-                if is_one and not self._is_framed_call(tokens.partner[at + 1] + 1):
-                    return True
-            at += 1
-        return False
-
-    def _is_framed_call(self, after: int) -> bool:
-        """Whether OVER follows a call, be it after FILTER (…), IGNORE NULLS or RESPECT NULLS."""
-        tokens = self.tokens
-        while tokens.word(after) in ("FILTER", "IGNORE", "RESPECT"):
-            after = tokens.partner[after + 1] + 1 if tokens.is_symbol(after + 1, "(") else after + 2
-        return tokens.word(after) == "OVER"
-
     def _grouped(self, select: Select, scope: Scope) -> Rows:
         """Groups and their aggregates: each stretch of time in which a group stays as it is is a group."""
         keys = self._group_keys(select, scope)
@@ -319,62 +292,6 @@ class Planner(Frames):
         # where there are no rows at all, no task says so
         times = times.unionAll(none.join(rows.select(F.lit(1).alias("__one")).limit(1), how="left_anti"))
         return Rows(found.frame.unionAll(empty.frame.crossJoin(times)), found.names, varies=True)
-
-    def _groups_by_all(self, select: Select) -> bool:
-        return select.group_by is not None and self.tokens.text(*select.group_by).upper() == "ALL"
-
-    def _group_keys(self, select: Select, scope: Scope) -> list[tuple[Range, SqlText]] | None:
-        """The expressions of GROUP BY, and where they stand, be it in SELECT for numbers and aliases.
-
-        None for ROLLUP and its kin, by which a row is in several groups.
-        """
-        tokens = self.tokens
-        if select.group_by is None:
-            return []
-        start, stop = select.group_by
-        if self._groups_by_all(select):
-            every = [self._expression(select, scope, item) for item in select.items if not self._calls(item)]
-            return [(key, self._text(key)) for key in every]
-        if {tokens.word(at) for at in tokens.level(start, stop)} & {"ROLLUP", "CUBE", "GROUPING"}:
-            if tokens.word(stop - 2) == "WITH" or tokens.word(start) not in ("ROLLUP", "CUBE", "GROUPING"):
-                raise Unplanned("this form of GROUP BY")
-            if not any(tokens[at].is_name for at in range(start + 1, stop) if tokens.word(at) != "SETS"):
-                raise Unplanned("sets without a key")  # a row while there is nothing
-            read = [*select.items, *([] if select.having is None else [select.having])]
-            if any(tokens.word(at) == "GROUPING_ID" for item in read for at in range(*item)):
-                raise Unplanned("GROUPING_ID")  # our columns would count
-            return None
-        keys = []
-        for first, last in tokens.split(start, stop):
-            key = (first, last)
-            if last - first == 1 and tokens[first].kind is Kind.NUMBER and tokens[first].text.isdigit():
-                number = int(tokens[first].text)
-                if not 1 <= number <= len(select.items):
-                    raise Unplanned("a number in GROUP BY that is of no item")
-                key = self._expression(select, scope, select.items[number - 1])
-            elif not self._is_expression(select, scope, key):
-                name = tokens[first].name.lower() if last - first == 1 and tokens[first].is_name else None
-                named = [item for item in select.items if name and alias_of(tokens, item) == name]
-                if not named:
-                    raise Unplanned("a key of GROUP BY that is no expression")
-                key = self._expression(select, scope, named[0])
-            keys.append((key, self._text(key)))
-        return keys
-
-    def _expression(self, select: Select, scope: Scope, item: Range) -> Range:
-        """An item of SELECT without its alias."""
-        for key in (item, without_alias(self.tokens, item)):
-            if self._is_expression(select, scope, key):
-                return key
-        raise Unplanned("an item of SELECT in GROUP BY")
-
-    def _is_expression(self, select: Select, scope: Scope, key: Range) -> bool:
-        try:
-            # with an alias it would be no expression in brackets
-            self._kind(SqlText.of("(", self._text(key), ")"), scope, select)
-        except WindrowError:
-            return False
-        return True
 
     # -- set operators -------------------------------------------------------------------------------
 

@@ -27,7 +27,11 @@ ROWS = "__w"
 
 
 class Unplanned(Exception):  # noqa: N818 - it is no error: another way is taken
-    """What is in a query that has no operator for whole logs."""
+    """What is in a query that has no operator for whole logs, and at which tokens, if that is known."""
+
+    def __init__(self, what: str, at: Range | None = None) -> None:
+        super().__init__(what)
+        self.at = at
 
 
 @dataclass(frozen=True)

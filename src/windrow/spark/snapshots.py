@@ -23,7 +23,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.varying import AT, ENTER, LEAVE, Varying, columns_of
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["MOST_SETTING", "by_snapshots", "frame_of"]
+__all__ = ["MOST_SETTING", "by_snapshots", "frame_of", "keys_of", "refuse_many"]
 
 MOST_SETTING = "spark.windrow.snapshots"
 _MOST = 10_000
@@ -63,15 +63,7 @@ def by_snapshots(
     instants = _instants(
         held.values(), [ends[0] for item in inputs.values() if (ends := item.ends) is not None]
     )
-    most = int(gateway.spark.conf.get(MOST_SETTING, str(_MOST)) or _MOST)
-    if len(instants) > most:
-        raise NotSupportedError(
-            f"a query over {len(instants):,} instants that is evaluated instant by instant is not supported",
-            condition="TOO_MANY_INSTANTS",
-            sql=place[0],
-            span=place[1],
-            hint=f"{MOST_SETTING} allows {most:,}; docs/sql/streams.md says what is evaluated at once",
-        )
+    refuse_many(gateway, len(instants), place)
     answers: list[pa.Table] = []
     for start in range(0, len(instants), _AT_ONCE):
         answers.append(_answers(gateway, text, held, tables, instants[start : start + _AT_ONCE], columns))
@@ -81,6 +73,25 @@ def by_snapshots(
     frame = frame_of(gateway, _lasting(answers, instants, columns), inner)
     changes = gateway.spark.createDataFrame([(at,) for at in _changes(held.values())], f"{AT} bigint")
     return Varying.of(frame, clock, streams, changes).renamed(names)
+
+
+def refuse_many(gateway: Gateway, instants: int, place: tuple[str, Span]) -> None:
+    """Refuse to evaluate a query at more instants than the setting says.
+
+    Raises
+    ------
+    NotSupportedError
+        ``TOO_MANY_INSTANTS``.
+    """
+    most = int(gateway.spark.conf.get(MOST_SETTING, str(_MOST)) or _MOST)
+    if instants > most:
+        raise NotSupportedError(
+            f"a query over {instants:,} instants that is evaluated instant by instant is not supported",
+            condition="TOO_MANY_INSTANTS",
+            sql=place[0],
+            span=place[1],
+            hint=f"{MOST_SETTING} allows {most:,}; docs/sql/streams.md says what is evaluated at once",
+        )
 
 
 def frame_of(gateway: Gateway, rows: pa.Table | None, schema: StructType) -> DataFrame:
@@ -150,7 +161,9 @@ def _lasting(answers: Sequence[pa.Table], instants: Sequence[int], columns: Sequ
         return None
     rows = pa.concat_tables(answers)
     ticks = rows.column(AT).to_pylist()
-    keys = list(zip(*(_keys(rows.column(column)) for column in columns), strict=True)) or [()] * rows.num_rows
+    keys = (
+        list(zip(*(keys_of(rows.column(column)) for column in columns), strict=True)) or [()] * rows.num_rows
+    )
     by_tick: dict[int, list[int]] = defaultdict(list)
     for row, tick in enumerate(ticks):
         by_tick[tick].append(row)
@@ -172,7 +185,7 @@ def _lasting(answers: Sequence[pa.Table], instants: Sequence[int], columns: Sequ
     return rows.drop_columns([AT]).take(chosen).append_column(ENTER, enter).append_column(LEAVE, leave)
 
 
-def _keys(column: pa.ChunkedArray) -> list[Any]:
+def keys_of(column: pa.ChunkedArray) -> list[Any]:
     """What values are told apart by."""
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.int64())  # an hour that clocks show twice is two

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -15,8 +15,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from windrow.algebra.clock import Clock
+from windrow.algebra.watermarks import Steps, of_producers
 from windrow.errors import AnalysisError, InputError, Span, UsageError, did_you_mean
-from windrow.spark.admission import PROMISED, admitted
+from windrow.spark.admission import PROMISED, admitted, kept_to
 from windrow.spark.errors import raising, translate
 from windrow.spark.gateway import Gateway
 from windrow.spark.text_log import TextLog
@@ -25,13 +26,23 @@ from windrow.syntax.streams import TIME_UNITS
 
 if TYPE_CHECKING:
     from windrow.algebra.continuous import Continuous, Reader
+    from windrow.spark.live.queries import LiveQueries
+    from windrow.spark.live.sequences import SequenceView
     from windrow.spark.live.source import LiveSource
     from windrow.spark.named import Named
     from windrow.spark.varying import Varying
 
 __all__ = [
+    "ARRIVED",
+    "CAME",
+    "IS_LATE",
     "LATE",
+    "NUMBER",
+    "PRODUCER",
+    "PROMISE",
+    "PTIME",
     "ROWTIME",
+    "Arrivals",
     "Catalog",
     "Definition",
     "Log",
@@ -44,12 +55,89 @@ __all__ = [
 ]
 
 ROWTIME = "__rowtime"
+NUMBER = "__number"
+"""Of a stream's rows, what tells them apart, where that is asked for."""
+
 SEQUENCE = "__sequence"
 _BOUND = "__bound"
-_PTIME = "__tie0"  # the first of the ties, as the producer is the second
+ARRIVED = "__tie0"  # the first of the ties, as the producer is the second
 _PRODUCER = "__tie1"
+CAME, PTIME, PRODUCER, PROMISE, IS_LATE = "__came", "__ptime", "__producer", "__promise", "__late"
+"""The columns of the entries of :class:`Arrivals`, beside `ROWTIME`."""
+
 LATE = "stream STRING, row STRING, rowtime {kind}, bound {kind}, producer STRING"
 """The columns of the late rows of several streams, of which the instants are of this type."""
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """The entries of a log as they came, those that were late among them.
+
+    Attributes
+    ----------
+    entries
+        `CAME`: what says when an entry came, or its number; `PTIME`: the same in ticks, where there is a
+        `clock`; `PRODUCER`; `ROWTIME` and `PROMISE`, in ticks of `rowtime`, NULL where the entry has none.
+    judged
+        The same with `IS_LATE`, which takes more to compute.
+    rowtime
+        What rowtimes and promises are counted in.
+    told
+        The name of what says when entries came.
+    clock
+        What processing times are counted in; None where what says when entries came is no time and no number,
+        or is not among the stream's columns.
+    known
+        Up to which rowtime the log was known, in time, and its first and last processing times, where that is
+        not told by the entries. `ARRIVED` of the stream's rows is in ticks then, as that of named and of live
+        streams is.
+    """
+
+    entries: DataFrame
+    judged: DataFrame
+    rowtime: Clock
+    told: str
+    clock: Clock | None = None
+    known: tuple[Steps, tuple[int, int] | None] | None = None
+
+    @property
+    def ptime(self) -> Clock:
+        """What processing times are counted in, where they are known."""
+        assert self.clock is not None
+        return self.clock
+
+    @property
+    def came(self) -> str:
+        """SQL for when a row of the stream came, in ticks."""
+        clock = self.ptime
+        return ARRIVED if self.known is not None else clock.of_column(ARRIVED, clock.kind, clock.unit)
+
+    @cached_property
+    def watermark(self) -> Steps:
+        """Up to which rowtime the log was known, in time."""
+        if self.known is not None:
+            return self.known[0]
+        promises = self.entries.where(F.col(PROMISE).isNotNull()).groupBy(PTIME, PRODUCER)
+        came = self.entries.groupBy(PRODUCER).agg(F.min(PTIME).alias(PTIME))
+        found = promises.agg(F.max(PROMISE).alias(PROMISE)).unionByName(
+            came.withColumn(PROMISE, F.lit(None).cast("bigint"))
+        )
+        try:
+            rows = found.select(PTIME, PRODUCER, PROMISE).collect()
+        except PySparkException as error:
+            raise translate(error) from None
+        return of_producers((row[0], row[1], row[2]) for row in rows)
+
+    @cached_property
+    def ends(self) -> tuple[int, int] | None:
+        """The first and the last processing time; None of an empty log."""
+        if self.known is not None:
+            return self.known[1]
+        try:
+            first, last = self.entries.agg(F.min(PTIME), F.max(PTIME)).collect()[0]
+        except PySparkException as error:
+            raise translate(error) from None
+        return None if first is None else (first, last)
 
 
 @dataclass(frozen=True)
@@ -82,6 +170,8 @@ class Stream:
         What arrives at it, if it is a live stream; `frame` then has no rows.
     known_ends
         The log's first and last instants, where they are known.
+    arrivals
+        How its entries came, if the log says that.
     """
 
     frame: DataFrame
@@ -96,6 +186,12 @@ class Stream:
     name: str | None = None
     live: LiveSource | None = None
     known_ends: tuple[int, int] | None = None
+    arrivals: Arrivals | None = None
+
+    @property
+    def timed(self) -> Arrivals | None:
+        """Its entries, where it is known at which processing times they came."""
+        return self.arrivals if self.arrivals is not None and self.arrivals.clock is not None else None
 
     def on(self, clock: Clock) -> Stream:
         """The same with rowtimes in ticks of a finer clock."""
@@ -205,14 +301,24 @@ class Definition:
 
 @dataclass
 class Catalog:
-    """The streams and varying relations of a session, what views are, and which streams are named ones, by
-    their names in lower case.
+    """The streams and varying relations of a session, what views are, which streams are views of windows and
+    matches, which are named ones, the user's table functions, and the queries of views over recorded streams,
+    by their names in lower case; and its live queries.
     """
 
     streams: dict[str, Stream] = field(default_factory=dict)
     relations: dict[str, Varying] = field(default_factory=dict)
     definitions: dict[str, Definition] = field(default_factory=dict)
+    sequences: dict[str, SequenceView] = field(default_factory=dict)
     named: dict[str, Named] = field(default_factory=dict)
+    functions: dict[str, Callable[..., DataFrame]] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    queries: LiveQueries | None = None
+
+    @property
+    def rowtimes(self) -> dict[str, str]:
+        """The columns that show the rowtimes of streams, by the streams' names."""
+        return {name: found.rowtime for name, found in self.streams.items() if found.rowtime is not None}
 
     def forget(self, name: str) -> None:
         """Drop what has a name, if anything has; the session leaves a named stream."""
@@ -222,6 +328,8 @@ class Catalog:
         self.streams.pop(name.lower(), None)
         self.relations.pop(name.lower(), None)
         self.definitions.pop(name.lower(), None)
+        self.sequences.pop(name.lower(), None)
+        self.texts.pop(name.lower(), None)
 
     @property
     def names(self) -> frozenset[str]:
@@ -265,6 +373,10 @@ class Log:
         bound and without a rowtime are no rows.
     on_late
         ``"keep"`` rows below their producer's bound apart, or ``"fail"``.
+    watermark
+        As `bound`, but of estimates: rows below them are in the stream.
+    punctuation
+        The column of patterns, as JSON, that no later row of the producer matches.
     places
         Where in `sql` the columns are named, by their names in lower case.
     """
@@ -275,8 +387,10 @@ class Log:
     producer: str | None = None
     bound: str | int | None = None
     on_late: str = "keep"
+    watermark: str | None = None
     places: Mapping[str, Span] = field(default_factory=dict)
     sql: str | None = None
+    punctuation: str | None = None
 
     def wrong(
         self, column: str, message: str, condition: str, hint: str, sqlstate: str | None = None
@@ -292,6 +406,21 @@ class Log:
             sql=self.sql if span else None,
         )
 
+    def refuse_unknown(self, names: Iterable[str | None], columns: Sequence[str]) -> None:
+        """Refuse names that none of the columns has.
+
+        Raises
+        ------
+        AnalysisError
+            ``UNKNOWN_ROWTIME``, of columns that hold something else ``UNKNOWN_COLUMN``.
+        """
+        known = {column.lower() for column in columns}
+        for name in names:
+            if name is not None and name.lower() not in known:
+                condition = "UNKNOWN_ROWTIME" if name == self.rowtime else "UNKNOWN_COLUMN"
+                hint = did_you_mean(name, columns) or f"columns are {', '.join(columns)}"
+                raise self.wrong(name, f"the rows have no column {name}", condition, hint, "42703")
+
 
 def of_frame(frame: DataFrame, log: Log) -> Stream:
     """The rows of a table as a stream.
@@ -299,8 +428,8 @@ def of_frame(frame: DataFrame, log: Log) -> Stream:
     Raises
     ------
     AnalysisError
-        ``UNKNOWN_ROWTIME`` for a column that is not there, ``INVALID_ROWTIME`` for one of another type than a
-        rowtime has, ``INVALID_BOUND`` for bounds of another type than the rowtime.
+        ``UNKNOWN_ROWTIME``, ``UNKNOWN_COLUMN`` for a column that is not there, ``INVALID_ROWTIME`` for one of
+        another type than a rowtime has, ``INVALID_BOUND`` for bounds of another type than the rowtime.
     UsageError
         ``MISSING_PTIME`` for bounds in a log without an order, ``UNKNOWN_OPTION`` for another `on_late`.
     """
@@ -309,16 +438,21 @@ def of_frame(frame: DataFrame, log: Log) -> Stream:
             f"on_late={log.on_late!r} is unknown", condition="UNKNOWN_OPTION", hint="use 'keep' or 'fail'"
         )
     found = {name.lower(): name for name in frame.columns}
-    in_columns = log.bound if isinstance(log.bound, str) else None
-    for name in (log.rowtime, log.ptime, log.producer, in_columns):
-        if name is not None and name.lower() not in found:
-            hint = did_you_mean(name, frame.columns) or f"columns are {', '.join(frame.columns)}"
-            raise log.wrong(name, f"the rows have no column {name}", "UNKNOWN_ROWTIME", hint, "42703")
-    if in_columns is not None and log.ptime is None:
+    if log.bound is not None and log.watermark is not None:
+        told = "a log has bounds or watermarks: promises or estimates"
+        raise log.wrong(log.watermark, told, "INVALID_BOUND", "give one of them")
+    if log.punctuation is not None and (log.watermark is not None or isinstance(log.bound, int)):
+        told = "a log with punctuations has a column of bounds, or none"
+        raise log.wrong(log.punctuation, told, "INVALID_BOUND", "leave the watermark or the one bound out")
+    in_columns = log.watermark or (log.bound if isinstance(log.bound, str) else None)
+    log.refuse_unknown((log.rowtime, log.ptime, log.producer, in_columns, log.punctuation), frame.columns)
+    telling = in_columns or log.punctuation
+    if telling is not None and log.ptime is None:
+        what = "bounds" if in_columns is not None else "punctuations"
         raise UsageError(
-            f"bounds in column {in_columns} are about later entries, and no column tells their order",
+            f"{what} in column {telling} are about later entries, and no column tells their order",
             condition="MISSING_PTIME",
-            span=log.places.get(in_columns.lower()),
+            span=log.places.get(telling.lower()),
             sql=log.sql,
             hint="name the column of the times at which they came, or of their numbers: ptime",
         )
@@ -330,10 +464,13 @@ def of_frame(frame: DataFrame, log: Log) -> Stream:
             if clock
             else f"{kind.upper()} is no type of a rowtime"
         )
-        hint = "leave the unit out" if clock else "rowtimes are TIMESTAMP, DATE or BIGINT with a unit"
+        kinds = "rowtimes are TIMESTAMP, DATE or BIGINT with a unit: cast the column where the stream is made"
+        hint = "leave the unit out" if clock else kinds
         raise log.wrong(log.rowtime, told, "INVALID_ROWTIME", hint)
     ties = [name for name in (log.ptime, log.producer) if name is not None]
-    names = tuple(made for made, name in ((_PTIME, log.ptime), (_PRODUCER, log.producer)) if name is not None)
+    names = tuple(
+        made for made, name in ((ARRIVED, log.ptime), (_PRODUCER, log.producer)) if name is not None
+    )
     order = {made: F.col(quoted(found[tie.lower()])) for tie, made in zip(ties, names, strict=True)}
     missing = raising(
         "NULL_ROWTIME",
@@ -344,28 +481,86 @@ def of_frame(frame: DataFrame, log: Log) -> Stream:
     )
     ticks = F.expr(clock.of_column(quoted(found[log.rowtime.lower()]), clock.kind, clock.unit))
     rowtime = found[log.rowtime.lower()]
-    if in_columns is None:
+    if telling is None:
         whole = frame.select("*", F.coalesce(ticks, missing).alias(ROWTIME), *_named(order))
         bounds = () if log.bound is None else (int(log.bound),)
-        return Stream(whole, tuple(frame.columns), clock, names, bounds, rowtime)
-    bound_kind = frame.schema[found[in_columns.lower()]].dataType.simpleString()
-    if bound_kind != kind and {bound_kind, kind} != {"int", "bigint"}:
-        told = f"bounds are of type {bound_kind.upper()}, and the rowtime is of type {kind.upper()}"
-        raise log.wrong(in_columns, told, "INVALID_BOUND", "cast them to the type of the rowtime")
-    promise = F.expr(clock.of_column(quoted(found[in_columns.lower()]), clock.kind, clock.unit))
-    some = F.when(promise.isNull() & ticks.isNull(), missing).otherwise(ticks)
+        arrivals = _arrivals(log, clock, whole.withColumn(_BOUND, F.lit(None).cast("bigint")))
+        return Stream(whole, tuple(frame.columns), clock, names, bounds, rowtime, arrivals=arrivals)
+    promise, says = F.lit(None).cast("bigint"), F.lit(False)
+    if in_columns is not None:
+        bound_kind = frame.schema[found[in_columns.lower()]].dataType.simpleString()
+        if bound_kind != kind and {bound_kind, kind} != {"int", "bigint"}:
+            told = f"bounds are of type {bound_kind.upper()}, and the rowtime is of type {kind.upper()}"
+            raise log.wrong(in_columns, told, "INVALID_BOUND", "cast them to the type of the rowtime")
+        promise = F.expr(clock.of_column(quoted(found[in_columns.lower()]), clock.kind, clock.unit))
+        says = promise.isNotNull()
+    if log.punctuation is not None:
+        says |= F.col(quoted(found[log.punctuation.lower()])).isNotNull()
+    some = F.when(~says & ticks.isNull(), missing).otherwise(ticks)
     entries = frame.select("*", some.alias(ROWTIME), promise.alias(_BOUND), *_named(order))
-    rows, late = admitted(entries, ROWTIME, _BOUND, _PTIME, _PRODUCER if log.producer is not None else None)
-    columns = tuple(name for name in frame.columns if name != found[in_columns.lower()])
+    apart = {found[name.lower()] for name in (in_columns, log.punctuation) if name is not None}
+    columns = tuple(name for name in frame.columns if name not in apart)
     kept = [*map(quoted, columns), ROWTIME, *names]
     promises = entries.where(F.col(_BOUND).isNotNull()).select(F.col(_BOUND).alias(ROWTIME))
+    if log.watermark is not None:
+        rows, arrivals = (
+            entries.where(F.col(ROWTIME).isNotNull()).select(*kept),
+            _arrivals(log, clock, entries),
+        )
+        return Stream(rows, columns, clock, names, (), rowtime, promises=promises, arrivals=arrivals)
+    producer = _PRODUCER if log.producer is not None else None
+    if log.punctuation is None:
+        rows, late = admitted(entries, ROWTIME, _BOUND, ARRIVED, producer)
+    else:
+        told_in = found[log.punctuation.lower()]
+        rows, late = kept_to(entries, columns, ROWTIME, _BOUND, told_in, ARRIVED, producer)
+    arrivals = _arrivals(log, clock, entries, rows, late)
     if log.on_late == "fail":
-        told = "a row is late: its rowtime is below a bound that its producer promised before"
+        told = "a row is late: its producer has promised before that none like it follows"
+        if log.punctuation is None:
+            told = "a row is late: its rowtime is below a bound that its producer promised before"
         failed = raising("LATE_ROW", told, "on_late='keep' keeps late rows apart")
         whole = rows.unionByName(late.withColumn(ROWTIME, failed)).select(*kept)
-        return Stream(whole, columns, clock, names, (), rowtime, promises=promises)
-    late = late.select(*kept, PROMISED)
-    return Stream(rows.select(*kept), columns, clock, names, (), rowtime, promises=promises, late=late)
+        return Stream(whole, columns, clock, names, (), rowtime, promises=promises, arrivals=arrivals)
+    late, rows = late.select(*kept, PROMISED), rows.select(*kept)
+    return Stream(rows, columns, clock, names, (), rowtime, promises=promises, late=late, arrivals=arrivals)
+
+
+def _arrivals(
+    log: Log,
+    rowtime: Clock,
+    entries: DataFrame,
+    rows: DataFrame | None = None,
+    late: DataFrame | None = None,
+) -> Arrivals | None:
+    """How the entries of a log came, if a column says that; without `rows` and `late`, all in time."""
+    if log.ptime is None:
+        return None
+    # numbers count themselves
+    clock = Clock.of(entries.schema[ARRIVED].dataType.simpleString(), "NANOSECOND")
+    missing = F.lit(None).cast("bigint")
+    shown = [
+        F.col(ARRIVED).alias(CAME),
+        (missing if clock is None else _ticks(clock)).alias(PTIME),
+        (F.col(_PRODUCER).cast("string") if log.producer is not None else F.lit("")).alias(PRODUCER),
+        F.col(ROWTIME),
+        F.col(_BOUND).alias(PROMISE),
+    ]
+
+    def part(some: DataFrame, *, is_late: bool) -> DataFrame:
+        return some.select(*shown, F.lit(is_late).alias(IS_LATE))
+
+    if rows is None or late is None:
+        judged = part(entries, is_late=False)
+    else:
+        others = entries.where(F.col(ROWTIME).isNull())
+        judged = part(rows, is_late=False).unionByName(part(late, is_late=True))
+        judged = judged.unionByName(part(others, is_late=False))
+    return Arrivals(entries.select(*shown), judged, rowtime, log.ptime, clock)
+
+
+def _ticks(clock: Clock) -> Column:
+    return F.expr(clock.of_column(ARRIVED, clock.kind, clock.unit))
 
 
 def _named(columns: Mapping[str, Column]) -> list[Column]:
@@ -424,7 +619,17 @@ def of_text_log(
         frame = frame.selectExpr(*made, ROWTIME, SEQUENCE)
         late = late.selectExpr(*made, ROWTIME, SEQUENCE, PROMISED) if late is not None else None
     shown = tuple(name for name in frame.columns if name not in (ROWTIME, SEQUENCE))
-    return Stream(frame, shown, clock, (SEQUENCE,), log.beats, rowtime, late=late)
+    # a row promises that no row of an earlier instant follows, as a heartbeat does
+    came: list[tuple[int, int | None, int | None, bool]]
+    came = [(line, instant, instant, False) for instant, _, line in log.rows]
+    came += [(line, None, instant, False) for instant, line in log.beats]
+    came += [(line, instant, None, True) for instant, _, line, _ in log.late]
+    schema = f"{CAME} BIGINT, {ROWTIME} BIGINT, {PROMISE} BIGINT, {IS_LATE} BOOLEAN"
+    unknown = F.lit(None).cast("bigint")
+    judged = gateway.spark.createDataFrame(came, schema).withColumns({PRODUCER: F.lit(""), PTIME: unknown})
+    beats = tuple(instant for instant, _ in log.beats)
+    arrivals = Arrivals(judged.drop(IS_LATE), judged, clock, "line")
+    return Stream(frame, shown, clock, (SEQUENCE,), beats, rowtime, late=late, arrivals=arrivals)
 
 
 def _guessed(values: list[str | None]) -> str:

@@ -34,7 +34,7 @@ class TextLog:
     rows
         (instant, values, line) of each row in order; values are texts, None for NULL.
     beats
-        The instants of the heartbeats.
+        The instants of the heartbeats and the numbers of their lines.
     late
         (instant, values, line, promised) of rows of an instant before one that was promised to be past.
     malformed
@@ -42,7 +42,7 @@ class TextLog:
     """
 
     rows: tuple[tuple[int, tuple[str | None, ...], int], ...]
-    beats: tuple[int, ...]
+    beats: tuple[tuple[int, int], ...]
     late: tuple[tuple[int, tuple[str | None, ...], int, int], ...]
     malformed: tuple[tuple[int, str, str], ...]
 
@@ -86,7 +86,7 @@ def read_text_log(path: str | Path, *, malformed: str = "fail", width: int | Non
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"file {path} cannot be read: {error}", condition="UNREADABLE_FILE") from error
     rows: list[tuple[int, tuple[str | None, ...], int]] = []
-    beats: list[int] = []
+    beats: list[tuple[int, int]] = []
     late: list[tuple[int, tuple[str | None, ...], int, int]] = []
     wrong: list[tuple[int, str, str]] = []
     promised: int | None = None
@@ -115,7 +115,7 @@ def read_text_log(path: str | Path, *, malformed: str = "fail", width: int | Non
         assert found is not None
         promised = int(found["instant"])
         if found["beat"]:
-            beats.append(promised)
+            beats.append((promised, number))
         else:
             rows.append((promised, _values(found["values"]), number))
     return TextLog(tuple(rows), tuple(beats), tuple(late), tuple(wrong))

@@ -17,17 +17,13 @@ from pyspark.sql import functions as F
 
 from windrow.algebra.clock import NEVER, Clock
 from windrow.errors import AnalysisError, NotSupportedError, UsageError, WindrowError
+from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
 from windrow.spark.arrow import contains, is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.streams import ROWTIME, Stream, rescaled
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["AT", "DIFF", "ENTER", "LEAVE", "Varying", "columns_of", "tick_of"]
-
-ENTER = "__enter"
-LEAVE = "__leave"
-AT = "__at"
-DIFF = "__diff"
 
 
 @dataclass(frozen=True)

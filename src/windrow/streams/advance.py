@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from windrow.streams.clock import Decided, Ordering, Running, Standing, State
+from windrow.streams.clock import Decided, Ordering, Running, Standing, State, decide
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, Ints, Kind
+from windrow.streams.promises import breaches
 
 __all__ = ["advance"]
 
@@ -27,13 +28,18 @@ _SHORT, _SINGLY = 256, 512  # after so short a stretch so many entries are judge
 
 def advance(state: State, ordering: Ordering, entries: Entries) -> Decided:
     """What :func:`windrow.streams.clock.decide` gives for these entries."""
+    standing = {name: known.promised for name, known in state.producers.items() if known.is_open}
+    promises = breaches(state.patterns, state.shared, standing, entries)
+    if promises is None:
+        return decide(state, ordering, entries)
+    broken = promises.broken
     running = _Swift(state, ordering)
     decision = np.zeros(len(entries), np.int8)
     violated = np.full(len(entries), NO_BOUND, np.int64)
     at, width = 0, _STRETCH
     while at < len(entries):
         part = entries.part(at, at + width)
-        judged = _judged(running, part)
+        judged = _judged(running, part, broken[at : at + width])
         stop = at + len(judged.decision)
         decision[at:stop], violated[at:stop] = judged.decision, judged.violated
         running.take(judged, part.kind[: stop - at] == Kind.ROW)
@@ -42,9 +48,11 @@ def advance(state: State, ordering: Ordering, entries: Entries) -> Decided:
             continue
         singly = entries.part(stop, stop + (_SINGLY if len(judged.decision) < _SHORT else 1))
         for place, (kind, name, when, ptime) in enumerate(_items(singly), stop):
-            decision[place], violated[place] = running.step(kind, name, when, ptime)
+            is_broken = bool(broken[place])
+            decision[place], violated[place] = running.step(kind, name, when, ptime, is_broken=is_broken)
         at, width = stop + len(singly), _STRETCH
-    return Decided(decision, violated, running.finished())
+    after = replace(running.finished(), patterns=promises.patterns, shared=promises.shared)
+    return Decided(decision, violated, after)
 
 
 def _items(entries: Entries) -> Iterator[tuple[int, str, int, int]]:
@@ -121,7 +129,7 @@ class _Swift(Running):
     def _settle(self) -> None:
         """Move the clocks to where the producers let them, and forget those that no longer matter."""
         state = self.state
-        if state.started:
+        if state.started or (self.opened and self.promises.least() == FOREVER):
             at = max(state.at, self.bounds.least() if self.opened else state.left)
             firm = max(state.firm_at, self.promises.least() if self.opened else state.firm_left)
             if (at, firm) != (state.at, state.firm_at):
@@ -201,8 +209,11 @@ class _Groups:
         return following
 
 
-def _judged(running: _Swift, entries: Entries) -> _Judged:
-    """The decisions of the first entries, up to the first at which a producer enters or leaves."""
+def _judged(running: _Swift, entries: Entries, broken: Bools) -> _Judged:
+    """The decisions of the first entries, up to the first at which a producer enters or leaves.
+
+    Some rows are `broken`: they match a pattern that their producer has promised.
+    """
     if not running.state.started:
         return _NOTHING
     count = len(entries.names)
@@ -218,7 +229,7 @@ def _judged(running: _Swift, entries: Entries) -> _Judged:
     promised = of_each([producer.promised for producer in known])
     estimated = of_each([producer.estimated for producer in known])
     opened = is_open[entries.code]
-    changes = (entries.kind >= Kind.OPEN) | (~opened & (entries.kind != Kind.ROW))
+    changes = np.isin(entries.kind, _STRUCTURAL) | (~opened & (entries.kind != Kind.ROW))
     stop = int(np.argmax(changes)) if changes.any() else len(entries)
     while True:
         if stop == 0:
@@ -226,7 +237,7 @@ def _judged(running: _Swift, entries: Entries) -> _Judged:
         part, inside = entries.part(0, stop), opened[:stop]
         position = np.flatnonzero(inside)
         groups = _Groups.of(position, part.code[position].astype(np.int64), count)
-        judged, bounds, promises = _of_open(running, part, groups, promised, estimated)
+        judged, bounds, promises = _of_open(running, part, groups, promised, estimated, broken)
         outside = np.flatnonzero(~inside)
         if not len(outside):
             return judged
@@ -237,29 +248,31 @@ def _judged(running: _Swift, entries: Entries) -> _Judged:
         code, at = part.code[outside], part.at[outside]
         promise = np.maximum(promised[code], firm)
         bound = np.maximum(np.maximum(estimated[code], clock), promise)
-        if (enters := at >= bound).any():
+        is_broken = broken[outside]
+        if (enters := (at >= bound) & ~is_broken).any():
             stop = int(outside[np.argmax(enters)])
             continue
-        is_rejected = at < promise
-        judged.decision[outside] = np.where(is_rejected, Decision.REJECTED, Decision.LATE)
-        judged.violated[outside] = np.where(is_rejected, promise, bound)
+        is_below = at < promise
+        judged.decision[outside] = np.where(is_below | is_broken, Decision.REJECTED, Decision.LATE)
+        judged.violated[outside] = np.where(is_below, promise, np.where(is_broken, NO_BOUND, bound))
         return judged
 
 
+_STRUCTURAL = (Kind.OPEN, Kind.IDLE, Kind.CLOSE, Kind.TICK)
 _UNKNOWN = Standing(is_open=False)
 _Trajectory = tuple[Ints, Ints]
 
 
 def _of_open(
-    running: _Swift, entries: Entries, groups: _Groups, promised: Ints, estimated: Ints
+    running: _Swift, entries: Entries, groups: _Groups, promised: Ints, estimated: Ints, broken: Bools
 ) -> tuple[_Judged, _Trajectory, _Trajectory]:
     """The decisions about entries of open producers; their bounds and promises at first and after each."""
     kind, at = entries.kind[groups.position], entries.at[groups.position]
-    is_row = kind == Kind.ROW
+    is_row, is_broken = kind == Kind.ROW, broken[groups.position]
     implied, ordering = np.full(len(at), NO_BOUND), running.ordering
     if ordering.lag is not None:
         floor = NO_BOUND + ordering.lag
-        implied = np.where(is_row & (at > floor), np.maximum(at, floor) - ordering.lag, NO_BOUND)
+        implied = np.where(is_row & ~is_broken & (at > floor), np.maximum(at, floor) - ordering.lag, NO_BOUND)
     nothing = np.full(len(at), NO_BOUND)
     says = np.where(kind == Kind.BOUND, at, implied if ordering.is_promise else nothing)
     first, first_estimate = promised[groups.code], estimated[groups.code]
@@ -275,10 +288,12 @@ def _of_open(
     is_watermark = kind == Kind.WATERMARK
     decision = np.zeros(len(at), np.int8)
     decision[is_row & below_bound] = Decision.LATE
-    decision[is_row & below_promise] = Decision.REJECTED
-    decision[~is_row & np.where(is_watermark, below_bound, below_promise)] = Decision.ECLIPSED
+    decision[is_row & (below_promise | is_broken)] = Decision.REJECTED
+    says_when = ~is_row & (kind != Kind.PATTERN)
+    decision[says_when & np.where(is_watermark, below_bound, below_promise)] = Decision.ECLIPSED
     by_promise = below_promise & ~is_watermark
     violated = np.where(decision == Decision.ADMITTED, NO_BOUND, np.where(by_promise, promise, bound))
+    violated[is_row & is_broken & ~below_promise] = NO_BOUND
 
     judged = _Judged(
         np.zeros(len(entries), np.int8),

@@ -7,9 +7,11 @@ where a log is cut into batches: an entry is judged by those logged before it.
 A *producer* is open from its first entry that is not refused until it is idle or closes. It has a bound:
 what it has *promised* (explicit bounds; its last row, if it is ordered), or what is *estimated* of it
 (watermarks; the greatest rowtime seen less a lag), whichever is greater. The stream's *clock* is the least
-bound of the open producers and never goes back; there is none before the first row. Its *firm* clock is the
-same of promises alone. Producers enter at or above the clock. A row below a promise is rejected, one that
-is only below an estimate is late.
+bound of the open producers and never goes back; there is none before the first row, unless all of them have
+promised that none follows. Its *firm* clock is the same of promises alone. Producers enter at or above the
+clock. A row below a promise is rejected, one that is only below an estimate is late. A producer may also
+promise patterns: a row of its own that matches one that it has told before, and not closed since, is
+rejected. What all open producers have promised so, the stream has; a producer that opens is held to that too.
 
 When the last open producer leaves, nobody can send what the rows that wait have waited for: the clock moves
 to the greatest rowtime, of any producer that has left, that the producer's own bound had reached.
@@ -23,13 +25,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from windrow.errors import InputError, UsageError
-from windrow.streams.entries import NO_BOUND, Decision, Entries, Ints, Kind
+from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, Ints, Kind
+from windrow.streams.promises import is_breach, shared
 
 __all__ = ["Decided", "Ordering", "Running", "Standing", "State", "decide"]
 
-_VERSION = 1
+_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +123,11 @@ class State:
         The open ones, and those that are idle and whose bound is above the clock.
     admitted, late, rejected, eclipsed
         How many entries were decided so; of rows the first three are all.
+    patterns
+        Of each producer what it has promised beside bounds. States that say the same in other patterns are
+        equal.
+    shared
+        What the stream has promised beside its clock, in the same way.
     """
 
     started: bool = False
@@ -131,6 +140,8 @@ class State:
     late: int = 0
     rejected: int = 0
     eclipsed: int = 0
+    patterns: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
+    shared: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def clock(self) -> int | None:
@@ -154,8 +165,10 @@ class State:
             name: [known.is_open, known.promised, known.estimated, known.seen, known.heard]
             for name, known in sorted(self.producers.items())
         }
-        values = {name: getattr(self, name) for name in self.__slots__ if name != "producers"}
-        return json.dumps({"version": _VERSION, **values, "producers": producers})
+        apart = ("producers", "patterns")
+        values = {name: getattr(self, name) for name in self.__slots__ if name not in apart}
+        patterns = {name: list(told) for name, told in sorted(self.patterns.items())}
+        return json.dumps({"version": _VERSION, **values, "producers": producers, "patterns": patterns})
 
     @staticmethod
     def from_json(text: str) -> State:
@@ -175,7 +188,9 @@ class State:
                 hint="go on with the version of Windrow that wrote it",
             )
         producers = {name: Standing(*known) for name, known in values.pop("producers").items()}
-        return State(producers=producers, **values)
+        patterns = {name: tuple(told) for name, told in values.pop("patterns").items()}
+        told_by_all = tuple(values.pop("shared"))
+        return State(producers=producers, patterns=patterns, shared=told_by_all, **values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +202,8 @@ class Decided:
     decision
         int8 of each entry: values of :class:`~windrow.streams.entries.Decision`.
     violated
-        int64 of each entry: the bound that a late, rejected or eclipsed one is below; else `NO_BOUND`.
+        int64 of each entry: the bound that a late, rejected or eclipsed one is below; else `NO_BOUND`, as for
+        a row that is rejected because it matches a pattern.
     state
         That after the batch.
     """
@@ -210,16 +226,28 @@ def decide(state: State, ordering: Ordering, entries: Entries) -> Decided:
         Those that follow.
     """
     running = Running(state, ordering)
-    found = [
-        running.step(kind, entries.names[code], at, ptime)
-        for kind, code, at, ptime in zip(
-            entries.kind.tolist(),
-            entries.code.tolist(),
-            entries.at.tolist(),
-            entries.ptime.tolist(),
-            strict=True,
-        )
-    ]
+    count = len(entries)
+    rows = [None] * count if entries.rows is None else entries.rows.to_pylist()
+    told = [None] * count if entries.told is None else entries.told.to_pylist()
+    columns = None if entries.rows is None else entries.rows.schema
+    found = []
+    for kind, code, at, ptime, row, pattern in zip(
+        entries.kind.tolist(),
+        entries.code.tolist(),
+        entries.at.tolist(),
+        entries.ptime.tolist(),
+        rows,
+        told,
+        strict=True,
+    ):
+        name = entries.names[code]
+        promised = running.promised_by(name)
+        is_broken = kind == Kind.ROW and bool(promised)
+        if is_broken:
+            assert row is not None
+            is_broken = is_breach(row, promised, columns)
+        found.append(running.step(kind, name, at, ptime, is_broken=is_broken))
+        running.note(kind, name, pattern, columns)
     decision = np.array([decision for decision, _ in found], np.int8)
     return Decided(decision, np.array([violated for _, violated in found], np.int64), running.state)
 
@@ -234,25 +262,61 @@ class Running:
         self.ordering = ordering
         self.state = state
         self.producers = dict(state.producers)
+        self._opened = {name for name, known in state.producers.items() if known.is_open}
 
-    def step(self, kind: int, name: str, at: int, ptime: int) -> tuple[Decision, int]:
-        """Take in an entry; its decision and the bound that it violates."""
+    def promised_by(self, name: str) -> tuple[str, ...]:
+        """The patterns that a producer's next row is held to."""
+        own = self.state.patterns.get(name, ())
+        return own if name in self._opened else (*own, *self.state.shared)
+
+    def note(self, kind: int, name: str, pattern: str | None, columns: pa.Schema | None) -> None:
+        """Note what an entry that was taken in says of patterns."""
+        patterns = dict(self.state.patterns)
         known = self.producers.get(name)
+        if known is None or not known.is_open:
+            self._opened.discard(name)
+        elif name not in self._opened:
+            self._opened.add(name)
+            if self.state.shared:
+                patterns[name] = (*patterns.get(name, ()), *self.state.shared)
+        if kind == Kind.PATTERN and pattern is not None:
+            patterns[name] = (*patterns.get(name, ()), pattern)
+        elif kind == Kind.CLOSE:
+            patterns.pop(name, None)
+        told = self.state.shared
+        telling = [each for each in self._opened if self.producers[each].promised < FOREVER]
+        if patterns and telling and columns is not None:
+            together = shared([patterns.get(each, ()) for each in telling], columns)
+            told = tuple(dict.fromkeys((*told, *together)))
+        self.state = replace(self.state, patterns=patterns, shared=told)
+
+    def step(
+        self, kind: int, name: str, at: int, ptime: int, *, is_broken: bool = False
+    ) -> tuple[Decision, int]:
+        """Take in an entry; its decision and the bound that it violates.
+
+        A row `is_broken` if it matches a pattern that its producer has promised.
+        """
+        known = self.producers.get(name)
+        if kind == Kind.TICK:
+            return _ADMITTED
         if kind in (Kind.IDLE, Kind.CLOSE):
             found = _ADMITTED
             if known is not None:
                 self._leave(name, known, ptime, is_closed=kind == Kind.CLOSE)
         else:
-            found = self._said(kind, name, known or Standing(is_open=False), at, ptime)
+            found = self._said(kind, name, known or Standing(is_open=False), at, ptime, is_broken=is_broken)
         self._move(name, known)
         return found
 
-    def _said(self, kind: int, name: str, known: Standing, at: int, ptime: int) -> tuple[Decision, int]:
+    def _said(
+        self, kind: int, name: str, known: Standing, at: int, ptime: int, *, is_broken: bool
+    ) -> tuple[Decision, int]:
         is_newcomer = not known.is_open
         if is_newcomer:
             promised, estimated = max(known.promised, self.state.firm_at), max(known.estimated, self.state.at)
             known = replace(known, promised=promised, estimated=estimated)
-        decision, violated = _judged(kind, known, at)
+        decision, violated = _judged(kind, known, at, is_broken=is_broken)
         if is_newcomer and kind == Kind.ROW and decision != Decision.ADMITTED:
             self._count(kind, decision)
             return decision, violated
@@ -304,8 +368,8 @@ class Running:
 def _moved(state: State, producers: Mapping[str, Standing]) -> State:
     """The state with clocks as these producers allow, and without those that no longer matter."""
     at, firm = state.at, state.firm_at
-    if state.started:
-        opened = [known for known in producers.values() if known.is_open]
+    opened = [known for known in producers.values() if known.is_open]
+    if state.started or (opened and all(known.promised == FOREVER for known in opened)):
         at = max(at, min((known.bound for known in opened), default=state.left))
         firm = max(firm, min((known.promised for known in opened), default=state.firm_left))
     # an idle producer is held to its own bound when it comes back, or to the clock if that is not below it
@@ -317,11 +381,13 @@ def _moved(state: State, producers: Mapping[str, Standing]) -> State:
     return replace(state, at=at, firm_at=firm, producers=kept)
 
 
-def _judged(kind: int, known: Standing, at: int) -> tuple[Decision, int]:
+def _judged(kind: int, known: Standing, at: int, *, is_broken: bool) -> tuple[Decision, int]:
     """The decision about what a producer with these bounds says."""
     if kind == Kind.ROW:
         if at < known.promised:
             return Decision.REJECTED, known.promised
+        if is_broken:
+            return Decision.REJECTED, NO_BOUND
         if at < known.bound:
             return Decision.LATE, known.bound
     if kind == Kind.BOUND and at < known.promised:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import base64
 import json
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windrow.errors import AnalysisError, InputError, NotSupportedError
+from windrow.punctuations import Cover, Pattern, lines_of
+from windrow.punctuations.schemes import Scheme, of_json, to_json
 from windrow.streams.clock import Ordering
-from windrow.streams.entries import CONTROL, PREFIX
+from windrow.streams.entries import CONTROL, FOREVER, PREFIX
 from windrow.streams.rowtime import Rowtime
 
-__all__ = ["FORMAT", "Definition"]
+__all__ = ["FORMAT", "Definition", "told_apart"]
 
-FORMAT = 1
+FORMAT = 2
 """The version of the folder's layout that this code reads and writes."""
 
 _MARK = "windrow stream"
@@ -37,15 +40,32 @@ class Definition:
         One of them.
     ordering
         What a row says about the later ones of its producer.
+    idle
+        After so many seconds without saying anything, an attached producer is idle; None for never.
+    domain
+        What no row matches from the first on, as :meth:`Pattern.to_json` writes it, a box each.
+    schemes
+        What a producer promises by each row that it inserts.
     """
 
     identity: str
     columns: pa.Schema
     rowtime: Rowtime
     ordering: Ordering
+    idle: float | None = None
+    domain: tuple[str, ...] = ()
+    schemes: tuple[Scheme, ...] = ()
 
     @staticmethod
-    def of(columns: pa.Schema, rowtime: str, unit: str | None, ordering: Ordering) -> Definition:
+    def of(
+        columns: pa.Schema,
+        rowtime: str,
+        unit: str | None,
+        ordering: Ordering,
+        idle: float | None = None,
+        domain: Sequence[Pattern] = (),
+        schemes: Sequence[Scheme] = (),
+    ) -> Definition:
         """That of a new stream.
 
         Raises
@@ -58,12 +78,24 @@ class Definition:
         plain = pa.schema([pa.field(field.name, field.type) for field in columns])
         _check_names(plain)
         _check_types(plain)
-        return Definition(uuid.uuid4().hex, plain, Rowtime.of(plain, rowtime, unit), ordering)
+        boxes, of_rowtime = told_apart(plain, domain), Rowtime.of(plain, rowtime, unit)
+        return Definition(uuid.uuid4().hex, plain, of_rowtime, ordering, idle, boxes, tuple(schemes))
 
     @property
     def stored(self) -> pa.Schema:
         """The columns of an entry."""
         return pa.schema([*CONTROL, *self.columns])
+
+    def bound_of(self, pattern: Pattern) -> int | None:
+        """The bound that a pattern is, in ticks: no row before it; None if it is none."""
+        name = self.rowtime.column
+        own = pattern[name]
+        if pattern.names != (name,) or own is None or len(own.spans) != 1:
+            return None
+        (first, stop), line = own.spans[0], own.line
+        if first != line.first:
+            return None
+        return FOREVER if stop == line.end else int(stop)
 
     def to_json(self) -> str:
         """The text of ``stream.json``."""
@@ -77,6 +109,9 @@ class Definition:
                 "rowtime": self.rowtime.column,
                 "unit": self.rowtime.unit,
                 "ordering": {"lag": self.ordering.lag, "is_promise": self.ordering.is_promise},
+                **({} if self.idle is None else {"idle": self.idle}),
+                **({"domain": list(self.domain)} if self.domain else {}),
+                **({"schemes": [to_json(scheme) for scheme in self.schemes]} if self.schemes else {}),
             },
             indent=2,
         )
@@ -113,7 +148,16 @@ class Definition:
         columns = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(values["schema"])))
         kind = columns.field(values["rowtime"]).type
         rowtime = Rowtime(values["rowtime"], kind, values["unit"])
-        return Definition(values["identity"], columns, rowtime, Ordering(**values["ordering"]))
+        ordering = Ordering(**values["ordering"])
+        domain = tuple(values.get("domain", ()))
+        schemes = tuple(of_json(told, columns) for told in values.get("schemes", ()))
+        return Definition(values["identity"], columns, rowtime, ordering, values.get("idle"), domain, schemes)
+
+
+def told_apart(columns: pa.Schema, domain: Sequence[Pattern]) -> tuple[str, ...]:
+    """Patterns as texts, a box each, such as states of a clock have them."""
+    lines = lines_of(columns)
+    return tuple(Pattern.of_box(box, lines).to_json() for box in Cover(lines, domain))
 
 
 def _check_names(columns: pa.Schema) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "GENERATION",
     "KIND",
     "NO_BOUND",
+    "PATTERN",
     "PREFIX",
     "PRODUCER",
     "PTIME",
@@ -41,8 +42,8 @@ FOREVER = 2**63 - 1
 PREFIX = "__"
 """What the names of the control columns begin with, and no column of a stream."""
 
-KIND, PRODUCER, GENERATION, SEQUENCE, PTIME, AT = (
-    PREFIX + name for name in ("kind", "producer", "generation", "sequence", "ptime", "at")
+KIND, PRODUCER, GENERATION, SEQUENCE, PTIME, AT, PATTERN = (
+    PREFIX + name for name in ("kind", "producer", "generation", "sequence", "ptime", "at", "pattern")
 )
 
 CONTROL = pa.schema(
@@ -53,10 +54,11 @@ CONTROL = pa.schema(
         pa.field(SEQUENCE, pa.int64()),
         pa.field(PTIME, pa.int64(), nullable=False),
         pa.field(AT, pa.int64()),
+        pa.field(PATTERN, pa.string()),
     ]
 )
 """The columns of an entry beside those of its row: the kind, who says it (as the holder of which lease), the
-number of a row among its producer's, when, and the rowtime or bound."""
+number of a row among its producer's, when, the rowtime or bound, and the pattern, as JSON."""
 
 
 class Kind(IntEnum):
@@ -73,6 +75,10 @@ class Kind(IntEnum):
     """The producer holds nothing back until its next entry; its promises stay."""
     CLOSE = 5
     """The producer leaves and is forgotten."""
+    PATTERN = 6
+    """A promise: no row of the producer's that the pattern matches follows."""
+    TICK = 7
+    """Time has passed: it is of no producer, and says that later entries have later processing times."""
 
 
 class Decision(IntEnum):
@@ -107,6 +113,10 @@ class Entries:
         int64.
     names
         The producers.
+    told
+        The patterns, as text; None if there are none.
+    rows
+        The columns of each entry's row, anything where it is none; None if no pattern tells of them.
     """
 
     kind: npt.NDArray[np.int8]
@@ -114,21 +124,26 @@ class Entries:
     at: Ints
     ptime: Ints
     names: tuple[str, ...]
+    told: pa.Array | None = None
+    rows: pa.Table | None = None
 
     def __len__(self) -> int:
         return len(self.kind)
 
     @staticmethod
-    def of_table(table: pa.Table) -> Entries:
-        """The entries of a table with the columns of `CONTROL`."""
+    def of_table(table: pa.Table, rows: pa.Table | None = None) -> Entries:
+        """The entries of a table with the columns of `CONTROL`, and of one with those of their rows."""
         producers = table.column(PRODUCER).combine_chunks().dictionary_encode()
         at = table.column(AT).fill_null(0)
+        told = table.column(PATTERN)
         return Entries(
             table.column(KIND).to_numpy(),
             producers.indices.to_numpy(zero_copy_only=False).astype(np.int32),
             at.to_numpy(),
             table.column(PTIME).to_numpy(),
             tuple(producers.dictionary.to_pylist()),
+            told.combine_chunks() if told.null_count < len(told) else None,
+            rows,
         )
 
     @staticmethod
@@ -177,4 +192,7 @@ class Entries:
     def part(self, start: int, stop: int) -> Entries:
         """Those of a range."""
         at = slice(start, stop)
-        return Entries(self.kind[at], self.code[at], self.at[at], self.ptime[at], self.names)
+        length = max(stop - start, 0)
+        told = None if self.told is None else self.told.slice(start, length)
+        rows = None if self.rows is None else self.rows.slice(start, length)
+        return Entries(self.kind[at], self.code[at], self.at[at], self.ptime[at], self.names, told, rows)

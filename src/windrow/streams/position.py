@@ -7,7 +7,7 @@ acknowledged: rows that were in already (a retry), and entries of producers whos
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -23,6 +23,7 @@ from windrow.streams.entries import (
     GENERATION,
     KIND,
     NO_BOUND,
+    PATTERN,
     PRODUCER,
     PTIME,
     SEQUENCE,
@@ -32,9 +33,12 @@ from windrow.streams.entries import (
     Kind,
 )
 
-__all__ = ["Batch", "Judged", "Position", "follow", "judge"]
+__all__ = ["Batch", "Clocks", "Judged", "Position", "follow", "judge", "needs_rows"]
 
 _VERSION = 1
+
+Clocks = tuple[tuple[int, int], ...]
+"""(processing time, clock) at each instant at which a stream's clock has moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ class Position:
     number
         The file.
     ptime
-        The greatest processing time; those of a log never go back.
+        The greatest processing time; that of a file is later than that of the one before.
     clock
         The clock's state.
     writers
@@ -108,19 +112,23 @@ class Batch:
     Attributes
     ----------
     entries
-        A table with the columns of the log. Its ptimes are those of the log: none is before an earlier one.
+        A table with the columns of the log. Its ptimes are those of the log: each file's are later than those
+        of the files before.
     number
         int64 of each entry: its file.
     decision
         int8 of each entry: what became of it, values of :class:`~windrow.streams.entries.Decision`.
     violated
         int64 of each entry: the bound that it is below, if it was refused for one; else `NO_BOUND`.
+    clocks
+        Where the stream's clock has moved to, and at which processing times, if that was asked for.
     """
 
     entries: pa.Table
     number: Ints
     decision: npt.NDArray[np.int8]
     violated: Ints
+    clocks: Clocks = ()
 
     def _rows(self, *decisions: Decision) -> npt.NDArray[np.bool_]:
         is_row = self.entries.column(KIND).to_numpy() == Kind.ROW
@@ -139,6 +147,11 @@ class Batch:
         return self.entries.filter(pa.array(self._rows(Decision.ADMITTED)))
 
     @property
+    def promised(self) -> pa.Table:
+        """The rows that no promise rules out, those below an estimate among them; all columns of the log."""
+        return self.entries.filter(pa.array(self._rows(Decision.ADMITTED, Decision.LATE)))
+
+    @property
     def late(self) -> pa.Table:
         """The rows that were late or rejected: all columns of the log, ``__violated`` and ``__number``."""
         chosen = pa.array(self._rows(Decision.LATE, Decision.REJECTED))
@@ -147,7 +160,12 @@ class Batch:
 
 
 def follow(
-    position: Position, ordering: Ordering, schema: pa.Schema, files: Sequence[pa.Table]
+    position: Position,
+    ordering: Ordering,
+    schema: pa.Schema,
+    files: Sequence[pa.Table],
+    *,
+    timed: bool = False,
 ) -> tuple[Batch, Position]:
     """Read the files that come after a position.
 
@@ -159,6 +177,8 @@ def follow(
         Those of the stream's definition.
     files
         The entries of the next files, one by one.
+    timed
+        Whether to find out when the clock has moved.
 
     Returns
     -------
@@ -166,12 +186,15 @@ def follow(
         The entries with what became of them, and where reading stands after them.
     """
     whole = pa.concat_tables(files).combine_chunks() if files else schema.empty_table()
+    columns = [name for name in whole.column_names if name not in CONTROL.names]
     first = position.number + 1
     numbers = np.repeat(np.arange(first, first + len(files)), [table.num_rows for table in files])
-    judged = judge(position, ordering, whole.select(CONTROL.names), numbers)
+    judged = judge(
+        position, ordering, whole.select(CONTROL.names), numbers, whole.select(columns), timed=timed
+    )
     place = schema.get_field_index(PTIME)
     whole = whole.set_column(place, schema.field(place), pa.array(judged.ptime))
-    return Batch(whole, numbers, judged.decision, judged.violated), judged.position
+    return Batch(whole, numbers, judged.decision, judged.violated, judged.clocks), judged.position
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,18 +206,29 @@ class Judged:
     decision, violated
         As of :class:`Batch`.
     ptime
-        int64: when they came; none before an earlier one.
+        int64: when they came; those of a file are later than those of the files before.
     position
         Where reading stands after them.
+    clocks
+        Where the stream's clock has moved to, and at which processing times, if that was asked for.
     """
 
     decision: npt.NDArray[np.int8]
     violated: Ints
     ptime: Ints
     position: Position
+    clocks: Clocks
 
 
-def judge(position: Position, ordering: Ordering, entries: pa.Table, number: Ints) -> Judged:
+def judge(
+    position: Position,
+    ordering: Ordering,
+    entries: pa.Table,
+    number: Ints,
+    rows: pa.Table | None = None,
+    *,
+    timed: bool = False,
+) -> Judged:
     """Judge the entries that come after a position.
 
     Parameters
@@ -207,6 +241,10 @@ def judge(position: Position, ordering: Ordering, entries: pa.Table, number: Int
         The columns of :data:`~windrow.streams.entries.CONTROL` of all entries of the next files.
     number
         int64 of each entry: its file.
+    rows
+        The columns of each entry's row, where `needs_rows`.
+    timed
+        Whether to find out when the clock has moved: entries of one processing time are judged together then.
 
     Raises
     ------
@@ -228,21 +266,44 @@ def judge(position: Position, ordering: Ordering, entries: pa.Table, number: Int
     ]
     decision = np.concatenate([*decisions, np.zeros(0, np.int8)])
     violated = np.full(len(decision), NO_BOUND)
-    ptime = np.maximum.accumulate(np.maximum(entries.column(PTIME).to_numpy(), position.ptime))
+    # what one call of a producer brings comes at once, and nothing else comes then
+    nth = number - position.number
+    ptime = np.maximum.accumulate(np.maximum(entries.column(PTIME).to_numpy() - nth, position.ptime)) + nth
     told = np.flatnonzero(decision == Decision.ADMITTED)
     placed = entries.set_column(CONTROL.get_field_index(PTIME), CONTROL.field(PTIME), pa.array(ptime))
-    decided = advance(position.clock, ordering, Entries.of_table(placed.take(pa.array(told))))
-    decision[told], violated[told] = decided.decision, decided.violated
+    chosen = pa.array(told)
+    own = rows.take(chosen) if rows is not None and needs_rows(position, entries) else None
+    of_clock = Entries.of_table(placed.take(chosen), own)
+    state, clocks = position.clock, []
+    for start, stop in _instants(of_clock.ptime) if timed else [(0, len(of_clock))]:
+        decided = advance(state, ordering, of_clock.part(start, stop))
+        decision[told[start:stop]], violated[told[start:stop]] = decided.decision, decided.violated
+        if timed and decided.state.at != state.at:
+            clocks.append((int(of_clock.ptime[start]), decided.state.at))
+        state = decided.state
     after = replace(
         position,
         number=position.number + len(files),
         ptime=int(ptime.max(initial=position.ptime)),
-        clock=decided.state,
+        clock=state,
         writers=writers,
         duplicates=position.duplicates + int((decision == Decision.DUPLICATE).sum()),
         fenced=position.fenced + int((decision == Decision.FENCED).sum()),
     )
-    return Judged(decision, violated, ptime, after)
+    return Judged(decision, violated, ptime, after, tuple(clocks))
+
+
+def _instants(ptime: Ints) -> Iterator[tuple[int, int]]:
+    """The entries of each processing time, as a stretch."""
+    starts = np.flatnonzero(np.diff(ptime, prepend=-1))
+    return pairwise([*starts.tolist(), len(ptime)])
+
+
+def needs_rows(position: Position, entries: pa.Table) -> bool:
+    """Whether entries cannot be judged without their rows: where a pattern has been promised."""
+    told = entries.column(PATTERN)
+    promised = position.clock.patterns or position.clock.shared
+    return bool(promised) or told.null_count < len(told)
 
 
 def _standing(writers: dict[str, tuple[int, int]], table: pa.Table) -> npt.NDArray[np.int8]:
@@ -250,6 +311,8 @@ def _standing(writers: dict[str, tuple[int, int]], table: pa.Table) -> npt.NDArr
     name, generation = table.column(PRODUCER)[0].as_py(), table.column(GENERATION)[0].as_py()
     held, last = writers.get(name, (0, 0))
     decision = np.zeros(table.num_rows, np.int8)
+    if table.column(KIND)[0].as_py() == Kind.TICK:
+        return decision
     if generation < held:
         decision[:] = Decision.FENCED
         return decision

@@ -6,7 +6,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeVar
@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import ExecutionError, InputError, UsageError, WindrowError
+from windrow.punctuations import Cover, Pattern, lines_of
+from windrow.punctuations.schemes import schemes
 from windrow.streams.advance import advance
 from windrow.streams.clock import Decided, State
 from windrow.streams.definition import Definition
@@ -27,6 +29,7 @@ from windrow.streams.entries import (
     GENERATION,
     KIND,
     NO_BOUND,
+    PATTERN,
     PRODUCER,
     PTIME,
     SEQUENCE,
@@ -36,6 +39,7 @@ from windrow.streams.entries import (
     Kind,
 )
 from windrow.streams.leases import Lease, acquire
+from windrow.streams.patterns import pattern_of
 from windrow.streams.position import follow
 from windrow.streams.rows import Rows, to_table
 
@@ -102,6 +106,7 @@ class Producer:
         self._own = State(started=True)  # of this producer alone: while it is open, it depends on no other
         self._is_attached = True
         self._is_certain = False  # whether all that was tried is known to be in or not
+        self._said = time.monotonic()  # when it has last said something
         self._lease = self._acquired(wait)
         with contextlib.suppress(ExecutionError):  # it only spares others reading
             stream.keep(self._position)
@@ -180,12 +185,25 @@ class Producer:
                 return Receipt(0, first, 0, duplicates=known)
             if self._late == "error":
                 self._refuse_late(ticks[known:], entries)
-            number, decision = self._logged(entries)
+            number, decision = self._logged(self._with_promises(entries))
             counts = np.bincount(decision[: len(numbers)], minlength=len(Decision)).tolist()
             refused = counts[Decision.LATE], counts[Decision.REJECTED]
             return Receipt(number, first, counts[Decision.ADMITTED], *refused, known)
 
         return self._attached(attempt)
+
+    def _with_promises(self, entries: pa.Table) -> pa.Table:
+        """The entries, and after them what the stream's schemes make of the rows that are in."""
+        definition = self.stream.definition
+        if not definition.schemes:
+            return entries
+        is_in = self._decided(entries).decision == Decision.ADMITTED
+        is_in &= entries.column(KIND).to_numpy() == Kind.ROW
+        rows = entries.filter(pa.array(is_in)).select(definition.columns.names)
+        cover = Cover(lines_of(rows.schema), schemes(definition.schemes, rows))
+        told = [Pattern.of_box(box, cover.lines).to_json() for box in cover]
+        says = [said(definition, Kind.PATTERN, self.name, pattern=pattern) for pattern in told]
+        return pa.concat_tables([entries, *says])
 
     def bound(self, instant: object, *, strict: bool = False) -> int:
         """Promise to insert no row with a rowtime before an instant; nor, if strict, at it.
@@ -210,6 +228,43 @@ class Producer:
         """Estimate what :meth:`bound` promises: a row below it is late, and not rejected."""
         return self._say(Kind.WATERMARK, self._tick(instant, strict=strict))
 
+    def punctuate(self, patterns: Mapping[str, object] | None = None, **columns: object) -> int:
+        """Promise to insert no row that matches a pattern.
+
+        Parameters
+        ----------
+        patterns, columns
+            What the pattern has in columns of the stream; in the others it has anything. A value; None for
+            NULL; a list, tuple or set of values; or a mapping of ``<``, ``<=``, ``>``, ``>=`` to values.
+
+        Returns
+        -------
+        int
+            The number of the file of the log.
+
+        Raises
+        ------
+        InputError
+            ``UNKNOWN_COLUMN``, ``DUPLICATE_COLUMN``, ``INVALID_VALUE``.
+        NotSupportedError
+            ``UNSUPPORTED_TYPE``: a column has no order.
+        UsageError
+            ``INVALID_ARGUMENT``: no column, or no such comparison.
+        """
+        given = [*(patterns or {}).items(), *columns.items()]
+        return self.promise(pattern_of(given, self.stream.definition.columns))
+
+    def promise(self, pattern: Pattern) -> int:
+        """Promise to insert no row that matches a pattern, as :meth:`punctuate`.
+
+        One that has all rowtimes up to an instant, and anything else, is the bound at that instant.
+        """
+        instant = self.stream.definition.bound_of(pattern)
+        if instant is not None:
+            return self._say(Kind.BOUND, instant)
+        entry = said(self.stream.definition, Kind.PATTERN, self.name, pattern=pattern.to_json())
+        return self._attached(lambda: self._logged(entry)[0])
+
     def finish(self) -> int:
         """Promise to insert no row at all: as far as this producer goes, the stream is complete."""
         return self._say(Kind.BOUND, FOREVER)
@@ -223,6 +278,10 @@ class Producer:
     def close(self) -> None:
         """Leave the stream; doing so twice does nothing."""
         self._leave(Kind.CLOSE)
+
+    def leave(self) -> None:
+        """Leave the stream as one who may come back: idle, with what it has promised."""
+        self._leave(Kind.IDLE)
 
     def _say(self, kind: Kind, tick: int) -> int:
         entry = said(self.stream.definition, kind, self.name, tick)
@@ -314,14 +373,32 @@ class Producer:
             decision = batch.decision
         self._last = self._position.writers.get(self.name, (0, 0))[1]
         known = self._position.clock.producers.get(self.name)
-        self._own = State(started=True, producers={} if known is None else {self.name: known})
+        patterns = self._position.clock.patterns.get(self.name)
+        self._own = State(
+            started=True,
+            producers={} if known is None else {self.name: known},
+            patterns={} if patterns is None else {self.name: patterns},
+        )
         return decision
 
     def _decided(self, entries: pa.Table) -> Decided:
-        return advance(self._own, self.stream.definition.ordering, Entries.of_table(entries))
+        rows = entries.select(self.stream.definition.columns.names)
+        return advance(self._own, self.stream.definition.ordering, Entries.of_table(entries, rows))
+
+    def _fall_idle(self) -> bool:
+        """Be idle, if the stream's time for that is over; whether it is idle for that."""
+        after = self.stream.definition.idle
+        # whoever has the lock says something, or leaves and waits for the heart, which must not wait for it
+        if after is None or not self._lock.acquire(blocking=False):
+            return False
+        try:
+            return time.monotonic() - self._said >= after and self._is_attached and self.idle() > 0
+        finally:
+            self._lock.release()
 
     def _logged(self, entries: pa.Table) -> tuple[int, Bytes]:
         """Add entries to the log: their number, and what became of them."""
+        self._said = time.monotonic()
         decided = self._decided(entries)
         self._is_certain = False
         number = self._number = self.stream.log.append(under(entries, self._lease), after=self._number)
@@ -378,20 +455,27 @@ class _Heart:
         self._thread.join()
 
     def _beat(self) -> None:
-        while not self._stopped.wait(self._producer._seconds / 3):
+        idle = self._producer.stream.definition.idle
+        between = min(each for each in (self._producer._seconds, idle) if each is not None) / 3
+        while not self._stopped.wait(between):
             # whatever is wrong with the folder, the next insert meets it too and says so
             with contextlib.suppress(OSError, WindrowError):
                 lease = self._producer._lease
                 if lease.is_held():
                     lease.renew()
+                self._producer._fall_idle()
                 self._producer.stream.expire()
 
 
-def said(definition: Definition, kind: Kind, producer: str, at: int = 0) -> pa.Table:
+def said(
+    definition: Definition, kind: Kind, producer: str, at: int = 0, pattern: str | None = None
+) -> pa.Table:
     """An entry without a row."""
     columns = definition.columns.empty_table()
     nothing = pa.table([pa.nulls(1, field.type) for field in columns.schema], schema=columns.schema)
-    return _entries(kind, producer, np.array([at]), pa.nulls(1, pa.int64()), nothing)
+    entry = _entries(kind, producer, np.array([at]), pa.nulls(1, pa.int64()), nothing)
+    place = CONTROL.get_field_index(PATTERN)
+    return entry.set_column(place, CONTROL.field(place), pa.array([pattern], pa.string()))
 
 
 def _rows(producer: str, ticks: Ints, numbers: Ints, rows: pa.Table) -> pa.Table:
@@ -408,6 +492,7 @@ def _entries(kind: Kind, producer: str, at: Ints, sequence: pa.Array, rows: pa.T
         SEQUENCE: sequence,
         PTIME: pa.array(np.full(count, time.time_ns() // 1000)),
         AT: pa.array(at, pa.int64()) if has_time else pa.nulls(count, pa.int64()),
+        PATTERN: pa.nulls(count, pa.string()),
     }
     schema = pa.schema([*CONTROL, *rows.schema])
     return pa.table([*control.values(), *rows.columns], schema=schema)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import pandas as pd
 import pyarrow as pa
 
 from windrow.errors import InputError, UsageError, did_you_mean
 
+if TYPE_CHECKING:
+    # not needed to read a stream, and half of the time that a worker takes to start
+    import pandas as pd
+
 __all__ = ["Rows", "to_table"]
 
-Rows: TypeAlias = pa.Table | pa.RecordBatch | pd.DataFrame | Mapping[str, Any] | Iterable[Mapping[str, Any]]
+Rows: TypeAlias = "pa.Table | pa.RecordBatch | pd.DataFrame | Mapping[str, Any] | Iterable[Mapping[str, Any]]"
 
 
 def to_table(rows: Rows, columns: pa.Schema) -> pa.Table:
@@ -29,7 +33,7 @@ def to_table(rows: Rows, columns: pa.Schema) -> pa.Table:
     UsageError
         ``NOT_ROWS``.
     """
-    if isinstance(rows, pd.DataFrame):
+    if "pandas" in sys.modules and isinstance(rows, sys.modules["pandas"].DataFrame):
         rows = pa.Table.from_pandas(rows, preserve_index=False)
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
@@ -173,8 +177,11 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 
 def _invalid(field: pa.Field, reason: str) -> InputError:
+    hint = "nothing was inserted; convert the values first"
+    if pa.types.is_timestamp(field.type) and field.type.tz is not None:
+        hint += ": times say their zone, as datetime(…, tzinfo=timezone.utc)"
     return InputError(
         f"a value of column {field.name} is not {field.type}: {reason}",
         condition="INVALID_VALUE",
-        hint="nothing was inserted; convert the values first",
+        hint=hint,
     )

@@ -12,13 +12,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from windrow.errors import InputError, UsageError, WindrowError
-from windrow.streams.clock import Ordering
+from windrow.punctuations import Pattern
+from windrow.punctuations.schemes import Scheme
+from windrow.streams.clock import Ordering, State
 from windrow.streams.definition import Definition
 from windrow.streams.entries import Kind
 from windrow.streams.files import claim, flush, tidy, writing, written
@@ -59,6 +62,9 @@ class NamedStream:
         *,
         unit: str | None = None,
         ordering: Ordering | None = None,
+        idle: float | None = None,
+        domain: Sequence[Pattern] = (),
+        schemes: Sequence[Scheme] = (),
     ) -> NamedStream:
         """Make a stream in a folder that is not there yet, or empty.
 
@@ -74,15 +80,32 @@ class NamedStream:
             Of integer rowtimes, from days to nanoseconds; milliseconds by default.
         ordering
             What a row says about the later ones of its producer: ordered by default.
+        idle
+            After so many seconds without saying anything, an attached producer is idle: it holds the others
+            back no longer. Never by default.
+        domain
+            What no row matches from the first on: of a column that is never negative, the negative numbers,
+            and NULL. Rows that do are rejected.
+        schemes
+            What a producer promises by the rows that it inserts, of those that it inserts after them.
 
         Raises
         ------
         WindrowError
-            ``STREAM_ALREADY_EXISTS``, ``FOLDER_NOT_EMPTY``, ``STREAM_NOT_WRITTEN``, ``DISK_FULL``, and
+            ``STREAM_ALREADY_EXISTS``, ``FOLDER_NOT_EMPTY``, ``STREAM_NOT_WRITTEN``, ``DISK_FULL``,
+            ``INVALID_ARGUMENT`` for a time of no length, and
             those of :meth:`Definition.of <windrow.streams.definition.Definition.of>`.
         """
         folder = Path(folder)
-        definition = Definition.of(columns, rowtime, unit, ordering or Ordering.ordered())
+        if idle is not None and idle <= 0:
+            raise UsageError(
+                f"{idle:g} seconds is no time after which a producer is idle",
+                condition="INVALID_ARGUMENT",
+                hint="give a number of seconds greater than 0, or None for never",
+            )
+        definition = Definition.of(
+            columns, rowtime, unit, ordering or Ordering.ordered(), idle, domain, schemes
+        )
         with writing(folder, "stream"):
             folder.mkdir(parents=True, exist_ok=True)
             foreign = sorted(
@@ -186,9 +209,11 @@ class NamedStream:
     @property
     def start(self) -> Position:
         """Before the first entry."""
-        return Position(self.definition.identity)
+        return Position(self.definition.identity, clock=State(shared=self.definition.domain))
 
-    def read(self, position: Position, files: int = _FILES_AT_ONCE) -> tuple[Batch, Position]:
+    def read(
+        self, position: Position, files: int = _FILES_AT_ONCE, *, timed: bool = False
+    ) -> tuple[Batch, Position]:
         """The entries after a position, and the position after them.
 
         Parameters
@@ -197,6 +222,8 @@ class NamedStream:
             Where the last call has stopped; :attr:`start` for the first.
         files
             How many files to read at most.
+        timed
+            Whether to find out at which processing times the stream's clock has moved.
 
         Raises
         ------
@@ -206,7 +233,7 @@ class NamedStream:
             ``FOREIGN_POSITION``: it is a place in another stream's log, or after this one's end.
         """
         last = self.log.last(self._checked(position).number)
-        return self._read(position, min(last, position.number + files))
+        return self._read(position, min(last, position.number + files), timed=timed)
 
     def position(self, number: int | None = None) -> Position:
         """The position after a file, by default the last: what reading up to it would tell."""
@@ -231,6 +258,16 @@ class NamedStream:
             following.release()
             found.append(lease.producer)
         return found
+
+    def tick(self) -> int:
+        """Log that time has passed; the number of the file.
+
+        Entries after it have later processing times, so that what is due before can be given, also where no
+        producer says anything.
+        """
+        number = self.log.append(said(self.definition, Kind.TICK, ""))
+        self.log.settle()
+        return number
 
     def check(self) -> list[WindrowError]:
         """Read all of the log; what is wrong with its files."""
@@ -257,9 +294,9 @@ class NamedStream:
             )
         return position
 
-    def _read(self, position: Position, until: int) -> tuple[Batch, Position]:
+    def _read(self, position: Position, until: int, *, timed: bool = False) -> tuple[Batch, Position]:
         files = [self.log.read(number) for number in range(position.number + 1, until + 1)]
-        return follow(position, self.definition.ordering, self.definition.stored, files)
+        return follow(position, self.definition.ordering, self.definition.stored, files, timed=timed)
 
     def _positions(self) -> list[int]:
         names = (path.stem for path in (self.folder / "positions").glob("*.json"))

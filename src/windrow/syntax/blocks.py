@@ -13,10 +13,14 @@ from windrow.syntax.nodes import Block, Cte, Range
 from windrow.syntax.tokens import Kind, TokenList
 from windrow.syntax.window_by import parse_window_by
 
-__all__ = ["find_blocks", "split_statements", "visible_ctes", "with_items"]
+__all__ = [
+    "TAIL", "clause_words", "find_blocks", "is_set_operator", "level_around", "split_statements",
+    "visible_ctes", "with_items",
+]  # fmt: skip
 
 _SET_OPERATORS = {"UNION", "EXCEPT", "INTERSECT", "MINUS"}
-_TAIL = {"ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "QUALIFY"}
+TAIL = {"ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "QUALIFY"}
+"""Words that begin what stands after the windows of a block."""
 
 
 def find_blocks(tokens: TokenList) -> list[Block]:
@@ -76,7 +80,7 @@ def _malformed(tokens: TokenList, index: int, expected: str) -> ParseError:
 
 
 def _block(tokens: TokenList, window: int) -> Block:
-    level_start, level_stop = _level_around(tokens, window)
+    level_start, level_stop = level_around(tokens, window)
     level = [
         index
         for index in tokens.level(level_start, level_stop)
@@ -85,10 +89,10 @@ def _block(tokens: TokenList, window: int) -> Block:
     starts = [
         i for i in level if i < window and tokens.word(i) == "SELECT" and not tokens.is_symbol(i - 1, ".")
     ]
-    set_before = [i for i in level if i < window and _is_set_operator(tokens, i)]
+    set_before = [i for i in level if i < window and is_set_operator(tokens, i)]
     clause_stop = tokens.partner[window + 4] + 1
     set_after = [
-        i for i in level if i >= clause_stop and (_is_set_operator(tokens, i) or tokens.is_symbol(i, ";"))
+        i for i in level if i >= clause_stop and (is_set_operator(tokens, i) or tokens.is_symbol(i, ";"))
     ]
     stop = set_after[0] if set_after else level_stop
     if not starts or (set_before and starts[-1] < set_before[-1]):
@@ -100,7 +104,7 @@ def _block(tokens: TokenList, window: int) -> Block:
             hint="write SELECT … FROM … WINDOW BY …",
         )
     select = starts[-1]
-    marks = _clause_words(tokens, [i for i in level if select < i < window])
+    marks = clause_words(tokens, [i for i in level if select < i < window])
     _refuse_before_window(tokens, marks, window)
     _refuse_tail_before_window(tokens, [i for i in level if marks.get("FROM", window) < i < window])
     if "FROM" not in marks:
@@ -116,7 +120,7 @@ def _block(tokens: TokenList, window: int) -> Block:
     if "HAVING" in after:
         _refuse_empty(tokens, (after["HAVING"] + 1, after.get("TAIL", stop)), "HAVING")
     in_set = bool(set_before and set_before[-1] < select) or any(
-        _is_set_operator(tokens, i) for i in set_after
+        is_set_operator(tokens, i) for i in set_after
     )
     tail_start = after.get("TAIL", stop)
     ordered = [marks[word] for word in ("FROM", "GROUP", "LET", "HAVING") if word in marks] + [window]
@@ -142,7 +146,8 @@ def _block(tokens: TokenList, window: int) -> Block:
     )
 
 
-def _level_around(tokens: TokenList, index: int) -> Range:
+def level_around(tokens: TokenList, index: int) -> Range:
+    """What stands inside the brackets, or the statement, around a token."""
     parent = tokens.parent[index]
     if parent >= 0:
         return parent + 1, tokens.partner[parent]
@@ -151,7 +156,7 @@ def _level_around(tokens: TokenList, index: int) -> Range:
     return start, min([cut for cut in cuts if cut > index], default=len(tokens))
 
 
-def _is_set_operator(tokens: TokenList, index: int) -> bool:
+def is_set_operator(tokens: TokenList, index: int) -> bool:
     """UNION and the like; not `* EXCEPT (…)`, whose EXCEPT follows a star."""
     return (
         tokens.word(index) in _SET_OPERATORS
@@ -164,8 +169,8 @@ def _is_set_operator(tokens: TokenList, index: int) -> bool:
     )
 
 
-def _clause_words(tokens: TokenList, level: list[int]) -> dict[str, int]:
-    """The first of each word that begins a part of the block before WINDOW BY."""
+def clause_words(tokens: TokenList, level: list[int]) -> dict[str, int]:
+    """The first of each word that begins a part of a block up to its windows."""
     marks: dict[str, int] = {}
     for index in level:
         word = tokens.word(index)
@@ -290,7 +295,7 @@ def _words_after(tokens: TokenList, level: list[int], clause_stop: int) -> dict[
             continue
         if word == "HAVING" and index == clause_stop:
             found["HAVING"] = index
-        elif word in _TAIL and (index == clause_stop or "HAVING" in found):
+        elif word in TAIL and (index == clause_stop or "HAVING" in found):
             begins = tokens.word(index + 1) == "BY" or word in ("LIMIT", "OFFSET", "QUALIFY")
             if begins:
                 found["TAIL"] = index
@@ -317,7 +322,7 @@ def visible_ctes(tokens: TokenList, position: int) -> tuple[Cte, ...]:
         levels.append(tokens.parent[levels[-1]])
     visible: list[Cte] = []
     for inside in reversed(levels):
-        start, stop = _level_around(tokens, inside)
+        start, stop = level_around(tokens, inside)
         for index in tokens.level(start, stop):
             if index >= inside:
                 break

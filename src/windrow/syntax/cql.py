@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText, quoted
+from windrow.syntax.streams import TO_STREAM
 from windrow.syntax.tokens import Kind, Token, TokenList
 
 __all__ = ["DIALECTS", "in_spark"]
@@ -37,7 +38,6 @@ _ENDS_SELECT = {
 }  # fmt: skip
 _SEVERAL = {"EXPLODE", "EXPLODE_OUTER", "POSEXPLODE", "POSEXPLODE_OUTER", "INLINE", "INLINE_OUTER", "STACK",
             "JSON_TUPLE", "TRANSFORM", "VARIANT_EXPLODE", "VARIANT_EXPLODE_OUTER"}  # fmt: skip
-_TO_STREAM = ("ISTREAM", "DSTREAM", "RSTREAM")
 _AMERICAN = re.compile(r"(\d\d)/(\d\d)/(\d{4})( \d\d:\d\d:\d\d(?:\.\d{1,6})?)?")
 _OPEN, _NEXT, _CLOSE = (
     "NULLIF(CONCAT(COALESCE(CAST(",
@@ -256,7 +256,7 @@ class _Translator:
             if token.word != "SELECT" or tokens.is_symbol(index - 1, "."):
                 continue
             start = index + 1 + (tokens.word(index + 1) in ("DISTINCT", "ALL"))
-            if tokens.word(start) in _TO_STREAM and tokens.is_symbol(start + 1, "("):
+            if tokens.word(start) in TO_STREAM and tokens.is_symbol(start + 1, "("):
                 yield from tokens.split(start + 2, tokens.partner[start + 1])
                 continue
             parent = tokens.parent[index]

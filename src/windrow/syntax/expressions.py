@@ -1,14 +1,16 @@
 """The skeleton of a Spark SQL expression: enough to see what each part of a predicate reads.
 
-Operators, predicates, calls and names are taken apart; whatever else Spark knows (CASE, CAST, lambdas,
-subscripts, subqueries) stays an :class:`Opaque` stretch with the names that it mentions. The parser
-never refuses a text: what it cannot take apart is opaque, and Spark judges it. Precedence is Spark's
+Operators, predicates, calls and names are taken apart, where it is asked for CASE, CAST, ``||`` and LIKE
+too; whatever else Spark knows (lambdas, subscripts, subqueries) stays an :class:`Opaque` stretch with the
+names that it mentions. The parser never refuses a text: what it cannot take apart is opaque, and Spark
+judges it. Precedence is Spark's
 (``SqlBaseParser.g4``: OR < AND < NOT < predicates < | < ^ < & < shifts < + - || < * / % DIV < unary).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from windrow.syntax.nodes import Range
@@ -24,6 +26,7 @@ __all__ = [
     "Operation",
     "names_in",
     "parse_expression",
+    "parts_of",
     "plain_names",
 ]
 
@@ -58,7 +61,12 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function call with plain arguments; `function` is in lower case."""
+    """A function call with plain arguments; `function` is in lower case.
+
+    Forms that are taken apart on demand have names of their own: ``case`` has the operand and then
+    conditions, values and, if there is one, the value after ELSE; ``case when`` the same without an operand;
+    ``cast`` and ``try_cast`` have the operand, ``timestampdiff second`` and the like what follows the unit.
+    """
 
     function: str
     arguments: tuple[Expression, ...]
@@ -99,6 +107,7 @@ _NOT_NAMES = {
     "TIME",
 }
 _CONSTANTS = {"TRUE", "FALSE", "NULL"}
+_WITH_UNITS = {"timestampdiff", "datediff", "date_diff", "timestampadd", "dateadd", "date_add"}
 
 
 class _UnknownFormError(Exception):
@@ -109,11 +118,16 @@ Atoms = Mapping[int, Name]
 """Stretches that stand for a name, by their first tokens."""
 
 
-def parse_expression(tokens: TokenList, start: int, stop: int, atoms: Atoms | None = None) -> Expression:
-    """The expression between tokens `start` and `stop`, in which `atoms` are names whatever they hold."""
+def parse_expression(
+    tokens: TokenList, start: int, stop: int, atoms: Atoms | None = None, *, deeply: bool = False
+) -> Expression:
+    """The expression between tokens `start` and `stop`, in which `atoms` are names whatever they hold.
+
+    `deeply` also takes apart CASE, CAST, ``||``, LIKE, and functions with a unit of time.
+    """
     atoms = atoms or {}
     try:
-        parser = _Parser(tokens, start, stop, atoms)
+        parser = _Parser(tokens, start, stop, atoms, deeply)
         found = parser.disjunction()
         if parser.at != stop:
             raise _UnknownFormError
@@ -134,6 +148,15 @@ def names_in(expression: Expression) -> Iterator[Name]:
                 yield from names_in(part)
         case Literal():
             return
+
+
+def parts_of(expression: Expression) -> list[Expression]:
+    """The expression and everything in it."""
+    match expression:
+        case Operation(operands=parts) | Call(arguments=parts):
+            return [expression, *(inner for part in parts for inner in parts_of(part))]
+        case _:
+            return [expression]
 
 
 def plain_names(expression: Expression) -> Iterator[Name]:
@@ -169,8 +192,16 @@ def _paths(tokens: TokenList, start: int, stop: int, atoms: Atoms) -> Iterator[N
 
 
 class _Parser:
-    def __init__(self, tokens: TokenList, start: int, stop: int, atoms: Atoms) -> None:
-        self.tokens, self.at, self.stop, self.atoms = tokens, start, stop, atoms
+    def __init__(self, tokens: TokenList, start: int, stop: int, atoms: Atoms, deeply: bool) -> None:
+        self.tokens, self.at, self.stop, self.atoms, self.deeply = tokens, start, stop, atoms, deeply
+
+    def inner(self, start: int, stop: int) -> Expression:
+        """The expression between these tokens."""
+        parser = _Parser(self.tokens, start, stop, self.atoms, self.deeply)
+        found = parser.disjunction()
+        if parser.at != stop:
+            raise _UnknownFormError
+        return found
 
     def word(self) -> str:
         return self.tokens.word(self.at) if self.at < self.stop else ""
@@ -229,27 +260,31 @@ class _Parser:
             if self.word() in ("IS", "NOT", "IN", "BETWEEN"):
                 left = self.worded_predicate(left, start)
             elif self.word() in ("LIKE", "ILIKE", "RLIKE", "REGEXP"):
-                left = self.pattern(start)
+                left = self.pattern(start, left)
             else:
                 return left
             if self.symbol() in _COMPARISONS:
                 # to Spark it belongs to the last operand: a BETWEEN b AND (c = d)
                 raise _UnknownFormError
 
-    def pattern(self, start: int) -> Expression:
+    def pattern(self, start: int, left: Expression) -> Expression:
+        is_like = self.word() == "LIKE"
         self.at += 1
         if self.word() in ("ANY", "ALL", "SOME"):
             raise _UnknownFormError
-        self.arithmetic(0)
+        right = self.arithmetic(0)
         if self.take("ESCAPE"):
             self.at += 1
+        elif self.deeply and is_like:
+            return Operation("LIKE", (left, right), (start, self.at))
         return self.opaque(start, self.at)
 
     def worded_predicate(self, left: Expression, start: int) -> Expression:
         negated_word = self.tokens.word(self.at + 1) if self.word() == "NOT" else ""
         if negated_word in ("LIKE", "ILIKE", "RLIKE", "REGEXP"):
             self.at += 1
-            return self.pattern(start)
+            found = self.pattern(start, left)
+            return Operation("NOT", (found,), (start, self.at)) if isinstance(found, Operation) else found
         if self.take("IS"):
             negated = self.take("NOT")
             if self.take("NULL"):
@@ -288,7 +323,7 @@ class _Parser:
         while (operator := self.symbol() or self.word()) in _BINARY[level][0]:
             self.at += 1
             right = self.arithmetic(level + 1)
-            if operator in _KNOWN_BINARY:
+            if operator in _KNOWN_BINARY or (self.deeply and operator == "||"):
                 left = Operation(operator, (left, right), (start, self.at))
             else:
                 left = self.opaque(start, self.at)
@@ -319,7 +354,10 @@ class _Parser:
                 self.at = self.tokens.partner[self.at] + 1
             if self.at > self.stop:
                 raise _UnknownFormError
-            found = self.opaque(start, self.at)
+            if symbol == "::" and self.deeply:
+                found = Call("cast", (found,), (start, self.at))
+            else:
+                found = self.opaque(start, self.at)
         return found
 
     def primary(self) -> Expression:
@@ -366,10 +404,7 @@ class _Parser:
         start, close = self.at, self.tokens.partner[self.at]
         if self.tokens.word(start + 1) in ("SELECT", "WITH", "VALUES", "FROM", "TABLE"):
             raise _UnknownFormError
-        inner = _Parser(self.tokens, start + 1, close, self.atoms)
-        found = inner.disjunction()
-        if inner.at != close:
-            raise _UnknownFormError
+        found = self.inner(start + 1, close)
         self.at = close + 1
         return _widened(found, (start, self.at))
 
@@ -384,9 +419,19 @@ class _Parser:
             return Name(tuple(parts), (start, self.at))
         close = self.tokens.partner[self.at]
         try:
+            function = parts[0].lower()
+            if self.deeply and len(parts) == 1 and function in ("cast", "try_cast"):
+                return self.cast(function, start, close)
             if len(parts) > 1 or parts[0].upper() in _NOT_NAMES:
                 raise _UnknownFormError
-            return Call(parts[0].lower(), self.arguments(), (start, self.at))
+            if self.deeply and function in _WITH_UNITS and self.tokens.is_symbol(self.at + 2, ","):
+                pieces = self.tokens.split(self.at + 1, close)
+                if len(pieces) == 3:
+                    unit = self.tokens.word(self.at + 1).lower()
+                    self.at = close + 1
+                    arguments = tuple(self.inner(*piece) for piece in pieces[1:])
+                    return Call(f"{function} {unit}", arguments, (start, self.at))
+            return Call(function, self.arguments(), (start, self.at))
         except _UnknownFormError:
             self.at = close + 1
             return self.opaque(start, self.at)
@@ -398,17 +443,26 @@ class _Parser:
         close = self.tokens.partner[self.at]
         if self.tokens.word(self.at + 1) in ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "DISTINCT", "ALL"):
             raise _UnknownFormError
-        found = []
-        for start, stop in self.tokens.split(self.at + 1, close):
-            inner = _Parser(self.tokens, start, stop, self.atoms)
-            found.append(inner.disjunction())
-            if inner.at != stop:
-                raise _UnknownFormError
+        found = tuple(self.inner(*piece) for piece in self.tokens.split(self.at + 1, close))
         self.at = close + 1
-        return tuple(found)
+        return found
+
+    def cast(self, function: str, start: int, close: int) -> Expression:
+        """CAST(operand AS type), from the bracket at the cursor to `close`."""
+        words = [at for at in self.tokens.level(self.at + 1, close) if self.tokens.word(at) == "AS"]
+        if not words:
+            raise _UnknownFormError
+        operand = self.inner(self.at + 1, words[-1])
+        self.at = close + 1
+        return Call(function, (operand,), (start, self.at))
 
     def case(self) -> Expression:
-        start, depth = self.at, 0
+        start = self.at
+        if self.deeply:
+            with suppress(_UnknownFormError):
+                return self.branches()
+            self.at = start
+        depth = 0
         for index in self.tokens.level(self.at, self.stop):
             if self.tokens.is_symbol(index - 1, "."):
                 continue
@@ -417,6 +471,23 @@ class _Parser:
                 self.at = index + 1
                 return self.opaque(start, self.at)
         raise _UnknownFormError
+
+    def branches(self) -> Expression:
+        """CASE [operand] WHEN condition THEN value … [ELSE value] END."""
+        start = self.at
+        self.need("CASE")
+        parts = [] if self.word() == "WHEN" else [self.disjunction()]
+        name = "case" if parts else "case when"
+        while self.take("WHEN"):
+            parts.append(self.disjunction())
+            self.need("THEN")
+            parts.append(self.disjunction())
+        if self.take("ELSE"):
+            parts.append(self.disjunction())
+        self.need("END")
+        if len(parts) < 2:
+            raise _UnknownFormError
+        return Call(name, tuple(parts), (start, self.at))
 
     def interval(self) -> Expression:
         """INTERVAL 'x' unit [TO unit], INTERVAL 7 DAYS [3 HOURS …], or a column called interval."""

@@ -1,15 +1,22 @@
 """The parser of a MATCH_RECOGNIZE clause.
 
     relation MATCH_RECOGNIZE (
-        [PARTITION BY column, …]
+        [PARTITION BY expr [AS name], …]
         ORDER BY expr [ASC|DESC] [NULLS FIRST|LAST], …
         [MEASURES expr AS name, …]
         [ONE ROW PER MATCH [SHOW EMPTY MATCHES]
          | ALL ROWS PER MATCH [SHOW EMPTY MATCHES | OMIT EMPTY MATCHES | WITH UNMATCHED ROWS]]
-        [AFTER MATCH SKIP PAST LAST ROW | TO NEXT ROW | TO [FIRST|LAST] variable]
-        PATTERN ( pattern ) [WITHIN [INCLUSIVE] duration]
+        [ALL MATCHES | AFTER MATCH SKIP PAST LAST ROW | TO NEXT ROW | TO [FIRST|LAST] variable]
+        [INCLUDE TIMER EVENTS]
+        PATTERN ( pattern ) [WITHIN [INCLUSIVE] duration | DURATION duration]
         [SUBSET name = (variable, …), …]
         DEFINE variable AS condition, … )
+
+and of the like in a window of OVER, which has a frame:
+
+    ( [PARTITION BY …] ORDER BY … [MEASURES …]
+      ROWS BETWEEN CURRENT ROW AND { CURRENT ROW | n FOLLOWING | UNBOUNDED FOLLOWING } [EXCLUDE NO OTHERS]
+      [AFTER MATCH SKIP …] [INITIAL | SEEK] PATTERN ( pattern ) [WITHIN …] [SUBSET …] DEFINE … )
 
 None of these words is reserved. A part begins where its words stand and no operand is missing before them.
 """
@@ -17,9 +24,12 @@ None of these words is reserved. A part begins where its words stand and no oper
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import NoReturn
 
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, Span, did_you_mean
-from windrow.syntax.match_nodes import MatchClause, Named, Skip, Subset, variable_name
+from windrow.syntax.cursor import Cursor
+from windrow.syntax.match_nodes import FrameClause, MatchClause, Named, Skip, Subset, variable_name
 from windrow.syntax.nodes import Range
 from windrow.syntax.ordering import order_item
 from windrow.syntax.patterns import (
@@ -34,9 +44,12 @@ from windrow.syntax.patterns import (
 )
 from windrow.syntax.tokens import Kind, TokenList
 
-__all__ = ["parse_match_clause"]
+__all__ = ["parse_match_clause", "parse_pattern_window"]
 
-_ORDER = "PARTITION BY, ORDER BY, MEASURES, ROWS PER MATCH, AFTER MATCH, PATTERN, WITHIN, SUBSET, DEFINE"
+_ORDER = (
+    "PARTITION BY, ORDER BY, MEASURES, ROWS PER MATCH, AFTER MATCH or ALL MATCHES, PATTERN, "
+    "WITHIN or DURATION, SUBSET, DEFINE"
+)
 _OPERATORS = {
     "AND",
     "OR",
@@ -54,41 +67,63 @@ _OPERATORS = {
 }
 
 
+_FRAME_ORDER = (
+    "PARTITION BY, ORDER BY, MEASURES, ROWS BETWEEN, AFTER MATCH, INITIAL or SEEK, PATTERN, WITHIN, "
+    "SUBSET, DEFINE"
+)
+
+
 def parse_match_clause(tokens: TokenList, word: int) -> MatchClause:
     """Parse the clause whose MATCH_RECOGNIZE stands at token `word`; raises as `find_matches` does."""
     return _Parser(tokens, word).clause()
 
 
-class _Parser:
-    """A cursor over the tokens between the clause's parentheses."""
+def parse_pattern_window(tokens: TokenList, opened: int) -> MatchClause:
+    """Parse the window of OVER in the parentheses that open at token `opened`.
+
+    Raises as `find_pattern_windows` does.
+    """
+    return _WindowParser(tokens, opened - 1).clause()
+
+
+class _Parser(Cursor):
+    what, order = "MATCH_RECOGNIZE", _ORDER
 
     def __init__(self, tokens: TokenList, word: int) -> None:
-        self.tokens, self.first = tokens, word
-        self.at = word + 2
-        self.stop = tokens.partner[word + 1]
+        self.first = word
+        super().__init__(tokens, word + 2, tokens.partner[word + 1])
 
     def clause(self) -> MatchClause:
-        partition_by = tuple(self.list_after("PARTITION", "BY"))
+        keys = [self.named_key(item) for item in self.list_after("PARTITION", "BY")]
+        partition_by = tuple(key for key, _ in keys)
         ordered = self.list_after("ORDER", "BY")
-        if not ordered:
-            self.refuse_no_order()
+        unordered_at = None if ordered else self.place_of_order()
         measures = tuple(self.measure(item) for item in self.list_after("MEASURES"))
         all_rows, empty_shown, unmatched_shown = self.rows_per_match()
+        skip_at = self.at
         skip = self.skip()
-        self.refuse_all_matches()
+        every = self.all_matches(skip_at)
+        timers_at = self.at
+        timers = self.timer_events()
         pattern_at = self.pattern_at()
         pattern = parse_pattern(self.tokens, pattern_at[0])
         within, inclusive = self.within()
+        duration = self.duration(within)
+        if timers and duration is None:
+            hint = "add DURATION and a time after PATTERN (…), or leave it out"
+            raise self.misplaced(
+                "INCLUDE TIMER EVENTS stands without DURATION", (timers_at, timers_at + 3), hint
+            )
         subsets = self.subsets()
         defines = self.defines()
         clause = MatchClause(
             self.tokens.span(self.first, self.stop + 1), self.tokens[self.first].span,
             partition_by, tuple(order_item(self.tokens, item) for item in ordered), measures,
             all_rows, empty_shown, unmatched_shown, skip, pattern, pattern_at, within, inclusive,
-            subsets, defines,
+            subsets, defines, every, duration, key_names=tuple(name for _, name in keys),
         )  # fmt: skip
         self.check(clause)
-        return clause
+        return clause if unordered_at is None else replace(clause, unordered_at=unordered_at)
 
     # -- parts, in the order of the grammar ------------------------------------------------------
 
@@ -97,25 +132,19 @@ class _Parser:
         if not self.words(*words):
             return []
         self.at += len(words)
-        start = self.at
-        self.at = self.end_of_part()
-        items = self.tokens.split(start, self.at)
-        for first, last in items or [(start, start)]:
-            if first >= last:
-                self.at = first
-                self.fail([f"an expression after {' '.join(words)}"])
-        return items
+        return self.listed(" ".join(words), self.end_of_part())
 
-    def refuse_no_order(self) -> None:
+    def named_key(self, item: Range) -> tuple[Range, str | None]:
+        """A key of PARTITION BY, and the name that it is given."""
+        start, stop = item
+        named = stop - start > 2 and self.tokens.word(stop - 2) == "AS" and self.tokens[stop - 1].is_name
+        return ((start, stop - 2), self.tokens[stop - 1].name) if named else (item, None)
+
+    def place_of_order(self) -> Span:
+        """Where ORDER BY would stand."""
         if not self.begins_part(self.at) and self.at < self.stop:
             self.fail(["PARTITION BY", "ORDER BY"])
-        raise ParseError(
-            "MATCH_RECOGNIZE has no ORDER BY",
-            condition="MISSING_ORDER_BY",
-            sql=self.tokens.sql,
-            span=self.here(),
-            hint="add ORDER BY with the column that orders each sequence, after PARTITION BY",
-        )
+        return self.here()
 
     def measure(self, item: Range) -> Named:
         start, stop = item
@@ -180,18 +209,29 @@ class _Parser:
         self.at += 1
         return Skip(kind, variable_name(token), token.span)
 
-    def refuse_all_matches(self) -> None:
-        if self.words("ALL", "MATCHES"):
-            self.refuse("ALL MATCHES", 2, "AFTER MATCH SKIP TO NEXT ROW gives one match for each first row")
+    def all_matches(self, skip_at: int) -> bool:
         if self.word() in ("INITIAL", "SEEK"):
             self.fail(["PATTERN"], "INITIAL and SEEK belong to patterns of OVER windows")
+        if not self.words("ALL", "MATCHES"):
+            return False
+        if skip_at < self.at:
+            hint = "leave AFTER MATCH SKIP out: all matches are found, also those that overlap"
+            raise self.misplaced("ALL MATCHES stands beside AFTER MATCH SKIP", (self.at, self.at + 2), hint)
+        self.at += 2
+        return True
 
-    def refuse(self, what: str, words: int, hint: str) -> None:
-        raise NotSupportedError(
-            f"{what} in MATCH_RECOGNIZE is not supported",
-            condition="UNSUPPORTED_CLAUSE",
+    def timer_events(self) -> bool:
+        """Whether CQL's words that go with DURATION stand here."""
+        stands = self.words("INCLUDE", "TIMER", "EVENTS")
+        self.at += 3 * stands
+        return stands
+
+    def misplaced(self, message: str, where: Range, hint: str) -> ParseError:
+        return ParseError(
+            message,
+            condition="PARSE_SYNTAX_ERROR",
             sql=self.tokens.sql,
-            span=self.tokens.span(self.at, self.at + words),
+            span=self.tokens.span(*where),
             hint=hint,
         )
 
@@ -200,31 +240,62 @@ class _Parser:
             opened = self.at + 1
             self.at = self.tokens.partner[opened] + 1
             return opened, self.at
+        stands_later = any(
+            self.tokens.word(index) == "PATTERN" and self.begins_part(index)
+            for index in self.tokens.level(self.at, self.stop)
+        )
+        if stands_later:
+            self.fail(["PATTERN"], f"the order is {self.order}")
         if self.at < self.stop and not self.begins_part(self.at):
             self.fail(["PATTERN"])
         raise ParseError(
-            "MATCH_RECOGNIZE has no PATTERN",
+            f"{self.what} has no PATTERN",
             condition="MISSING_PATTERN",
             sql=self.tokens.sql,
             span=self.here(),
-            hint=f"add PATTERN (…); the order is {_ORDER}",
+            hint=f"add PATTERN (…); the order is {self.order}",
         )
 
     def within(self) -> tuple[Range | None, bool]:
-        if self.word() == "DURATION":
-            self.refuse(
-                "DURATION", 1, "a LEFT JOIN, or WINDOW BY with ONLY END left out, finds what did not come"
-            )
         if self.word() != "WITHIN":
             return None, False
         self.at += 1
         inclusive = self.word() == "INCLUSIVE"
         self.at += inclusive
+        return self.length(), inclusive
+
+    def duration(self, within: Range | None) -> Range | None:
+        if self.word() != "DURATION":
+            return None
+        if within is not None:
+            raise self.two_lengths()
+        self.at += 1
+        if self.words("MULTIPLES", "OF"):
+            raise NotSupportedError(
+                "DURATION MULTIPLES OF in MATCH_RECOGNIZE is not supported",
+                condition="UNSUPPORTED_CLAUSE",
+                sql=self.tokens.sql,
+                span=self.tokens.span(self.at, self.at + 2),
+                hint="after the last row it would fire for ever; DURATION fires once",
+            )
+        found = self.length()
+        if self.word() == "WITHIN":
+            raise self.two_lengths()
+        return found
+
+    def two_lengths(self) -> ParseError:
+        hint = "choose one: WITHIN leaves out what lasts too long, DURATION waits until the time is over"
+        return self.misplaced("WITHIN and DURATION stand beside each other", (self.at, self.at + 1), hint)
+
+    def length(self) -> Range:
+        """A length of time."""
         start = self.at
-        self.at = self.end_of_part()
+        stop = start if self.begins_part(start) else self.end_of_part()
+        words = (index for index in self.tokens.level(start, stop) if index > start)
+        self.at = next((index for index in words if self.tokens.word(index) in ("WITHIN", "DURATION")), stop)
         if start == self.at:
             self.fail(["a duration, such as INTERVAL 5 MINUTES"])
-        return (start, self.at), inclusive
+        return start, self.at
 
     def subsets(self) -> tuple[Subset, ...]:
         found = []
@@ -254,7 +325,7 @@ class _Parser:
             if self.at < self.stop:
                 self.fail(["DEFINE"])
             raise ParseError(
-                "MATCH_RECOGNIZE has no DEFINE",
+                f"{self.what} has no DEFINE",
                 condition="MISSING_DEFINE",
                 sql=self.tokens.sql,
                 span=self.here(),
@@ -369,17 +440,6 @@ class _Parser:
 
     # -- the cursor ------------------------------------------------------------------------------
 
-    def word(self) -> str:
-        return self.tokens.word(self.at) if self.at < self.stop else ""
-
-    def words(self, *expected: str) -> bool:
-        return self.at + len(expected) <= self.stop and all(
-            self.tokens.word(self.at + offset) == word for offset, word in enumerate(expected)
-        )
-
-    def here(self) -> Span:
-        return self.tokens[self.at].span
-
     def end_of_part(self) -> int:
         """The token at which the next part of the clause begins."""
         for index in self.tokens.level(self.at, self.stop):
@@ -406,7 +466,10 @@ class _Parser:
                 return following in ("ROW", "ROWS", "MATCHES") and tokens.word(index + 2) in (
                     "PER",
                     "PATTERN",
+                    "INCLUDE",
                 )
+            case "INCLUDE":
+                return following == "TIMER"
             case "AFTER":
                 return following == "MATCH"
             case "PATTERN":
@@ -424,15 +487,107 @@ class _Parser:
             case _:
                 return False
 
-    def fail(self, expected: list[str], hint: str | None = None) -> None:
+    def fail(self, expected: list[str], hint: str | None = None) -> NoReturn:
         found = "the end of the clause" if self.at >= self.stop else self.tokens[self.at].text
         raise ParseError(
-            f"expected {' or '.join(expected)} in MATCH_RECOGNIZE, found {found}",
+            f"expected {' or '.join(expected)} in {self.what}, found {found}",
             condition="PARSE_SYNTAX_ERROR",
             sql=self.tokens.sql,
             span=self.here(),
-            hint=hint or did_you_mean(found, expected) or f"the order is {_ORDER}",
+            hint=hint or did_you_mean(found, expected) or f"the order is {self.order}",
         )
+
+
+class _WindowParser(_Parser):
+    """The same, of a window of OVER."""
+
+    what, order = "a window with a pattern", _FRAME_ORDER
+
+    def clause(self) -> MatchClause:
+        partition_by = tuple(self.list_after("PARTITION", "BY"))
+        ordered = self.list_after("ORDER", "BY")
+        unordered_at = None if ordered else self.place_of_order()
+        measures = tuple(self.measure(item) for item in self.list_after("MEASURES"))
+        following = self.frame()
+        skip = self.skip()
+        seek = self.words("SEEK")
+        self.at += seek or self.words("INITIAL")
+        pattern_at = self.pattern_at()
+        pattern = parse_pattern(self.tokens, pattern_at[0])
+        within, inclusive = self.within()
+        subsets = self.subsets()
+        defines = self.defines()
+        clause = MatchClause(
+            self.tokens.span(self.first + 1, self.stop + 1), self.tokens[self.first].span,
+            partition_by, tuple(order_item(self.tokens, item) for item in ordered), measures,
+            False, True, True, skip, pattern, pattern_at, within, inclusive, subsets, defines,
+            frame=FrameClause(following, seek), unordered_at=unordered_at,
+        )  # fmt: skip
+        self.check(clause)
+        self.refuse_anchors(pattern_at)
+        return clause
+
+    def frame(self) -> int | None:
+        """How many rows after the current one the frame has, None for all."""
+        first = self.at
+        if not self.words("ROWS", "BETWEEN", "CURRENT", "ROW", "AND"):
+            end = (
+                max(self.end_of_part(), self.at + 1)
+                if self.word() in ("ROWS", "RANGE", "GROUPS")
+                else self.at + 1
+            )
+            raise self.invalid_frame("has another frame, or none", (first, end))
+        self.at += 5
+        if self.words("CURRENT", "ROW"):
+            following: int | None = 0
+        elif self.words("UNBOUNDED", "FOLLOWING"):
+            following = None
+        elif (
+            self.at < self.stop
+            and self.tokens[self.at].text.isdigit()
+            and self.tokens.word(self.at + 1) == "FOLLOWING"
+        ):
+            following = int(self.tokens[self.at].text)
+        else:
+            raise self.invalid_frame(
+                "ends its frame in another way", (self.at, max(self.end_of_part(), self.at + 1))
+            )
+        self.at += 2
+        if self.words("EXCLUDE"):
+            if not self.words("EXCLUDE", "NO", "OTHERS"):
+                raise self.invalid_frame("leaves rows out of its frame", (self.at, self.at + 2))
+            self.at += 3
+        return following
+
+    def invalid_frame(self, what: str, where: Range) -> AnalysisError:
+        return AnalysisError(
+            f"window with a pattern {what}",
+            condition="INVALID_PATTERN_FRAME",
+            sqlstate="42601",
+            sql=self.tokens.sql,
+            span=self.tokens.span(*where),
+            hint="write ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING, 5 FOLLOWING, or CURRENT ROW",
+        )
+
+    def refuse_anchors(self, pattern_at: Range) -> None:
+        anchors = (
+            at
+            for at in range(*pattern_at)
+            if self.tokens.is_symbol(at, "^") or self.tokens.is_symbol(at, "$")
+        )
+        for at in anchors:
+            raise AnalysisError(
+                f"anchor {self.tokens[at].text} stands in the pattern of a window",
+                condition="ANCHOR_IN_WINDOW",
+                sqlstate="42601",
+                sql=self.tokens.sql,
+                span=self.tokens[at].span,
+                hint="leave it out: the search begins at the current row",
+            )
+
+    def begins_part(self, index: int) -> bool:
+        frame = self.tokens.word(index) in ("ROWS", "RANGE", "GROUPS") and index + 1 < self.stop
+        return (frame and self.tokens[index + 1].is_name) or super().begins_part(index)
 
 
 def _exclusions(pattern: Pattern) -> Iterator[Exclusion]:

@@ -9,7 +9,7 @@ from windrow.syntax.nodes import Cte, OrderItem, Range
 from windrow.syntax.patterns import Pattern
 from windrow.syntax.tokens import Kind, Token
 
-__all__ = ["MatchClause", "MatchRelation", "Named", "Skip", "Subset", "variable_name"]
+__all__ = ["FrameClause", "MatchClause", "MatchRelation", "Named", "Skip", "Subset", "variable_name"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,22 @@ class Skip:
 
 
 @dataclass(frozen=True, slots=True)
+class FrameClause:
+    """ROWS BETWEEN CURRENT ROW AND …: how many rows after the current one, None for all; SEEK."""
+
+    following: int | None
+    seek: bool
+
+
+@dataclass(frozen=True, slots=True)
 class MatchClause:
-    """A MATCH_RECOGNIZE clause.
+    """A MATCH_RECOGNIZE clause, or, with a `frame`, a window of OVER with a pattern.
 
     `empty_shown` and `unmatched_shown` say which rows beside those of matches are given. `within` is the
-    range of a duration that is longer than any match, or, if `inclusive`, as long as the longest.
+    range of a duration that is longer than any match, or, if `inclusive`, as long as the longest; `duration`
+    that of the time that a match fills. `every` is ALL MATCHES. `key_names` are the names that PARTITION BY
+    gives to its keys.
+    Without ORDER BY `unordered_at` is where it would stand.
     """
 
     span: Span
@@ -62,6 +73,11 @@ class MatchClause:
     inclusive: bool
     subsets: tuple[Subset, ...]
     defines: tuple[Named, ...]
+    every: bool = False
+    duration: Range | None = None
+    frame: FrameClause | None = None
+    key_names: tuple[str | None, ...] = ()
+    unordered_at: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

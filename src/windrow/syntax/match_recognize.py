@@ -8,7 +8,7 @@ from windrow.syntax.match_clause import parse_match_clause
 from windrow.syntax.match_nodes import MatchRelation
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["find_matches", "parameter_marks"]
+__all__ = ["find_matches", "has_parts", "parameter_marks"]
 
 
 def find_matches(tokens: TokenList) -> list[MatchRelation]:
@@ -17,13 +17,13 @@ def find_matches(tokens: TokenList) -> list[MatchRelation]:
     Raises
     ------
     ParseError
-        ``PARSE_SYNTAX_ERROR``, ``MISSING_ORDER_BY``, ``MISSING_PATTERN`` or ``MISSING_DEFINE``.
+        ``PARSE_SYNTAX_ERROR``, ``MISSING_PATTERN`` or ``MISSING_DEFINE``.
     AnalysisError
         ``DUPLICATE_VARIABLE``, ``DUPLICATE_MEASURE``, ``RESERVED_NAME``, ``UNKNOWN_VARIABLE``,
         ``VARIABLE_NOT_IN_PATTERN``, ``SUBSET_IN_PATTERN``, ``EXCLUSION_WITH_UNMATCHED_ROWS``,
         and those of the pattern.
     NotSupportedError
-        ``UNSUPPORTED_CLAUSE`` for ALL MATCHES and DURATION.
+        ``UNSUPPORTED_CLAUSE`` for DURATION MULTIPLES OF.
     """
     return [_relation(tokens, at) for at in range(len(tokens)) if _is_clause(tokens, at)]
 
@@ -37,16 +37,25 @@ def _in_pattern(tokens: TokenList, at: int) -> bool:
     opened = tokens.parent[at]
     while opened >= 0:
         outer = tokens.parent[opened]
-        if tokens.word(opened - 1) == "PATTERN" and tokens.word(outer - 1) == "MATCH_RECOGNIZE":
+        if tokens.word(opened - 1) == "PATTERN" and tokens.word(outer - 1) in (
+            "MATCH_RECOGNIZE",
+            "OVER",
+            "AS",
+        ):
             return True
         opened = outer
     return False
 
 
 def _is_clause(tokens: TokenList, at: int) -> bool:
-    if tokens.word(at) != "MATCH_RECOGNIZE" or not tokens.is_symbol(at + 1, "("):
-        return False
-    inside = tokens.level(at + 2, tokens.partner[at + 1])
+    return (
+        tokens.word(at) == "MATCH_RECOGNIZE" and tokens.is_symbol(at + 1, "(") and has_parts(tokens, at + 1)
+    )
+
+
+def has_parts(tokens: TokenList, opened: int) -> bool:
+    """Whether the parentheses that open at a token have parts of the clause."""
+    inside = tokens.level(opened + 1, tokens.partner[opened])
     return any(
         (tokens.word(index) in ("PATTERN", "DEFINE") and index + 1 < len(tokens))
         or (tokens.word(index) in ("ORDER", "PARTITION") and tokens.word(index + 1) == "BY")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from windrow.errors import NotSupportedError, ParseError, Span, WindrowError
+from windrow.errors import NotSupportedError, ParseError, Span, WindrowError, did_you_mean
 from windrow.syntax.blocks import find_blocks
+from windrow.syntax.match_recognize import has_parts
 from windrow.syntax.nodes import Block
 from windrow.syntax.tokens import TokenList, tokenize
 
@@ -34,14 +35,8 @@ def meant_clause(sql: str) -> WindrowError | None:
         word = tokens.word(index)
         if tokens.is_symbol(index - 1, "."):
             continue
-        if word == "MATCH_RECOGNIZE" and tokens.is_symbol(index + 1, "("):
-            return ParseError(
-                "MATCH_RECOGNIZE lacks its parts",
-                condition="PARSE_SYNTAX_ERROR",
-                sql=sql,
-                span=tokens[index].span,
-                hint="write t MATCH_RECOGNIZE (ORDER BY … PATTERN (…) DEFINE …)",
-            )
+        if tokens.is_symbol(index + 1, "(") and (meant := _meant_match(tokens, index)) is not None:
+            return meant
         is_ours = (
             word in ("WINDOW", "WINDOWBY")
             and tokens.word(index + 2) == "AS"
@@ -57,6 +52,31 @@ def meant_clause(sql: str) -> WindrowError | None:
                 hint=f"write WINDOW BY {tokens[index + 1].text} AS (TYPE …)",
             )
     return None
+
+
+def _meant_match(tokens: TokenList, index: int) -> ParseError | None:
+    """The error of a MATCH_RECOGNIZE at a word before a bracket, if it is misspelt or one of its parts is."""
+    word, parts = tokens.word(index), has_parts(tokens, index + 1)
+    message, at = "MATCH_RECOGNIZE lacks its parts", index
+    hint: str | None = "write t MATCH_RECOGNIZE (ORDER BY … PATTERN (…) DEFINE …)"
+    if word != "MATCH_RECOGNIZE":
+        message = f"{tokens[index].text} is no clause of a query"
+        hint = did_you_mean(word, ["MATCH_RECOGNIZE"]) if parts else None
+    elif parts:
+        message, hint = "", None
+        inside = tokens.level(index + 2, tokens.partner[index + 1])
+        for at in inside:
+            # a word between two names is no operator, nor a column
+            between = tokens[at - 1].is_name and tokens[at].is_name and tokens[at + 1].is_name
+            hint = did_you_mean(tokens[at].text, ["MEASURES"]) if between else None
+            if hint is not None and tokens.word(at) != "MEASURES":
+                message = f"{tokens[at].text} is no part of MATCH_RECOGNIZE"
+                break
+    if not message or hint is None:
+        return None
+    return ParseError(
+        message, condition="PARSE_SYNTAX_ERROR", sql=tokens.sql, span=tokens[at].span, hint=hint
+    )
 
 
 def variable_before_clause(sql: str, span: Span) -> str | None:

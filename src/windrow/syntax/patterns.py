@@ -284,7 +284,7 @@ class _Parser:
     def permutation(self) -> Pattern:
         first = self.at
         close = self.tokens.partner[self.at + 1]
-        ranges = self.tokens.split(self.at + 2, close)
+        ranges = self.permuted(self.at + 2, close)
         if len(ranges) > _MOST_PERMUTED:
             raise AnalysisError(
                 f"PERMUTE has {len(ranges)} parts, which is {_MOST_PERMUTED} at most",
@@ -301,6 +301,16 @@ class _Parser:
         self.at = close + 1
         return Permutation(parts)
 
+    def permuted(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """The ranges between the commas of a list, but for those in braces."""
+        depth, cuts = 0, []
+        for index in self.tokens.level(start, stop):
+            depth += self.tokens.is_symbol(index, "{") - self.tokens.is_symbol(index, "}")
+            if not depth and self.tokens.is_symbol(index, ","):
+                cuts.append(index)
+        ends = zip([start, *(cut + 1 for cut in cuts)], [*cuts, stop], strict=True)
+        return list(ends) if start < stop else []
+
     def fail(self, expected: str) -> None:
         at_end = self.at >= self.stop
         found = "the end" if at_end else self.tokens[self.at].text
@@ -309,5 +319,7 @@ class _Parser:
             condition="PARSE_SYNTAX_ERROR",
             sql=self.tokens.sql,
             span=self.tokens[min(self.at, len(self.tokens) - 1)].span,
-            hint="a pattern is made of variables, ( ), |, quantifiers, ^, $, {- -} and PERMUTE",
+            hint="write variables one after the other, as A B; commas are of PERMUTE (A, B)"
+            if found == ","
+            else "a pattern is made of variables, ( ), |, quantifiers, ^, $, {- -} and PERMUTE",
         )

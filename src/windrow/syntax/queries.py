@@ -28,7 +28,11 @@ __all__ = [
 
 
 class UnknownShapeError(Exception):
-    """What is in the query that is not taken apart."""
+    """What is in the query that is not taken apart, and at which tokens, if that is known."""
+
+    def __init__(self, what: str, at: Range | None = None) -> None:
+        super().__init__(what)
+        self.at = at
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +117,12 @@ def parse_query(tokens: TokenList, start: int, stop: int) -> Shape:
         raise UnknownShapeError("an empty query")
     level = [index for index in tokens.level(start, stop) if not tokens.is_symbol(index - 1, ".")]
     if tokens.word(start) == "WITH":
-        raise UnknownShapeError("WITH inside a query")
+        raise UnknownShapeError("WITH inside a query", (start, start + 1))
     order = next((at for at in level if tokens.word(at) == "ORDER" and tokens.word(at + 1) == "BY"), None)
     tails = [at for at in level if _begins_tail(tokens, at)]
     strange = next((at for at in tails if tokens.word(at) not in ("LIMIT", "OFFSET")), None)
     if strange is not None:
-        raise UnknownShapeError(tokens.word(strange))
+        raise UnknownShapeError(tokens.word(strange), (strange, strange + 1))
     if tails:
         return _ordered(tokens, start, order, tails, stop)
     if order is not None:
@@ -129,7 +133,7 @@ def parse_query(tokens: TokenList, start: int, stop: int) -> Shape:
         if found:
             return _set_operation(tokens, start, found[-1], stop)
     if tokens.word(start) != "SELECT":
-        raise UnknownShapeError(f"a query that begins with {tokens[start].text}")
+        raise UnknownShapeError(f"a query that begins with {tokens[start].text}", (start, start + 1))
     marks = _marks(tokens, level)
     if "FROM" not in marks:
         raise UnknownShapeError("SELECT without FROM")
@@ -151,7 +155,7 @@ def parse_select(tokens: TokenList, items: Range, source: int, stop: int) -> Sel
     for at in level:
         is_tail = _begins_tail(tokens, at) or (tokens.word(at) == "ORDER" and tokens.word(at + 1) == "BY")
         if is_tail or (tokens.word(at) in _SET and _is_set_operator(tokens, at)):
-            raise UnknownShapeError(tokens.word(at))
+            raise UnknownShapeError(tokens.word(at), (at, at + 1))
     marks = _marks(tokens, level)
     ordered = sorted(marks.items(), key=lambda item: item[1])
     ends = [at for _, at in ordered[1:]] + [stop]
@@ -201,7 +205,7 @@ def _ordered(tokens: TokenList, start: int, order: int | None, tails: list[int],
     ends = [*tails[1:], stop]
     clauses = {tokens.word(at): (at + 1, end) for at, end in zip(tails, ends, strict=True)}
     if len(clauses) < len(tails) or (order is not None and order > tails[0]):
-        raise UnknownShapeError("clauses in this order")
+        raise UnknownShapeError("clauses in this order", (tails[0], tails[0] + 1))
     items: tuple[OrderItem, ...] = ()
     if order is not None:
         items = tuple(order_item(tokens, item) for item in tokens.split(order + 2, tails[0]))
@@ -254,7 +258,7 @@ def _joined(tokens: TokenList, start: int, stop: int) -> list[FromItem]:
     level = [at for at in tokens.level(start, stop) if not tokens.is_symbol(at - 1, ".")]
     strange = next((at for at in level if tokens.word(at) in _OTHER), None)
     if strange is not None:
-        raise UnknownShapeError(tokens.word(strange))
+        raise UnknownShapeError(tokens.word(strange), (strange, strange + 1))
     joins = [at for at in level if tokens.word(at) == "JOIN"]
     begins = []
     for join in joins:
@@ -268,7 +272,7 @@ def _joined(tokens: TokenList, start: int, stop: int) -> list[FromItem]:
         natural = words[:1] == ("NATURAL",)
         words = words[natural:]
         if words not in _JOINS:
-            raise UnknownShapeError(f"{' '.join(words)} JOIN")
+            raise UnknownShapeError(f"{' '.join(words)} JOIN", (begin, join + 1))
         inside = [at for at in tokens.level(join + 1, end) if not tokens.is_symbol(at - 1, ".")]
         using = next((at for at in inside if tokens.word(at) == "USING"), None)
         on = next((at for at in inside if tokens.word(at) == "ON"), None)
@@ -310,5 +314,5 @@ def _item(tokens: TokenList, start: int, stop: int, join: str, on: Range | None)
             columns = tuple(tokens[first].name for first, _ in tokens.split(at + 1, tokens.partner[at]))
             at = tokens.partner[at] + 1
     if at != stop:
-        raise UnknownShapeError(f"{tokens[at].text} in FROM")
+        raise UnknownShapeError(f"{tokens[at].text} in FROM", (at, at + 1))
     return FromItem(source, name, columns, join, on)

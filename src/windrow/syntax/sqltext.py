@@ -99,6 +99,26 @@ class SqlText:
             return part.source, Span(first, max(first, last))
         return None
 
+    def slice(self, start: int, stop: int) -> SqlText:
+        """The stretch ``[start, stop)`` of what is rendered with the relations' keys as their names.
+
+        >>> SqlText.of("SELECT * FROM ", Relation("s"), " WHERE x").slice(7, 15).render({"s": "t"})
+        '* FROM t'
+        """
+        found: list[Piece | Relation] = []
+        position = 0
+        for part in self.parts:
+            length = len(part.text if isinstance(part, Piece) else part.key)
+            first, last = max(start - position, 0), min(stop - position, length)
+            position += length
+            if first >= last:
+                continue
+            if isinstance(part, Piece) and part.width is None:
+                found.append(Piece(part.text[first:last], part.source, part.offset + first))
+            else:
+                found.append(part)
+        return SqlText(tuple(found))
+
     def written(self, start: int, stop: int) -> tuple[str, Span] | None:
         """The user's text and span from the start of a rendered stretch to its end, whatever is between."""
         first, last = self.locate(start, stop), self.locate_before(stop)

@@ -1,4 +1,4 @@
-"""Reads the clauses of CQL: windows in brackets, ISTREAM and its like, CHANGELOG OF, CREATE STREAM.
+"""Reads the clauses of CQL: windows in brackets, ISTREAM and its like, CHANGELOG OF.
 
 Only these are taken apart; the SQL around them stays ranges of tokens.
 """
@@ -6,7 +6,6 @@ Only these are taken apart; the SQL around them stays ranges of tokens.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -16,15 +15,13 @@ from windrow.syntax.tokens import Kind, TokenList
 
 __all__ = [
     "TIME_UNITS",
-    "Column",
-    "CreateStream",
+    "TO_STREAM",
     "Duration",
     "StreamWindow",
     "ToStream",
     "alias_after",
     "begins_relation",
     "named_columns",
-    "parse_create_stream",
     "parse_stream_window",
     "parse_to_stream",
     "refuse_alias_before",
@@ -44,9 +41,7 @@ TIME_UNITS = {
 
 _PARTS_OF_WINDOW = ("SLIDE", "RANGE", "ROWS", "PARTITION")
 _MONTHS = ("MONTH", "QUARTER", "YEAR")
-_PARTS = ("PTIME", "PRODUCER", "BOUND")
-_LONG_TYPES = ("INTERVAL", "STRING", "CHAR", "VARCHAR")
-_TO_STREAM = ("ISTREAM", "DSTREAM", "RSTREAM")
+TO_STREAM = ("ISTREAM", "DSTREAM", "RSTREAM")
 _CLAUSES = {
     "SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET",
     "ON", "USING", "WINDOW", "QUALIFY", "UNION", "EXCEPT", "INTERSECT", "MINUS", "LATERAL", "PIVOT",
@@ -116,46 +111,6 @@ class ToStream:
     rest: Range | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of CREATE STREAM: its name and type, its part in the log, and of the rowtime its unit."""
-
-    name: str
-    tokens: Range
-    kind: Range | None
-    part: str = ""
-    unit: str | None = None
-
-    @property
-    def is_rowtime(self) -> bool:
-        """Whether it is the stream's rowtime."""
-        return self.part == "ROWTIME"
-
-
-@dataclass(frozen=True, slots=True)
-class CreateStream:
-    """``CREATE [OR REPLACE] STREAM [IF NOT EXISTS] name (columns) [FROM source | LOCATION 'folder']``.
-
-    Attributes
-    ----------
-    name, columns
-        Those of the stream.
-    replace, keep
-        Whether what has the name is replaced, or kept.
-    source
-        A table's name or a path; None for a named stream.
-    location
-        The token of its folder, if one is given.
-    """
-
-    name: str
-    columns: tuple[Column, ...]
-    replace: bool
-    source: Range | None
-    keep: bool = False
-    location: int | None = None
-
-
 def window_at(tokens: TokenList, index: int) -> bool:
     """Whether the bracket at `index` is a window of a stream, not a place in an array."""
     if not tokens.is_symbol(index, "["):
@@ -199,7 +154,7 @@ def _source_before(tokens: TokenList, bracket: int) -> int:
         if tokens.word(at - 1) == "USING" and tokens.word(at - 2) in ("DIFFERENCE", "DIFFERENCES"):
             at -= 3
             at = tokens.partner.get(at, at)
-        return at - 1 if tokens.word(at - 1) in _TO_STREAM else at
+        return at - 1 if tokens.word(at - 1) in TO_STREAM else at
     while tokens.is_symbol(at - 1, ".") and at >= 2:
         at -= 2
     return at
@@ -408,7 +363,7 @@ def parse_to_stream(tokens: TokenList, start: int, stop: int) -> ToStream | None
     selected = tokens.word(start) == "SELECT"
     at = start + selected
     kind = tokens.word(at)
-    if kind not in _TO_STREAM or not tokens.is_symbol(at + 1, "("):
+    if kind not in TO_STREAM or not tokens.is_symbol(at + 1, "("):
         return None
     close = tokens.partner[at + 1]
     if selected:
@@ -460,106 +415,3 @@ def named_columns(tokens: TokenList, bracket: int, clause: str) -> tuple[tuple[s
                 hint="give the expression a name in SELECT",
             )
     return tuple((tokens[start].name, tokens[start].span) for start, _ in columns)
-
-
-def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStream | None:
-    """CREATE STREAM, if that is what the statement is.
-
-    Raises
-    ------
-    ParseError
-        ``PARSE_SYNTAX_ERROR``.
-    """
-    at = start
-    if tokens.word(at) != "CREATE":
-        return None
-    replace = tokens.word(at + 1) == "OR" and tokens.word(at + 2) == "REPLACE"
-    at += 3 if replace else 1
-    if tokens.word(at) != "STREAM":
-        return None
-    keep = [tokens.word(at + 1 + place) for place in range(3)] == ["IF", "NOT", "EXISTS"]
-    at += 3 if keep else 0
-    if not (at + 1 < stop and tokens[at + 1].is_name):
-        return None
-    name, at = tokens[at + 1].name, at + 2
-
-    def wrong(message: str, index: int, hint: str = "") -> ParseError:
-        span = tokens[index].span if index < stop else tokens.span(stop - 1, stop)
-        shape = "write CREATE STREAM s (a INT, ROWTIME ts TIMESTAMP) FROM t"
-        return ParseError(
-            message, condition="PARSE_SYNTAX_ERROR", sql=tokens.sql, span=span, hint=hint or shape
-        )
-
-    if not tokens.is_symbol(at, "("):
-        raise wrong("expected the columns of the stream in brackets", at)
-    close = tokens.partner[at]
-    columns = tuple(_column(tokens, item, wrong) for item in _items(tokens, at + 1, close))
-    marked = [column for column in columns if column.is_rowtime]
-    if len(marked) != 1:
-        second = marked[1].tokens[0] if marked else at
-        told = "a stream has one ROWTIME column" if marked else "no column is the stream's ROWTIME"
-        raise wrong(told, second, "put ROWTIME before the name of one column")
-    for part in _PARTS:
-        several = [column for column in columns if column.part == part]
-        if len(several) > 1:
-            raise wrong(f"a stream has one {part} column", several[1].tokens[0])
-    names = [column.name.lower() for column in columns]
-    for place, column in enumerate(columns):
-        if column.name.lower() in names[:place]:
-            raise wrong(f"column {column.name} is given twice", column.tokens[0], "give each its own name")
-    at, source, location = close + 1, None, None
-    if at < stop and tokens.word(at) == "LOCATION":
-        if at + 2 != stop or tokens[at + 1].kind is not Kind.STRING:
-            raise wrong("expected one folder after LOCATION", min(at + 1, stop), "write LOCATION 'folder'")
-        location = at + 1
-    elif at < stop:
-        if tokens.word(at) != "FROM" or at + 1 == stop:
-            raise wrong(f"expected FROM and a table or a path, found {tokens[at].text}", at)
-        source = (at + 1, stop)
-    return CreateStream(name, columns, replace, source, keep, location)
-
-
-def _items(tokens: TokenList, start: int, stop: int) -> list[Range]:
-    """The ranges between commas, but for those in MAP<INT, STRING>."""
-    items: list[Range] = []
-    for first, last in tokens.split(start, stop):
-        depth = 0
-        if items:
-            before = [tokens[at].text for at in range(*items[-1])]
-            depth = sum(text.count("<") - text.count(">") for text in before)
-        if depth > 0:
-            items[-1] = (items[-1][0], last)
-        else:
-            items.append((first, last))
-    return items
-
-
-def _column(tokens: TokenList, item: Range, wrong: Callable[..., ParseError]) -> Column:
-    at, stop = item
-    part = _part(tokens, at, stop)
-    is_rowtime = part == "ROWTIME"
-    at += bool(part)
-    if at >= stop or not tokens[at].is_name:
-        raise wrong("expected the name of a column", min(at, stop))
-    name, at = tokens[at].name, at + 1
-    unit = None
-    inside = [index for index in tokens.level(at, stop) if tokens.word(index) == "UNIT"]
-    if inside and is_rowtime:
-        unit = tokens.word(inside[-1] + 1).removesuffix("S") if inside[-1] + 2 == stop else ""
-        if unit not in TIME_UNITS:
-            hint = f"units are {', '.join(each + 'S' for each in TIME_UNITS)}"
-            raise wrong("expected a unit of time after UNIT", inside[-1], hint)
-        stop = inside[-1]
-    kind = (at, stop) if at < stop else None
-    if kind is None and not is_rowtime:
-        raise wrong(f"expected the type of column {name}", item[0])
-    return Column(name, item, kind, part, unit)
-
-
-def _part(tokens: TokenList, at: int, stop: int) -> str:
-    """The word before the name of a column that says what it is in the log; `producer STRING` has none."""
-    word = tokens.word(at)
-    if word == "ROWTIME":
-        return word if at + 1 < stop and tokens[at + 1].is_name else ""
-    is_part = word in _PARTS and at + 2 < stop and tokens[at + 1].is_name and tokens[at + 2].is_name
-    return word if is_part and tokens.word(at + 1) not in _LONG_TYPES else ""

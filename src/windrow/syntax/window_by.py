@@ -15,7 +15,10 @@ expression cannot stand and where one of the words that may follow them does.
 
 from __future__ import annotations
 
-from windrow.errors import AnalysisError, ParseError, Span, did_you_mean
+from typing import NoReturn
+
+from windrow.errors import AnalysisError, ParseError, did_you_mean
+from windrow.syntax.cursor import Cursor
 from windrow.syntax.nodes import BoundaryClause, OrderItem, Range, Role, Side, Variable, WindowClause
 from windrow.syntax.ordering import order_item
 from windrow.syntax.tokens import Kind, TokenList
@@ -41,15 +44,10 @@ def parse_window_by(tokens: TokenList, start: int) -> WindowClause:
     return _Parser(tokens, start).clause()
 
 
-class _Parser:
-    """A cursor over the tokens between the clause's parentheses."""
-
+class _Parser(Cursor):
     def __init__(self, tokens: TokenList, window: int) -> None:
-        self.tokens = tokens
-        self.window = window
-        self.open = window + 4
-        self.stop = tokens.partner[self.open]
-        self.at = self.open + 1
+        self.window, self.open = window, window + 4
+        super().__init__(tokens, self.open + 1, tokens.partner[self.open])
 
     def clause(self) -> WindowClause:
         name = self.tokens[self.window + 2]
@@ -59,14 +57,14 @@ class _Parser:
         label = self.boundary(Side.LABEL) if self.word() == "LABEL" else None
         if self.boundary_word() != "START":
             self.find_misspelt_start(order_by)
-            self.fail_expecting(["START"] if label else ["LABEL", "START"])
+            self.fail(["START"] if label else ["LABEL", "START"])
         first = self.boundary(Side.START)
         last = self.boundary(Side.END) if self.boundary_word() == "END" else None
         if self.at < self.stop:
             word = self.word()
             words = ["WHEN", "PREV", "NEXT", "END"]
             meant = did_you_mean(word, words) if len(word) > 2 and word not in words else None
-            self.fail_expecting(["END"] if last is None else [], meant)
+            self.fail(["END"] if last is None else [], meant)
         if last is None and not tumbling:
             raise ParseError(
                 "sliding window has no END",
@@ -86,10 +84,10 @@ class _Parser:
 
     def type(self) -> bool:
         if self.word() != "TYPE":
-            self.fail_expecting(["TYPE"], "write TYPE SLIDING or TYPE TUMBLING first")
+            self.fail(["TYPE"], "write TYPE SLIDING or TYPE TUMBLING first")
         self.at += 1
         if self.word() not in ("SLIDING", "TUMBLING"):
-            self.fail_expecting(["SLIDING", "TUMBLING"])
+            self.fail(["SLIDING", "TUMBLING"])
         self.at += 1
         return self.tokens.word(self.at - 1) == "TUMBLING"
 
@@ -102,7 +100,7 @@ class _Parser:
     def order_by(self) -> tuple[OrderItem, ...]:
         if not self.words("ORDER", "BY"):
             if self.at < self.stop and self.boundary_word() == "" and self.word() != "LABEL":
-                self.fail_expecting(["PARTITION BY", "ORDER BY"])
+                self.fail(["PARTITION BY", "ORDER BY"])
             raise ParseError(
                 "window has no ORDER BY",
                 condition="MISSING_ORDER_BY",
@@ -121,13 +119,13 @@ class _Parser:
         for index in range(start + 1, stop):
             if self.tokens.word(index) in ("ROWS", "RANGE", "GROUPS"):
                 self.at = index
-                self.fail_expecting(["START"], "a frame of OVER is written with LABEL, START and END here")
+                self.fail(["START"], "a frame of OVER is written with LABEL, START and END here")
             following = self.tokens.word(index + 1) if index + 1 < stop else ""
             if self.tokens[index].is_name and following in ("AS", "AT", "PREV", "NEXT", "WHEN"):
                 self.at = index
                 before, name = self.tokens.word(index - 1), self.tokens[index].text
                 forgotten = f"write {before} AS {name}" if before in ("START", "LABEL") else None
-                self.fail_expecting(["START"], forgotten or did_you_mean(name, ["START", "LABEL"]))
+                self.fail(["START"], forgotten or did_you_mean(name, ["START", "LABEL"]))
 
     def boundary(self, side: Side) -> BoundaryClause:
         first = self.at
@@ -143,7 +141,7 @@ class _Parser:
             self.at += 1
             when = (self.at, self.end_of_expression())
             if when[0] == when[1]:
-                self.fail_expecting(["a predicate after WHEN"])
+                self.fail(["a predicate after WHEN"])
             self.at = when[1]
         return BoundaryClause(side, span, tuple(variables), when, only)
 
@@ -155,10 +153,10 @@ class _Parser:
             self.at += 1
             if role in (Role.PREVIOUS, Role.NEXT):
                 if self.word() != "AS":
-                    self.fail_expecting(["AS"], f"write {role.value} and a name")
+                    self.fail(["AS"], f"write {role.value} and a name")
                 self.at += 1
             if self.at >= self.stop or not self.tokens[self.at].is_name:
-                self.fail_expecting([f"a name after {role.value}"])
+                self.fail([f"a name after {role.value}"])
             if any(variable.role is role for variable in found):
                 raise ParseError(
                     f"{role.value} is given twice for one boundary",
@@ -199,14 +197,6 @@ class _Parser:
 
     # -- the cursor ------------------------------------------------------------------------------
 
-    def word(self) -> str:
-        return self.tokens.word(self.at) if self.at < self.stop else ""
-
-    def words(self, *expected: str) -> bool:
-        return self.at + len(expected) <= self.stop and all(
-            self.tokens.word(self.at + offset) == word for offset, word in enumerate(expected)
-        )
-
     def boundary_word(self) -> str:
         """START or END if the cursor stands at that part of the clause, ONLY skipped; else empty."""
         word = self.word()
@@ -214,18 +204,8 @@ class _Parser:
             word = self.tokens.word(self.at + 1) if self.at + 1 < self.stop else ""
         return word if word in ("START", "END") else ""
 
-    def here(self) -> Span:
-        return self.tokens[self.at].span
-
     def expressions(self, after: str) -> list[Range]:
-        start = self.at
-        self.at = self.end_of_expression()
-        items = self.tokens.split(start, self.at)
-        for first, last in items or [(start, start)]:
-            if first >= last:
-                self.at = first
-                self.fail_expecting([f"an expression after {after}"])
-        return items
+        return self.listed(after, self.end_of_expression())
 
     def end_of_expression(self) -> int:
         """The token at which the next part of the clause begins: an expression runs to it."""
@@ -273,7 +253,7 @@ class _Parser:
             return following == "BY"
         return word == "TYPE" and following in ("SLIDING", "TUMBLING")
 
-    def fail_expecting(self, expected: list[str], hint: str | None = None) -> None:
+    def fail(self, expected: list[str], hint: str | None = None) -> NoReturn:
         found = "the end of the clause" if self.at >= self.stop else self.tokens[self.at].text
         wanted = " or ".join(expected) if expected else "the end of the clause"
         raise ParseError(

@@ -36,6 +36,9 @@ class Aggregate:
         one is told by `result_type`.
     ansi
         Whether an overflow raises. Else a bigint wraps round and a decimal becomes NULL.
+    any_order
+        Whether sums of floats are carried in two doubles, so that they hardly ever depend on the order of the
+        rows: for groups that are added up anew as rows come and go.
     """
 
     function: str
@@ -44,6 +47,7 @@ class Aggregate:
     ignore_nulls: bool = False
     parameters: tuple[float, ...] = ()
     ansi: bool = True
+    any_order: bool = False
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from the window's own rows: with u = 2**-53 and d = ``2 * 16 * ceil(log16(length
 additions there, the result is within d * u / (1 - d * u) times the sum of the absolute values of the
 exact sum (N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, section 4.2), where adding the rows
 one by one, as Spark does, has d = length - 1. Both hold while no partial sum leaves the doubles.
+Where the order of the rows is not to matter, they are added in two doubles: the result is the exact sum,
+rounded, but where nearly all of it cancels.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ def total(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Ar
     if pa.types.is_null(column.type):
         return pa.nulls(len(lo), spec.result_type)
     if pa.types.is_floating(spec.result_type):
-        return masked(_float_sums(windows), windows.empty, spec.result_type)
+        return masked(_float_sums(windows, spec), windows.empty, spec.result_type)
     return _exact_total(spec, _exact_totals(windows), windows.empty)
 
 
@@ -73,7 +75,7 @@ def average(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.
         return pa.nulls(len(lo), spec.result_type)
     count = windows.hi - windows.lo
     if pa.types.is_floating(column.type):
-        return masked(_float_sums(windows) / np.maximum(count, 1), windows.empty, spec.result_type)
+        return masked(_float_sums(windows, spec) / np.maximum(count, 1), windows.empty, spec.result_type)
     return _exact_average(spec, column.type, _exact_totals(windows), count)
 
 
@@ -94,13 +96,27 @@ def _exact_totals(windows: Windows) -> exact.Totals:
     return exact.integer_totals(windows.values.cast(pa.int64()).to_numpy(), windows.lo, windows.hi)
 
 
-def _float_sums(windows: Windows) -> npt.NDArray[np.float64]:
+def _float_sums(windows: Windows, spec: Aggregate) -> npt.NDArray[np.float64]:
     """Sums of a float column; 0.0 where empty."""
     values = as_doubles(windows.values)
     if not len(values):
         return np.zeros(len(windows.lo))
     # Spark starts from 0.0, so that the sum of negative zeros is 0.0.
-    return fold(values, windows.lo, windows.hi, np.add) + 0.0
+    if not spec.any_order:
+        return fold(values, windows.lo, windows.hi, np.add) + 0.0
+    pairs = np.stack([values, np.zeros(len(values))])
+    sums: npt.NDArray[np.float64] = fold(pairs, windows.lo, windows.hi, _added_pairs)[0] + 0.0
+    return sums
+
+
+def _added_pairs(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The sum of numbers that are a double and what is left beside it (T. J. Dekker, 1971)."""
+    total = one[0] + other[0]
+    part = total - one[0]
+    rest = (one[0] - (total - part)) + (other[0] - part) + (one[1] + other[1])
+    high = total + rest
+    is_finite = np.isfinite(high)
+    return np.stack([np.where(is_finite, high, total), np.where(is_finite, rest - (high - total), 0.0)])
 
 
 def _decimal_average(
@@ -174,14 +190,14 @@ def _overflow(condition: str, message: str) -> ExecutionError:
 # -- in parts ------------------------------------------------------------------------------------
 
 
-def _state(_spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Table:
+def _state(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Table:
     """How many values, and their sum: a double, or the totals of an exact sum's limbs."""
     windows = skip_nulls(column, lo, hi)
     count, values = windows.hi - windows.lo, windows.values
     if pa.types.is_null(column.type):
         sums: list[npt.NDArray[Any]] = []
     elif pa.types.is_floating(column.type):
-        sums = [np.where(windows.empty, 0.0, _float_sums(windows))]
+        sums = [np.where(windows.empty, 0.0, _float_sums(windows, spec))]
     elif pa.types.is_decimal(column.type):
         sums = [*exact.word_limbs(exact.decimal_words(values), windows.lo, windows.hi)]
     else:

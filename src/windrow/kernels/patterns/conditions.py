@@ -1,7 +1,9 @@
-"""Compiles the machine together with the conditions that read registers.
+"""Compiles the machine, and the conditions that read registers.
 
 The conditions become one function, a branch a label, whose meaning is that of :mod:`windrow.kernels.pairs`:
-the statements are written by :mod:`windrow.kernels.codegen`. The columns that it reads travel as `data`.
+the statements are written by :mod:`windrow.kernels.codegen`. The columns that it reads travel as addresses,
+so all such functions have one signature. The machine, which takes fifty times as long to compile as they do,
+is compiled once for all of them.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from windrow.kernels.codegen import OPTIONS, NoFormError, Translator
-from windrow.kernels.compiled import loaded, plain
+from windrow.kernels.compiled import compiled, plain
 from windrow.kernels.pairs import Array, Rows
 from windrow.kernels.patterns import machine
 from windrow.kernels.patterns.plan import Condition
@@ -24,48 +26,92 @@ from windrow.kernels.plan import Operation
 __all__ = ["compiled_run"]
 
 
-def compiled_run(parts: list[Condition], rows: Rows, arguments: tuple[Any, ...]) -> Callable[..., Any] | None:
-    """The machine as machine code, which takes `arguments`; None where a part or numba does not allow it."""
+_ready: set[str] = set()
+_searched: dict[str, int] = {}
+
+
+def compiled_run(
+    parts: list[Condition], rows: Rows, arguments: tuple[Any, ...], *, worth: int = 0
+) -> Callable[..., Any] | None:
+    """The machine as machine code, which takes `arguments`; None where a part or numba does not allow it.
+
+    Nor is it compiled before the rows that it was asked for, here and in the calls before, are `worth` that.
+    """
     try:
         source, data = _condition(parts, rows)
     except NoFormError:
         return None
-    source = f"{_head()}{source}\n\n{_run_source()}"
-    name = f"run_{hashlib.sha256(source.encode()).hexdigest()[:24]}"
-    source = source.replace("def run(", f"def {name}(")
-    data = tuple(plain(item) for item in data)
-    given = (*(plain(item) for item in arguments), data)
-    function = loaded(name, source, given)
-    if function is None:
+    name = f"condition_{hashlib.sha256(source.encode()).hexdigest()[:24]}"
+    _searched[name] = _searched.get(name, 0) + rows.table.num_rows
+    if name not in _ready and _searched[name] < worth:
         return None
-    return lambda *_: function(*given)
+    arrays = tuple(np.atleast_1d(plain(item)) for item in data)
+    addresses = np.array([part for one in arrays for part in (one.ctypes.data, len(one))], np.int64)
+    given = (*map(plain, arguments), plain(addresses))
+    functions = _functions(name, source.replace("def condition(", f"def {name}("), given)
+    if functions is None:
+        return None
+    _ready.add(name)
+    run, condition = functions
+
+    def bound(*_: Any) -> Any:
+        found = run(condition, *given)
+        assert arrays is not None  # they live as long as their addresses are read
+        return found
+
+    return bound
 
 
+def _functions(name: str, source: str, given: tuple[Any, ...]) -> tuple[Callable[..., Any], ...] | None:
+    """The machine and the condition; None where there is no numba."""
+    try:
+        import numba
+    except ImportError:
+        return None
+    whole, given_kinds = numba.int64, tuple(map(numba.typeof, given))
+    kinds = (whole, whole, numba.types.Array(whole, 1, "A"), whole, whole, given_kinds[-1])
+    condition = compiled(name, source, kinds)
+    machine_source, machine_name = _machine()
+    run = compiled(machine_name, machine_source, (numba.types.FunctionType(whole(*kinds)), *given_kinds))
+    return None if condition is None or run is None else (run, condition)
+
+
+# the machine alone calls these functions: they need no way in from Python
+_INNER = f"@numba.njit(**{OPTIONS | {'no_cpython_wrapper': True, 'no_cfunc_wrapper': True}!r})\n"
 # lists of rows are kept in Python alone
-_STUB = f"@numba.njit(**{OPTIONS!r})\ndef interned(before, row):\n    return np.int64(-1)\n\n"
-
-
-def _head() -> str:
-    grown = f"@numba.njit(**{OPTIONS!r})\n{inspect.getsource(machine.grown)}"
-    return f"from __future__ import annotations\n\nimport numba\nimport numpy as np\n\n\n{_STUB}\n{grown}\n\n"
+_STUB = f"{_INNER}def interned(before, row):\n    return np.int64(-1)\n\n"
 
 
 @lru_cache(maxsize=1)
-def _run_source() -> str:
-    return inspect.getsource(machine.run)
+def _machine() -> tuple[str, str]:
+    """The source of the machine, which takes the condition as its first argument, and its name."""
+    head = "from __future__ import annotations\n\nimport numba\nimport numpy as np\n\n\n"
+    grown = f"{_INNER}{inspect.getsource(machine.grown)}\n\n"
+    source = f"{head}{_STUB}\n{grown}{inspect.getsource(machine.run)}"
+    name = f"run_{hashlib.sha256(source.encode()).hexdigest()[:24]}"
+    return source.replace("def run(", f"def {name}(condition, "), name
 
 
 def _condition(parts: list[Condition], rows: Rows) -> tuple[str, tuple[Array | np.generic, ...]]:
     """The function and its data."""
     data: list[Array | np.generic] = []
     places: dict[Hashable, str] = {}
-    lines = [f"@numba.njit(**{OPTIONS!r})", "def condition(label, j, registers, begin, end, data):"]
+    lines: list[str] = []
     for label in sorted({part.label for part in parts}):
         operands = tuple(part.expression for part in parts if part.label == label)
         whole = Operation("AND", operands) if len(operands) > 1 else operands[0]
         lines.append(f"    if label == {label}:")
         lines += _Branch(rows, label, data, places).lines(whole)
-    return "\n".join([*lines, "    return 1", ""]), tuple(data)
+    head = [
+        "import numba", "import numpy as np", "from windrow.kernels.addresses import pointer", "", "",
+        "def condition(label, j, registers, begin, end, data):",
+    ]  # fmt: skip
+    for at, item in enumerate(data):
+        if item.ndim > 1 or item.dtype.hasobject:
+            raise NoFormError
+        place = f"pointer(data[{2 * at}]), (data[{2 * at + 1}],), np.dtype('{item.dtype.str}')"
+        head.append(f"    d{at} = numba.carray({place}){'' if item.ndim else '[0]'}")
+    return "\n".join([*head, *lines, "    return 1", ""]), tuple(data)
 
 
 class _Branch(Translator):
@@ -86,7 +132,7 @@ class _Branch(Translator):
 
     def parameter(self, key: Hashable, value: Array | np.generic) -> str:
         if key not in self.parameters:
-            self.parameters[key] = f"data[{len(self.arguments)}]"
+            self.parameters[key] = f"d{len(self.arguments)}"
             self.arguments.append(value)
         return self.parameters[key]
 

@@ -1,13 +1,14 @@
 """Finds the matches of sorted partitions: conditions into columns, then the machine.
 
-A part of a condition that reads the row and its neighbours alone is evaluated for all rows at once. What is
-left reads registers; the machine asks for it thread by thread, by a function compiled for it or, where the
-rows are few or a part has no compiled form, by :func:`windrow.kernels.pairs.evaluate`.
+A part of a condition that reads the row and its neighbours alone is evaluated for all rows at once. Where
+there is no other, simple patterns need no machine (:mod:`windrow.kernels.patterns.at_once`). What is left
+reads registers; the machine asks for it thread by thread, by a function compiled for it or, where the rows
+are few or a part has no compiled form, by :func:`windrow.kernels.pairs.evaluate`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from types import FunctionType
@@ -19,13 +20,17 @@ import pyarrow as pa
 from windrow.errors import ExecutionError, Span, WindrowError
 from windrow.kernels.pairs import Rows, Values, holds
 from windrow.kernels.patterns import machine
+from windrow.kernels.patterns.at_once import is_simple, matches_at_once
 from windrow.kernels.patterns.conditions import compiled_run
+from windrow.kernels.patterns.limits import limits_of
 from windrow.kernels.patterns.plan import LABELS, NUMBERS, Condition, MatchPlan, Register, register_side
 from windrow.kernels.patterns.program import first_labels
 from windrow.kernels.patterns.running import RunningAggregates
+from windrow.kernels.patterns.tree import Tree
 from windrow.kernels.plan import Operation, PairExpression, sides_of
+from windrow.kernels.slices.expressions import shifts
 
-__all__ = ["Matches", "find_matches", "is_row_only", "parts_of"]
+__all__ = ["Matches", "SoFar", "find_matches", "is_row_only", "parts_of", "searches_at_once"]
 
 _WORTH_COMPILING = 30_000  # rows
 _PATIENCE = 50_000  # conditions asked in Python, which take a second or two
@@ -38,26 +43,84 @@ class Matches:
 
     Attributes
     ----------
-    partition, start, length
-        int64, one a match. An empty match has length 0 and starts at the row before which it is.
+    partition, start, length, origin
+        int64, one a match. An empty match has length 0 and starts at the row before which it is. Over
+        frames the origin is the row whose match it is.
     labels
         int32: the labels of the rows of all matches, one after the other.
     excluded
         bool: which of these rows are not put out.
+    low, high
+        int64, one a match: the rows ``low : high`` are those that it may read.
     kept
         int64, one a partition: the first row that is still needed where more rows may come; the matches
         before are final.
+    before
+        int64, one a partition: how many matches it has had before these.
     """
 
     partition: Array
     start: Array
     length: Array
+    origin: Array
     labels: Array
     excluded: Array
+    low: Array
+    high: Array
     kept: Array
+    before: Array
 
 
-def find_matches(plan: MatchPlan, table: pa.Table, bounds: Array, complete: Array | None = None) -> Matches:
+@dataclass(frozen=True)
+class SoFar:
+    """What is known of partitions to which more rows may come, an array with an entry for each.
+
+    Attributes
+    ----------
+    begin
+        int64: the first row at which a match may begin. Those before it are seen by PREV.
+    limit
+        int64: the row before which conditions know all that they read; it and those after are seen by NEXT.
+    alive
+        int64: matches that begin before this row take no more rows.
+    given
+        int64: how many matches there were before.
+    complete
+        bool: whether no more rows will come.
+    since
+        int64: of all matches (``plan.every`` without DURATION), those are wanted that the rows from this one
+        on complete; None for `begin`.
+    bound
+        Under DURATION, in the numbers of the key's column: no row with a smaller first key will come; None
+        where nothing is known.
+    """
+
+    begin: Array
+    limit: Array
+    alive: Array
+    given: Array
+    complete: Array
+    since: Array | None = None
+    bound: Any = None
+
+    @staticmethod
+    def whole(bounds: Array) -> SoFar:
+        """Of whole partitions."""
+        first, none = np.asarray(bounds[:-1], np.int64), np.zeros(len(bounds) - 1, np.int64)
+        return SoFar(first, np.asarray(bounds[1:], np.int64), first, none, np.ones(len(first), bool))
+
+    def searched(self, bounds: Array, *, framed: bool) -> Array:
+        """The rows that are searched; of frames, those beyond the limit too."""
+        counts = np.diff(bounds)
+        row = np.arange(bounds[-1])
+        limit = bounds[1:] if framed else self.limit
+        searched: Array = np.flatnonzero(
+            (row >= np.repeat(self.begin, counts)) & (row < np.repeat(limit, counts))
+        )
+        return searched
+
+
+def find_matches(plan: MatchPlan, table: pa.Table, bounds: Array, so_far: SoFar | None = None) -> Matches:
     """The matches of all partitions of a table.
 
     Parameters
@@ -68,45 +131,129 @@ def find_matches(plan: MatchPlan, table: pa.Table, bounds: Array, complete: Arra
         Rows sorted by partition, then by the clause's ORDER BY.
     bounds
         int64, (partitions + 1,): partition p is rows ``bounds[p] : bounds[p + 1]``.
-    complete
-        bool, (partitions,): False where more rows of a partition may come after those that there are; None
-        for all complete.
+    so_far
+        What is known where more rows may come after those that there are; None for whole partitions.
 
     Raises
     ------
     ExecutionError
         ``SKIP_TARGET_MISSING``, ``SKIP_TO_FIRST_ROW``, and those of :func:`windrow.kernels.pairs.evaluate`.
     """
+    bounds = np.asarray(bounds, np.int64)
     parts = [part for condition in plan.conditions for part in parts_of(condition)]
     rows = _MatchRows(plan, table, bounds, tuple(part.expression for part in parts))
     row_only = _together([part for part in parts if is_row_only(part.expression)])
     others = [part for part in parts if not is_row_only(part.expression)]
-    matrix = np.ones((len(plan.labels), table.num_rows), bool)
-    every = np.arange(table.num_rows)
-    for part in row_only:
-        with _located(part, plan):
-            matrix[part.label] &= holds(part.expression, rows, {"row": every})
+    edge = _edges(plan, [part.expression for part in row_only])
+    is_whole = so_far is None
+    so_far = SoFar.whole(bounds) if so_far is None else so_far
+    searched = None if is_whole else so_far.searched(bounds, framed=plan.frame is not None)
+    matrix = _matrix(plan, row_only, rows, edge, searched)
+    unlimited = plan.frame is None and plan.duration is None and not plan.every
+    tree = plan.tree if unlimited else None
+    if tree is not None and searches_at_once(tree, plan.conditions, plan.skip):
+        return _at_once(plan, tree, matrix[0], bounds, so_far)
     dependent = np.zeros(len(plan.labels), bool)
     dependent[[part.label for part in others]] = True
+    limits = limits_of(plan, rows, bounds, None if is_whole else so_far.complete, so_far.bound)
     arguments = (
-        plan.program.op, plan.program.x, plan.program.y, np.asarray(bounds, np.int64),
-        np.ones(len(bounds) - 1, bool) if complete is None else complete,
+        plan.program.op, plan.program.x, plan.program.y, bounds,
+        so_far.begin, so_far.limit, so_far.alive, so_far.given, so_far.complete,
         matrix, _opening(plan, matrix), dependent, _updates(plan), np.int64(machine.SKIPS[plan.skip]),
         np.array([label in plan.targets for label in range(len(plan.labels))]),
+        np.int64(_mode(plan)), limits, so_far.begin if so_far.since is None else so_far.since,
+        np.array(edge, np.int64),
     )  # fmt: skip
     lists = RunningAggregates(plan.running, table)
     rows.running = lists
-    found = _found(others, rows, lists, arguments, may_compile=not plan.running)
-    partition, start, length, labels, kept, status, place, registers = found
+    answer = _found(others, rows, lists, arguments, may_compile=not plan.running)
+    found, labels, kept, status, place, registers = answer
+    partition, start, length, origin = (np.ascontiguousarray(found[:, at]) for at in range(4))
+    low, high = bounds[partition], bounds[partition + 1]
+    if plan.frame is not None:
+        low, high = origin, limits[origin]
     if status:
         _fail(plan, others, rows, int(status), int(place), registers)
     excluded = labels < 0
-    return Matches(partition, start, length, np.where(excluded, -1 - labels, labels), excluded, kept)
+    labels = np.where(excluded, -1 - labels, labels)
+    return Matches(partition, start, length, origin, labels, excluded, low, high, kept, so_far.given)
+
+
+def searches_at_once(tree: Tree, conditions: Sequence[Condition], skip: str) -> bool:
+    """Whether the matches in FROM are found at all rows at once."""
+    alone = all(is_row_only(condition.expression) for condition in conditions)
+    return alone and skip in ("past last", "next") and is_simple(tree)
+
+
+def _at_once(plan: MatchPlan, tree: Tree, holds: Array, bounds: Array, so_far: SoFar) -> Matches:
+    found = matches_at_once(tree, holds, bounds, plan.skip, so_far.begin, so_far.limit, so_far.complete)
+    partition = np.searchsorted(bounds, found.start, side="right") - 1
+    return Matches(
+        partition, found.start, found.length, found.start, found.labels, found.excluded,
+        bounds[partition], bounds[partition + 1], found.kept, so_far.given,
+    )  # fmt: skip
+
+
+def _mode(plan: MatchPlan) -> int:
+    alone = _anchored(plan)
+    looks_back = any(shift < 0 for condition in plan.conditions for shift in shifts(condition.expression))
+    return (
+        machine.EVERY * plan.every
+        | machine.FULL * (plan.duration is not None)
+        | machine.ANCHORED * alone
+        | machine.FRAMED * (plan.frame is not None)
+        | machine.SHARED * (plan.frame is not None and plan.frame.seek and not looks_back)
+    )
+
+
+def _anchored(plan: MatchPlan) -> bool:
+    """Whether each first row is searched from by itself.
+
+    Where a register holds the first row, threads of different first rows never are the same: nothing is lost
+    if those of the second are not tried before it is known that the first one has no match.
+    """
+    if plan.duration is not None or plan.frame is not None:
+        return plan.frame is None or not plan.frame.seek
+    return not plan.every and Register(None, from_first=True) in plan.registers
+
+
+def _edges(plan: MatchPlan, conditions: list[PairExpression]) -> tuple[int, int]:
+    """How many rows before and after a row conditions read; of rows in frames alone, which may end there."""
+    if plan.frame is None:
+        return 0, 0
+    found = [0, *(shift for condition in conditions for shift in shifts(condition))]
+    return -min(found), max(found)
+
+
+def _matrix(
+    plan: MatchPlan,
+    parts: list[Condition],
+    rows: _MatchRows,
+    edge: tuple[int, int],
+    searched: Array | None,
+) -> Array:
+    """Where conditions on the row and its neighbours hold: (variants, labels, rows), see `machine.run`."""
+    before, after = edge
+    matrix = np.ones(((before + 1) * (after + 1), len(plan.labels), rows.table.num_rows), bool)
+    every = np.arange(rows.table.num_rows)
+    asked, places = (every, slice(None)) if searched is None else (searched, searched)
+    first, stop = rows.first, rows.stop
+    for variant, conditions in enumerate(matrix):
+        there_before, there_after = divmod(variant, after + 1)
+        if there_before < before:
+            rows.first = np.maximum(first, every - there_before)
+        if there_after < after:
+            rows.stop = np.minimum(stop, every + there_after + 1)
+        for part in parts:
+            with _located(part, plan):
+                conditions[part.label, places] &= holds(part.expression, rows, {"row": asked})
+        rows.first, rows.stop = first, stop
+    return matrix
 
 
 def _found(
     asked: list[Condition],
-    rows: Rows,
+    rows: _MatchRows,
     lists: RunningAggregates,
     arguments: tuple[Any, ...],
     *,
@@ -114,13 +261,13 @@ def _found(
 ) -> Any:
     """What the machine finds: in Python while that is little work, compiled where it can be."""
     run: Callable[..., Any] | None = None
-    if may_compile and rows.table.num_rows < _WORTH_COMPILING:
+    if may_compile:
+        run = compiled_run(asked, rows, arguments, worth=_WORTH_COMPILING)
+    if run is None and may_compile and rows.table.num_rows < _WORTH_COMPILING:
         try:
             return _interpreted(_asked(asked, rows, _PATIENCE), lists)(*arguments, ())
         except _LongWorkError:
             run = compiled_run(asked, rows, arguments)
-    elif may_compile:
-        run = compiled_run(asked, rows, arguments)
     if run is None:
         run = _interpreted(_asked(asked, rows), lists)
     return run(*arguments, ())
@@ -166,12 +313,28 @@ class _MatchRows(Rows):
         self, plan: MatchPlan, table: pa.Table, bounds: Array, expressions: tuple[PairExpression, ...]
     ) -> None:
         self.labels = pa.chunked_array([pa.array(plan.labels, pa.string())])
+        self.of_names = {
+            name: pa.chunked_array(
+                [chunk for one in constants for chunk in plan.constants.column(one).chunks]
+            )
+            for name, constants in plan.of_names
+        }
         self.running: RunningAggregates | None = None
+        self.is_framed = plan.frame is not None
         super().__init__(table, bounds, plan.constants, expressions, plan.ansi)
+
+    def within(self, begin: int, end: int) -> None:
+        """Let rows of a frame be read from `begin` on, `end` excluded, alone."""
+        if not self.is_framed:
+            return
+        self.first = np.broadcast_to(np.int64(begin), len(self.first))
+        self.stop = np.broadcast_to(np.int64(end), len(self.stop))
 
     def source(self, name: str) -> pa.ChunkedArray:
         if name == LABELS:
             return self.labels
+        if name in self.of_names:
+            return self.of_names[name]
         if name == NUMBERS:
             return pa.chunked_array([pa.array(np.arange(self.table.num_rows + 2))])
         return super().source(name)
@@ -186,8 +349,8 @@ def _opening(plan: MatchPlan, matrix: Array) -> Array:
     """The rows that may be the first of a match as far as their values tell; all if it may be empty."""
     labels = first_labels(plan.program)
     if labels is None:
-        return np.ones(matrix.shape[1], bool)
-    opening: Array = np.logical_or.reduce(matrix[sorted(labels)], axis=0)
+        return np.ones(matrix.shape[2], bool)
+    opening: Array = np.logical_or.reduce(matrix[:, sorted(labels)], axis=(0, 1))
     return opening
 
 
@@ -221,16 +384,17 @@ def _interpreted(condition: Callable[..., int], lists: RunningAggregates) -> Cal
     return FunctionType(machine.run.__code__, names)
 
 
-def _asked(parts: list[Condition], rows: Rows, patience: int | None = None) -> Callable[..., int]:
+def _asked(parts: list[Condition], rows: _MatchRows, patience: int | None = None) -> Callable[..., int]:
     """The conditions evaluated for one thread at a time, `patience` times at most."""
     left = count() if patience is None else iter(range(patience))
     by_label: dict[int, list[Condition]] = {}
     for part in parts:
         by_label.setdefault(part.label, []).append(part)
 
-    def condition(label: int, row: int, registers: Array, *_: Any) -> int:
+    def condition(label: int, row: int, registers: Array, begin: int, end: int, *_: Any) -> int:
         if next(left, None) is None:
             raise _LongWorkError
+        rows.within(begin, end)
         sides = _sides(row, registers)
         try:
             return int(all(holds(part.expression, rows, sides)[0] for part in by_label[label]))

@@ -3,7 +3,12 @@
 Threads are kept in preference order, those of earlier first rows before those of later ones, and go on row
 by row together. A thread is dropped where one before it is at the same instruction with the same registers:
 what follows would be the same, and the one before is preferred. So time is linear in the rows for patterns
-without registers.
+without registers. Where all matches are wanted, a thread is dropped only where one before it has taken the
+same rows with the same labels.
+
+Where the search ends at a row that depends on the first row (`limits`), each first row is searched from by
+itself. So it is where a register holds the first row (`ANCHORED`): no two threads of different first rows are
+the same then, and those of later ones need not be tried while the first one may have a match.
 
 `run` is plain Python over arrays, which numba compiles as it is; `condition` is put beside it where its
 source is executed (:mod:`windrow.kernels.patterns.execution`).
@@ -16,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["CODES", "SKIPS", "run"]
+__all__ = ["ANCHORED", "CODES", "EVERY", "FRAMED", "FULL", "SHARED", "SKIPS", "run"]
 
 SKIPS = {"past last": 0, "next": 1, "first": 2, "last": 3}
 """Numbers of the ways to go on after a match."""
@@ -26,6 +31,12 @@ CODES = {
     "number": -8, "count": -9,
 }  # fmt: skip
 """How a row that is taken changes a register; from 0 on it is the register whose former value it gets."""
+
+
+EVERY, FULL, ANCHORED, FRAMED, SHARED = 1, 2, 4, 8, 16
+"""What is asked for, as bits: all matches; matches that reach the limit of their first row; matches that
+begin at the row from which is searched; of each row a match that takes and reads rows up to its limit; that
+what is found from a row, or not, is what those up to it find that have the same limit."""
 
 
 # What `run` calls is of each program, and stands beside it where its source is executed.
@@ -39,7 +50,9 @@ interned: Callable[[int, int], int]
 def grown(array: Any) -> Any:
     """The array with room for twice as many."""
     larger = np.empty((2 * array.shape[0],) + array.shape[1:], array.dtype)  # noqa: RUF005 - numba knows no star here
-    larger[: array.shape[0]] = array
+    held = larger.reshape(larger.size)  # as slices, numba takes three seconds for the error of unlike shapes
+    for at, value in enumerate(array.flat):
+        held[at] = value
     return larger
 
 
@@ -48,6 +61,10 @@ def run(
     x: Any,
     y: Any,
     bounds: Any,
+    begin: Any,
+    limit: Any,
+    alive: Any,
+    given: Any,
     complete: Any,
     holds: Any,
     opening: Any,
@@ -55,6 +72,10 @@ def run(
     update: Any,
     skip: Any,
     targets: Any,
+    mode: Any,
+    limits: Any,
+    since: Any,
+    edge: Any,
     data: Any,
 ) -> Any:
     """Find the matches of all partitions.
@@ -65,10 +86,17 @@ def run(
         The program.
     bounds
         int64, (partitions + 1,): partition p is rows ``bounds[p] : bounds[p + 1]``.
+    begin, limit
+        int64, (partitions,): the search is over the rows ``begin[p] : limit[p]``; those beside them are seen.
+    alive
+        int64, (partitions,): matches that begin before this row take none of those to come.
+    given
+        int64, (partitions,): how many matches a partition has had before.
     complete
         bool, (partitions,): whether no more rows of a partition will come.
     holds
-        bool, (labels, rows): where the conditions of a label that read no register hold.
+        bool, (variants, labels, rows): where the conditions of a label that read no register hold. There is
+        one variant unless rows are `FRAMED`, see `edge`.
     opening
         bool, (rows,): where a match may begin at all.
     dependent
@@ -79,44 +107,74 @@ def run(
         How the search goes on after a match, a number of `SKIPS`.
     targets
         bool, (labels,): the variables to skip to.
+    mode
+        Which of `EVERY`, `FULL`, `ANCHORED`, `FRAMED` and `SHARED` are asked for.
+    limits
+        int64, (rows,): where the search from each row ends; beyond the partition's end where that is not
+        known yet. Empty: at the partition's end. Where rows are `FRAMED`, a search whose limit is known goes
+        beyond `limit`, as its conditions read nothing outside of the frame.
+    since
+        int64, (partitions,): of all matches those are given that end after this row; without limits.
+    edge
+        How many rows before and after a row its conditions read: rows at which fewer of them are in the frame
+        have variants of their own, ``min(rows before, edge[0]) * (edge[1] + 1) + min(rows after, edge[1])``.
     data
         What `condition` reads.
 
     Returns
     -------
-    partition, start, length, labels, kept, status, place, registers
-        Of each match its partition, its first row and how many rows it has, int64; the rows' labels one
-        match after the other, int32, negative and one less where the row is excluded. Of each partition the
-        first row that is still needed if it is not complete. Status 0, or what went wrong at row `place`: 1
-        the target of the skip is absent, 2 it is the first row, from 3 on the condition of label (status −
-        3) failed over `registers`.
+    found, labels, kept, status, place, registers
+        Of each match its partition, its first row, how many rows it has, and the row from which it was
+        searched for: int64, (matches, 4); the rows' labels one match after the other, int32, negative and
+        one less where the row is excluded. Of each partition the first row that is still needed if it is
+        not complete. Status 0, or what went wrong at row `place`: 1 the target of the skip is absent, 2 it
+        is the first row, from 3 on the condition of label (status − 3) failed over `registers`.
     """
     registers = update.shape[1]
-    m_partition, m_start, m_length = np.empty(256, np.int64), np.empty(256, np.int64), np.empty(256, np.int64)
+    every, full, anchored, framed = mode & 1 != 0, mode & 2 != 0, mode & 4 != 0, mode & 8 != 0
+    shared = mode & 16 != 0
+    limited = len(limits) > 0
+    found = np.empty((256, 4), np.int64)
     matches = 0
     m_labels = np.empty(1024, np.int32)
     written: Any = 0
     kept = np.empty(len(bounds) - 1, np.int64)
     # what threads have taken: nodes with the one before and the label
     n_before, n_label = np.empty(1024, np.int64), np.empty(1024, np.int32)
+    n_next = np.empty(1024 if every else 0, np.int64)  # in the bucket of nodes made at this row
     # threads at one row: instruction, node, first row, the source whose registers they have
     c_threads, d_threads = np.empty((64, 4), np.int64), np.empty((64, 4), np.int64)
     c_registers, d_registers = (
         np.empty((64, registers), np.int64),
         np.empty((64, registers), np.int64),
     )
-    # what was visited at this row: instruction, marks, source, the next in the bucket (of this stamp)
+    # what was visited at this row: instruction, marks, source (of all matches: node), the next in the
+    # bucket (of this stamp)
     mask = 1023
+    k_head, k_stamp = np.empty(mask + 1, np.int64), np.full(mask + 1, -1, np.int64)
     b_head, b_stamp = np.empty(mask + 1, np.int64), np.full(mask + 1, -1, np.int64)
     seen = np.empty((64, 4), np.int64)
     s_pc, s_bits = np.empty(2 * len(op) + 2, np.int64), np.empty(2 * len(op) + 2, np.int64)
     stamp = -1
     for partition in range(len(bounds) - 1):
         first, end = bounds[partition], bounds[partition + 1]
-        resume = first
-        number = np.int64(1)
-        kept[partition] = end
-        while resume < end:
+        beyond = limit[partition]
+        until = end if framed else beyond
+        resume = begin[partition]
+        number = given[partition] + 1
+        kept[partition] = until
+        while resume < until:
+            stop = limits[resume] if limited else beyond
+            low, high = (resume, stop) if framed else (first, end)
+            decided = stop <= until
+            if not decided:
+                stop = beyond
+                if resume >= stop:
+                    kept[partition] = resume
+                    break
+            if anchored and not opening[resume]:
+                resume += 1
+                continue
             best_start, best_end, best_node = np.int64(-1), np.int64(-1), np.int64(-1)
             nodes = 0
             current = 0
@@ -135,7 +193,10 @@ def run(
                         at = c_threads[thread, 0]
                         label = x[at]
                         row = position - 1
-                        if not holds[label, row]:
+                        variant = 0
+                        if framed:
+                            variant = min(row - low, edge[0]) * (edge[1] + 1) + min(high - 1 - row, edge[1])
+                        if not holds[variant, label, row]:
                             continue
                         for register in range(registers):
                             code = update[label, register]
@@ -159,32 +220,49 @@ def run(
                                 old = row if code == -3 else label
                             d_registers[sources, register] = old
                         if dependent[label]:
-                            answer = condition(label, row, d_registers[sources], first, end, data)  # noqa: F821
+                            answer = condition(label, row, d_registers[sources], low, high, data)  # noqa: F821
                             if answer < 0:
                                 return (
-                                    m_partition[:matches], m_start[:matches], m_length[:matches],
-                                    m_labels[:written], kept, 3 + label, row, d_registers[sources].copy(),
+                                    found[:matches], m_labels[:written], kept, 3 + label, row,
+                                    d_registers[sources].copy(),
                                 )  # fmt: skip
                             if answer == 0:
                                 continue
-                        if nodes == len(n_before):
-                            n_before, n_label = grown(n_before), grown(n_label)
-                        n_before[nodes] = c_threads[thread, 1]
-                        n_label[nodes] = -1 - label if y[at] else label
-                        node = np.int64(nodes)
-                        nodes += 1
+                        before = c_threads[thread, 1]
+                        shown = -1 - label if y[at] else label
+                        node = np.int64(-1)
+                        bucket = (before * 31 + shown) & mask
+                        if every and k_stamp[bucket] == stamp:
+                            node = k_head[bucket]
+                            while node >= 0 and not (n_before[node] == before and n_label[node] == shown):
+                                node = n_next[node]
+                        elif every:
+                            k_stamp[bucket], k_head[bucket] = stamp, -1
+                        if node < 0:
+                            if nodes == len(n_before):
+                                n_before, n_label = grown(n_before), grown(n_label)
+                                if every:
+                                    n_next = grown(n_next)
+                            n_before[nodes], n_label[nodes] = before, shown
+                            node = np.int64(nodes)
+                            nodes += 1
+                            if every:
+                                n_next[node], k_head[bucket] = k_head[bucket], node
                         start = c_threads[thread, 2]
                         s_pc[0] = at + 1
                     else:
-                        if best_start >= 0 or position >= end or not opening[position]:
+                        if best_start >= 0 or position >= stop or not opening[position]:
+                            continue
+                        if anchored and position > resume:
                             continue
                         for register in range(registers):
                             d_registers[sources, register] = -1
-                        node = np.int64(-1)
+                        # where all are wanted, matches of other first rows are others
+                        node = np.int64(-2 - position) if every else np.int64(-1)
                         start = position
                         s_pc[0] = 0
-                    mixed = np.int64(0)
-                    for register in range(registers):
+                    mixed = np.int64(node if every else 0)
+                    for register in range(0 if every else registers):
                         mixed = (mixed * 31 + d_registers[sources, register]) & 0xFFFFFFF
                     s_bits[0] = 0
                     depth = 1
@@ -197,8 +275,8 @@ def run(
                             entry = b_head[bucket]
                             while entry >= 0 and not known:
                                 if seen[entry, 0] == pc and seen[entry, 1] == bits:
-                                    known = True
-                                    for register in range(registers):
+                                    known = not every or seen[entry, 2] == node
+                                    for register in range(0 if every else registers):
                                         if (
                                             d_registers[seen[entry, 2], register]
                                             != d_registers[sources, register]
@@ -215,7 +293,7 @@ def run(
                             seen = grown(seen)
                         seen[visited, 0] = pc
                         seen[visited, 1] = bits
-                        seen[visited, 2] = sources
+                        seen[visited, 2] = node if every else sources
                         seen[visited, 3] = b_head[bucket]
                         b_head[bucket] = visited
                         visited += 1
@@ -234,6 +312,32 @@ def run(
                             s_pc[depth], s_bits[depth] = y[pc], bits
                             s_pc[depth + 1], s_bits[depth + 1] = x[pc], bits
                             depth += 2
+                        elif kind == 7 and full and (position != stop or not decided):
+                            if position == stop and waiting < 0:
+                                waiting = start
+                            continue
+                        elif kind == 7 and every:
+                            length = position - start
+                            if (
+                                not limited
+                                and position <= since[partition]
+                                and (length or start < since[partition])
+                            ):
+                                continue
+                            if matches == len(found):
+                                found = grown(found)
+                            found[matches, 0], found[matches, 1] = partition, start
+                            found[matches, 2], found[matches, 3] = length, start
+                            matches += 1
+                            while written + length > len(m_labels):
+                                m_labels = grown(m_labels)
+                            written += length
+                            place = written
+                            last = node
+                            while last >= 0:
+                                place -= 1
+                                m_labels[place] = n_label[last]
+                                last = n_before[last]
                         elif kind == 7:
                             best_start, best_end, best_node = start, position, node
                             cut = True
@@ -264,56 +368,77 @@ def run(
                 c_threads, d_threads = d_threads, c_threads
                 c_registers, d_registers = d_registers, c_registers
                 current = following
-                if position >= end or (current == 0 and best_start >= 0):
+                if position >= stop or (current == 0 and (best_start >= 0 or anchored)):
                     break
                 position += 1
                 if current == 0:
-                    while position < end and not opening[position]:
+                    nodes = 0
+                    while position < stop and not opening[position]:
                         position += 1
-            if not complete[partition] and (current or waiting >= 0):
-                open_from = c_threads[0, 2] if current else waiting
-                if waiting >= 0:
-                    open_from = min(open_from, waiting)
-                if best_start < 0 or open_from <= best_start:
+            if limited and not framed:
+                if (current and not decided) or waiting >= 0:
+                    kept[partition] = resume
+                    break
+            elif not complete[partition] and not (framed and decided):
+                open_from = waiting
+                for thread in range(current):
+                    start = c_threads[thread, 2]
+                    if start >= alive[partition]:
+                        if open_from < 0 or start < open_from:
+                            open_from = start
+                        break
+                if framed and (open_from >= 0 or (best_start < 0 and not anchored)):
+                    kept[partition] = resume
+                    break
+                if open_from >= 0 and (best_start < 0 or open_from <= best_start):
                     kept[partition] = open_from
                     break
             if best_start < 0:
-                break
+                if not (limited or anchored):
+                    break
+                resume += 1
+                while shared and resume < beyond and limits[resume] == limits[resume - 1]:
+                    resume += 1
+                continue
             length = best_end - best_start
-            if matches == len(m_start):
-                m_partition, m_start, m_length = grown(m_partition), grown(m_start), grown(m_length)
-            m_partition[matches], m_start[matches], m_length[matches] = partition, best_start, length
-            matches += 1
-            number += 1
-            while written + length > len(m_labels):
-                m_labels = grown(m_labels)
-            place = written + length
-            node = best_node
-            while node >= 0:
-                place -= 1
-                m_labels[place] = n_label[node]
-                node = n_before[node]
+            last_row = resume  # the last one of those that have this match
+            while shared and skip == 1 and last_row < best_start and limits[last_row + 1] == limits[resume]:
+                last_row += 1
+            for origin in range(resume, last_row + 1):
+                written += length if origin > resume else 0
+                if matches == len(found):
+                    found = grown(found)
+                found[matches, 0], found[matches, 1] = partition, best_start
+                found[matches, 2], found[matches, 3] = length, origin
+                matches += 1
+                number += 1
+                while written + length > len(m_labels):
+                    m_labels = grown(m_labels)
+                place = written + length
+                node = best_node
+                while node >= 0:
+                    place -= 1
+                    m_labels[place] = n_label[node]
+                    node = n_before[node]
             if skip == 0:
                 resume = best_end if length else best_start + 1
             elif skip == 1:
-                resume = best_start + 1
+                resume = (last_row if framed else best_start) + 1
             else:
-                found = -1
+                target = -1
                 for offset in range(length):
                     label = m_labels[written + offset]
                     if targets[label if label >= 0 else -1 - label]:
-                        found = offset
+                        target = offset
                         if skip == 2:
                             break
-                if found <= 0:
+                if target <= 0:
                     return (
-                        m_partition[:matches], m_start[:matches], m_length[:matches],
-                        m_labels[: written + length], kept, 1 if found < 0 else 2, best_start,
-                        np.empty(0, np.int64),
+                        found[:matches], m_labels[: written + length], kept, 1 if target < 0 else 2,
+                        best_start, np.empty(0, np.int64),
                     )  # fmt: skip
-                resume = best_start + found
+                resume = best_start + target
             written += length
     return (
-        m_partition[:matches], m_start[:matches], m_length[:matches], m_labels[:written], kept,
-        0, np.int64(-1), np.empty(0, np.int64),
+        found[:matches], m_labels[:written], kept, 0, np.int64(-1), np.empty(0, np.int64),
     )  # fmt: skip

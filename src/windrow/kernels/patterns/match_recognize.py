@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.patterns.execution import Matches, find_matches
+from windrow.kernels.patterns.execution import find_matches
 from windrow.kernels.patterns.measures import Given, Written, measured
 from windrow.kernels.patterns.plan import STATE, MatchPlan
 
-__all__ = ["match_recognize"]
+__all__ = ["match_recognize", "rows_of_matches"]
 
 _ROWS_PER_BATCH = 1 << 17
 Array = np.ndarray
@@ -40,8 +40,16 @@ def match_recognize(plan: MatchPlan, table: pa.Table, bounds: Array) -> Iterator
         As :func:`windrow.kernels.patterns.execution.find_matches`, and of the aggregates.
     """
     matches = find_matches(plan, table, bounds)
-    written = Written(matches, table, bounds)
-    given, state = _given(plan, matches, written)
+    yield from rows_of_matches(plan, Written(matches, table), np.ones(table.num_rows, bool))
+
+
+def rows_of_matches(plan: MatchPlan, written: Written, may_be_free: Array) -> Iterator[pa.RecordBatch]:
+    """What the clause gives for these matches; of the other rows, those that `may_be_free` are unmatched.
+
+    Over frames it is a row for each of those.
+    """
+    table = written.table
+    given, state = _given(plan, written, may_be_free)
     for at in range(0, len(given.row), _ROWS_PER_BATCH):
         part = slice(at, at + _ROWS_PER_BATCH)
         some = Given(given.match[part], given.point[part], given.row[part])
@@ -59,11 +67,21 @@ def match_recognize(plan: MatchPlan, table: pa.Table, bounds: Array) -> Iterator
         yield from pa.table(dict(zip(names, plain, strict=True)), plan.result).combine_chunks().to_batches()
 
 
-def _given(plan: MatchPlan, matches: Matches, written: Written) -> tuple[Given, Array]:
+def _given(plan: MatchPlan, written: Written, may_be_free: Array) -> tuple[Given, Array]:
     """The rows of the result, and of which kind each is."""
+    matches = written.matches
     every = np.arange(len(matches.start))
     last = written.base + matches.length - 1
     is_empty = matches.length == 0
+    if plan.frame is not None:
+        match = np.full(written.table.num_rows, -1)
+        match[matches.origin] = every
+        point = np.full(len(match), -1)
+        point[matches.origin] = np.where(is_empty, -1, last)
+        state = np.full(len(match), 2, np.int32)
+        state[matches.origin] = is_empty
+        rows = np.flatnonzero(may_be_free)
+        return Given(match[rows], point[rows], rows), state[rows]
     if not plan.all_rows:
         point = np.where(is_empty, -1, last)
         return Given(every, point, matches.start), is_empty.astype(np.int32)
@@ -73,7 +91,7 @@ def _given(plan: MatchPlan, matches: Matches, written: Written) -> tuple[Given, 
         empty = every[is_empty]
         parts.append((empty, np.full(len(empty), -1), matches.start[empty], 1))
     if plan.unmatched_shown:
-        free = np.ones(written.table.num_rows, bool)
+        free = may_be_free.copy()
         free[written.row] = False
         free[matches.start[is_empty]] = False
         rows = np.flatnonzero(free)

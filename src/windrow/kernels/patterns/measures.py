@@ -18,7 +18,7 @@ from windrow.kernels.aggregates import aggregate
 from windrow.kernels.patterns.execution import Matches
 from windrow.kernels.patterns.plan import CLASSIFIER, Aggregated, MatchNumber, MatchPlan, Measure, Navigation
 
-__all__ = ["Given", "measured"]
+__all__ = ["Given", "Written", "measured"]
 
 Array = np.ndarray
 
@@ -45,8 +45,8 @@ class Given:
 class Written:
     """The rows of all matches, one after the other."""
 
-    def __init__(self, matches: Matches, table: pa.Table, bounds: Array) -> None:
-        self.matches, self.table, self.bounds = matches, table, bounds
+    def __init__(self, matches: Matches, table: pa.Table) -> None:
+        self.matches, self.table = matches, table
         self.base = np.cumsum(matches.length) - matches.length
         self.match = np.repeat(np.arange(len(matches.start)), matches.length)
         self.row = np.arange(len(self.match)) + np.repeat(matches.start - self.base, matches.length)
@@ -57,7 +57,7 @@ class Written:
         """The number of each match in its partition, from 1."""
         partition = self.matches.partition
         begins = np.searchsorted(partition, partition, side="left")
-        number: Array = np.arange(len(partition)) - begins + 1
+        number: Array = np.arange(len(partition)) - begins + 1 + self.matches.before[partition]
         return number
 
     def members(self, labels: frozenset[int]) -> tuple[Array, Array]:
@@ -67,6 +67,16 @@ class Written:
             before = np.concatenate([[0], np.cumsum(mask)]).astype(np.int64)
             self._members[labels] = np.flatnonzero(mask), before
         return self._members[labels]
+
+    def values(self, plan: MatchPlan, column: str, row: Array, label: Array, there: Array) -> pa.ChunkedArray:
+        """A column at rows that have these labels; NULL where there is none."""
+        chosen = dict(plan.by_label).get(column)
+        if chosen is None:
+            return self.table.column(column).take(pa.array(np.where(there, row, 0), mask=~there))
+        every = [self.table.column(name) for name in chosen]
+        whole = pa.chunked_array([chunk for one in every for chunk in one.chunks], every[0].type)
+        at = label.astype(np.int64) * self.table.num_rows + row
+        return whole.take(pa.array(np.where(there, at, 0), mask=~there))
 
     def seen(
         self, members: frozenset[int] | None, given: Given, *, final: bool
@@ -106,9 +116,10 @@ def _navigated(plan: MatchPlan, measure: Navigation, written: Written, given: Gi
         return _classifiers(plan, measure, written, given, place, there)
     row = (written.row[place] if len(written.row) else place) + measure.shift
     if measure.shift and len(written.matches.start):
-        partition = written.matches.partition[np.maximum(given.match, 0)]
-        there = there & (row >= written.bounds[partition]) & (row < written.bounds[partition + 1])
-    return written.table.column(measure.column).take(pa.array(np.where(there, row, 0), mask=~there))
+        match = np.maximum(given.match, 0)
+        there = there & (row >= written.matches.low[match]) & (row < written.matches.high[match])
+    label = written.matches.labels[place] if len(written.row) else place
+    return written.values(plan, measure.column, row, label, there)
 
 
 def _classifiers(
@@ -135,8 +146,10 @@ def _aggregated(plan: MatchPlan, measure: Aggregated, written: Written, given: G
         labels = written.matches.labels[places].astype(np.int64)
         rows = pa.table({CLASSIFIER: names.take(pa.array(labels))})
     elif spec.argument is not None:
+        every = np.ones(len(places), bool)
+        labels = written.matches.labels[places]
         rows = pa.table(
-            {spec.argument: written.table.column(spec.argument).take(pa.array(written.row[places]))}
+            {spec.argument: written.values(plan, spec.argument, written.row[places], labels, every)}
         )
     full = stop > low
     try:

@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.patterns.program import Program
+from windrow.kernels.patterns.tree import Tree
 from windrow.kernels.plan import PairExpression
 
 __all__ = [
-    "CLASSIFIER", "LABELS", "NUMBERS", "STATE", "Aggregated", "Condition", "MatchNumber", "MatchPlan",
-    "Measure", "Navigation", "Register", "register_side",
+    "CLASSIFIER", "LABELS", "NUMBERS", "STATE", "Aggregated", "Condition", "Duration", "Frame", "MatchNumber",
+    "MatchPlan", "Measure", "Navigation", "Register", "register_side",
 ]  # fmt: skip
 
 CLASSIFIER = "__classifier"
@@ -104,14 +105,41 @@ class MatchNumber:
 Measure = Navigation | Aggregated | MatchNumber
 
 
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """That a match has all rows from its first one on whose `key` is below the first row's `due`.
+
+    Both are columns; keys rise along the rows. A match is known where it is known that no key below that
+    will come.
+    """
+
+    key: str
+    due: str
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A match for each row that is not skipped, which takes and reads rows from there on alone.
+
+    `following` is how many rows after the row it may reach, None for all. A match begins at the row or, with
+    `seek`, at the first row from there on at which one does.
+    """
+
+    following: int | None
+    seek: bool
+
+
 @dataclass(frozen=True)
 class MatchPlan:
     """One MATCH_RECOGNIZE clause, bound.
 
-    `labels` are the variables' names. `targets` are the labels to skip to. `outputs` are (name, column) of
-    what the result has of the row itself: the row that is given under `all_rows`, else the first row of the
-    match. `running` are aggregates that conditions read, as columns of these names over registers of lists
-    of rows. `skip_place` is the stretch of the query that names the targets.
+    `program` is the pattern for the machine, without which its `tree` may do. `labels` are the variables'
+    names. `targets` are the labels to skip to. `outputs` are (name, column) of what the result has of the row
+    itself: the row that is given under `all_rows`, else the first row of the match. `running` are aggregates
+    that conditions read, as columns of these names over registers of lists of rows. `skip_place` is the
+    stretch of the query that names the targets. With `every` all ways to match are matches. With a `frame`
+    the result has a row for each row of the table. `by_label` are columns of measures that are another column
+    of the table for each label, `of_names` columns of conditions with a constant for each label.
     """
 
     program: Program
@@ -131,3 +159,9 @@ class MatchPlan:
     sql: str | None = None
     skip_place: tuple[int, int] | None = None
     constants: pa.Table = field(default_factory=lambda: pa.table({}))
+    every: bool = False
+    duration: Duration | None = None
+    frame: Frame | None = None
+    tree: Tree | None = None
+    by_label: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    of_names: tuple[tuple[str, tuple[str, ...]], ...] = ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,12 @@ import pyarrow as pa
 
 from windrow.errors import ExecutionError
 from windrow.kernels.aggregates import Aggregate, aggregate
+from windrow.kernels.pair_functions import blank
 from windrow.kernels.pairs import Values
 
 __all__ = ["RunningAggregates"]
+
+_WIDE = Context(prec=100)
 
 State = tuple[int, Any]
 """How many values are not NULL, and what they amount to."""
@@ -53,8 +57,7 @@ class _Running:
         self.spec, self.table, self.lists = spec, table, lists
         self.column = None if spec.argument is None else table.column(spec.argument).to_pylist()
         self.states: list[State] = []
-        dtype = np.dtype(spec.result_type.to_pandas_dtype())
-        self.data, self.valid = np.zeros(16, dtype), np.zeros(16, bool)
+        self.data, self.valid = blank(16, _dtype(spec.result_type)), np.zeros(16, bool)
 
     def values(self) -> Values:
         """The value for every list, as they are numbered."""
@@ -64,7 +67,7 @@ class _Running:
         step = _STEPS.get(self.spec.function)
         for number in range(len(self.states), len(self.lists)):
             before, row = self.lists[number]
-            if step is None or not _is_number(self.spec, self.table):
+            if step is None or not _has_steps(self.spec, self.table):
                 self.states.append((0, None))
                 found = self.from_rows(number)
             else:
@@ -96,17 +99,35 @@ class _Running:
         return found.cast(pa.int64()).as_py() if pa.types.is_temporal(kind) else found.as_py()
 
 
-def _is_number(spec: Aggregate, table: pa.Table) -> bool:
+def _has_steps(spec: Aggregate, table: pa.Table) -> bool:
+    """Whether the state of a list follows from that of the list before and a value."""
+    if spec.function == "count":
+        return True
     kind = None if spec.argument is None else table.column(spec.argument).type
-    return spec.function == "count" or (
-        kind is not None and (pa.types.is_integer(kind) or pa.types.is_float64(kind))
-    )
+    if kind is None:
+        return False
+    if pa.types.is_decimal(kind):
+        return spec.function != "avg"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return spec.function in ("min", "max")
+    return bool(pa.types.is_integer(kind) or pa.types.is_float64(kind))
+
+
+def _dtype(kind: pa.DataType) -> str:
+    """How :mod:`windrow.kernels.pairs` has values of a type."""
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "string"
+    if pa.types.is_date32(kind):
+        return "int32"
+    return "int64" if pa.types.is_temporal(kind) else str(np.dtype(kind.to_pandas_dtype()))
 
 
 def _added(state: Any, value: Any) -> Any:
     """An exact sum: an integer, or floats that do not overlap (Shewchuk, "Adaptive Precision Arithmetic")."""
-    if isinstance(value, int):
-        return (state or 0) + value
+    if isinstance(value, int | Decimal):
+        return (state or 0) + value if isinstance(value, int) else _WIDE.add(state or 0, value)
     if not math.isfinite(value):
         return (value,) if state is None or math.isfinite(sum(state)) else (sum(state) + value,)
     if state is not None and not all(map(math.isfinite, state)):
@@ -125,6 +146,8 @@ def _added(state: Any, value: Any) -> Any:
 def _sum(count: int, state: Any, spec: Aggregate) -> Any:
     if not count:
         return None
+    if isinstance(state, Decimal):
+        return _fitting(state, spec)
     if not isinstance(state, int):
         return math.fsum(state) if all(map(math.isfinite, state)) else sum(state)
     if not -(2**63) <= state < 2**63:
@@ -135,6 +158,17 @@ def _sum(count: int, state: Any, spec: Aggregate) -> Any:
             )  # fmt: skip
         return (state + 2**63) % 2**64 - 2**63
     return state
+
+
+def _fitting(total: Decimal, spec: Aggregate) -> Decimal | None:
+    if abs(total) < Decimal(10) ** (spec.result_type.precision - spec.result_type.scale):
+        return total
+    if spec.ansi:
+        raise ExecutionError(
+            "decimal overflow in sum", condition="ARITHMETIC_OVERFLOW", sqlstate="22003",
+            hint="cast the argument to a wider type",
+        )  # fmt: skip
+    return None
 
 
 def _average(count: int, state: Any, spec: Aggregate) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Choice", "Edge", "Label", "Repeat", "Sequence", "Tree", "is_nullable"]
+__all__ = ["Choice", "Edge", "Label", "Repeat", "Sequence", "Tree", "is_nullable", "longest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +71,27 @@ def is_nullable(tree: Tree) -> bool:
             return low == 0 or is_nullable(part)
         case Edge():
             return True
+
+
+def longest(tree: Tree) -> int | None:
+    """The most rows that a match can have; None where there is no limit.
+
+    >>> longest(Sequence((Label(0), Repeat(Label(1), 0, 3)))), longest(Repeat(Label(0), 0, None))
+    (4, None)
+    """
+    match tree:
+        case Label():
+            return 1
+        case Edge():
+            return 0
+        case Sequence(parts=parts):
+            lengths = [longest(part) for part in parts]
+            return None if None in lengths else sum(length or 0 for length in lengths)
+        case Choice(parts=parts):
+            lengths = [longest(part) for part in parts]
+            return None if None in lengths else max((length or 0 for length in lengths), default=0)
+        case Repeat(part=part, high=high):
+            length = longest(part)
+            if length == 0:
+                return 0
+            return None if length is None or high is None else length * high

@@ -218,7 +218,7 @@ def _interpolated(ordered: Values, share: float) -> Any:
     low, high = math.floor(position), math.ceil(position)
     below, above = _measure(ordered[low]), _measure(ordered[high])
     same = low == high or compare(below, above) == 0
-    value = below if same else (high - position) * below + (position - low) * above
+    value = below if same else below + (above - below) * (position - low)
     if isinstance(ordered[0], datetime.timedelta):
         return datetime.timedelta(microseconds=math.trunc(value))
     return value

@@ -1,7 +1,8 @@
 """Row pattern recognition by the book: all ways to match are tried in the order of preference, row by row.
 
-The executable semantics of MATCH_RECOGNIZE (SQL:2016, row pattern recognition in FROM). It takes
-exponential time where patterns do; it is the judge, not the engine.
+The executable semantics of MATCH_RECOGNIZE (SQL:2016, row pattern recognition in FROM), of patterns in
+windows of OVER, and of CQL's ALL MATCHES and DURATION. It takes exponential time where patterns do; it is
+the judge, not the engine.
 """
 
 from __future__ import annotations
@@ -15,21 +16,29 @@ from windrow.kernels.patterns import tree as nodes
 from windrow.kernels.patterns.tree import Tree
 from windrow.kernels.reference.window_by import OrderKey, partitions
 
-__all__ = ["Clause", "Given", "Seen", "match_recognize"]
+__all__ = ["Area", "Clause", "Frame", "Given", "Seen", "match_recognize"]
 
 Row = Mapping[str, Any]
 Taken = tuple[tuple[int, int], ...]
 """The rows of a match with their labels, in order."""
 
 
+Area = tuple[int, int]
+"""The rows that a match may take and read: the first one, and the one after the last."""
+
+
 @dataclass(frozen=True)
 class Seen:
-    """The rows of a partition, and those that a match of this number has taken so far, or in `whole`."""
+    """The rows of a partition, and those that a match of this number has taken so far, or in `whole`.
+
+    Of the rows it reads those in `area`, None for all.
+    """
 
     rows: Sequence[Row]
     taken: Taken
     whole: Taken
     number: int = 0
+    area: Area | None = None
 
     def of(self, members: frozenset[int] | None) -> Taken:
         """What was taken of these labels."""
@@ -55,12 +64,28 @@ class Seen:
         at = (found[offset] if from_first else found[-1 - offset]) + shift
         if argument is None:
             return next((labels[label] for row, label in self.whole if row == at), None)
-        return argument(self.rows[at]) if 0 <= at < len(self.rows) else None
+        first, stop = self.area or (0, len(self.rows))
+        return argument(self.rows[at]) if first <= at < stop else None
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A match for each row that is not skipped, of it and `following` rows after it; None: of all.
+
+    With `seek` it may begin after the row.
+    """
+
+    following: int | None
+    seek: bool
 
 
 @dataclass(frozen=True)
 class Clause:
-    """The keys, the pattern, and the conditions of its labels over what was taken, the row included."""
+    """The keys, the pattern, and the conditions of its labels over what was taken, the row included.
+
+    `every` is ALL MATCHES. `in_time` is DURATION: whether the second row is within the time that a match
+    which begins at the first has. With a `frame` the clause is a window of OVER.
+    """
 
     partition_by: tuple[Callable[[Row], Any], ...]
     order_by: tuple[OrderKey, ...]
@@ -72,6 +97,9 @@ class Clause:
     all_rows: bool
     empty_shown: bool
     unmatched_shown: bool
+    every: bool = False
+    in_time: Callable[[Row, Row], Any] | None = None
+    frame: Frame | None = None
 
 
 @dataclass(frozen=True)
@@ -88,18 +116,27 @@ class Given:
     rows: Sequence[Row]
     taken: Taken
     reached: int
+    area: Area | None = None
 
     def seen(self, *, final: bool) -> Seen:
         """What a measure sees."""
-        return Seen(self.rows, self.taken if final else self.taken[: self.reached], self.taken)
+        return Seen(
+            self.rows, self.taken if final else self.taken[: self.reached], self.taken, area=self.area
+        )
 
 
 @dataclass(frozen=True)
 class _Sequence:
-    """A partition, and the number of the match that is looked for."""
+    """A partition, the number of the match that is looked for, and the rows that it may take and read."""
 
     rows: Sequence[Row]
     number: int
+    area: Area | None = None
+
+    @property
+    def stop(self) -> int:
+        """The row that a match cannot take any more."""
+        return len(self.rows) if self.area is None else self.area[1]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -110,6 +147,13 @@ class _Match:
     start: int
     taken: Taken
     excluded: frozenset[int]
+    origin: int
+    area: Area | None = None
+
+    @property
+    def stop(self) -> int:
+        """The row after the last one."""
+        return self.start + len(self.taken)
 
 
 def match_recognize(rows: Sequence[Row], clause: Clause) -> list[Given]:
@@ -122,7 +166,13 @@ def match_recognize(rows: Sequence[Row], clause: Clause) -> list[Given]:
     """
     given: list[Given] = []
     for partition in partitions(rows, clause.partition_by, clause.order_by):
-        matches = list(_matches(partition, clause))
+        if clause.every:
+            # numbered as they are completed; of those that end at one row, the one that begins first, and of
+            # those that begin at one row the preferred one
+            every = (match for start in range(len(partition)) for match in _from(start, partition, 0, clause))
+            matches = sorted(dict.fromkeys(every), key=lambda match: match.stop)
+        else:
+            matches = list(_matches(partition, clause))
         given += _given(partition, matches, clause)
     return given
 
@@ -131,22 +181,55 @@ def _matches(rows: Sequence[Row], clause: Clause) -> Iterator[_Match]:
     at = 0
     number = 1
     while at < len(rows):
-        found = next(_words(clause.tree, at, (), frozenset(), _Sequence(rows, number), clause), None)
-        if found is None:
+        match = next(_searched(at, rows, number, clause), None)
+        if match is None:
             at += 1
             continue
-        _, taken, excluded = found
-        yield _Match(at, taken, excluded)
+        yield match
         number += 1
-        at = _resumed(at, taken, clause)
+        at = _resumed(match, clause)
 
 
-def _resumed(start: int, taken: Taken, clause: Clause) -> int:
+def _searched(at: int, rows: Sequence[Row], number: int, clause: Clause) -> Iterator[_Match]:
+    """The matches that are looked for from a row on, the one that is taken first."""
+    if clause.frame is None:
+        return _from(at, rows, number, clause)
+    following = clause.frame.following
+    stop = len(rows) if following is None else min(len(rows), at + following + 1)
+    starts = range(at, stop if clause.frame.seek else at + 1)
+    return (match for start in starts for match in _from(start, rows, number, clause, at, (at, stop)))
+
+
+def _from(
+    start: int,
+    rows: Sequence[Row],
+    number: int,
+    clause: Clause,
+    origin: int | None = None,
+    area: Area | None = None,
+) -> Iterator[_Match]:
+    """The matches that begin at a row, the preferred first."""
+    sequence = _Sequence(rows, number, area)
+    origin = start if origin is None else origin
+    if clause.in_time is None:
+        for _, taken, excluded in _words(clause.tree, start, (), frozenset(), sequence, clause):
+            yield _Match(start, taken, excluded, origin, area)
+        return
+    stop = start
+    while stop < len(rows) and clause.in_time(rows[start], rows[stop]) is True:
+        stop += 1
+    for at, taken, excluded in _words(clause.tree, start, (), frozenset(), sequence, clause):
+        if at == stop > start:
+            yield _Match(start, taken, excluded, origin, area)
+
+
+def _resumed(match: _Match, clause: Clause) -> int:
     """The row at which the next match is looked for."""
-    if clause.skip == "next" or (clause.skip == "past last" and not taken):
-        return start + 1
+    start, taken = match.start, match.taken
+    if clause.skip == "next":
+        return match.origin + 1
     if clause.skip == "past last":
-        return taken[-1][0] + 1
+        return start + max(len(taken), 1)
     targets = [row for row, label in taken if label in clause.targets]
     if not targets:
         raise ExecutionError("skip to a variable that the match lacks", condition="SKIP_TARGET_MISSING")
@@ -165,7 +248,7 @@ def _words(
     """Every way to match from row `at` on, the preferred first."""
     match tree:
         case nodes.Label(number=label, excluded=is_excluded):
-            if at < len(rows) and _holds(label, (*taken, (at, label)), rows, clause):
+            if at < rows.stop and _holds(label, (*taken, (at, label)), rows, clause):
                 yield at + 1, (*taken, (at, label)), excluded | ({at} if is_excluded else set())
         case nodes.Sequence(parts=()):
             yield at, taken, excluded
@@ -195,7 +278,7 @@ def _repeated(tree: nodes.Repeat, done: int, word: Word, rows: _Sequence, clause
 
 
 def _holds(label: int, taken: Taken, rows: _Sequence, clause: Clause) -> bool:
-    seen = Seen(rows.rows, taken, taken, rows.number)
+    seen = Seen(rows.rows, taken, taken, rows.number, rows.area)
     condition = clause.conditions.get(label)
     if condition is not None and condition(seen) is not True:
         return False
@@ -203,6 +286,15 @@ def _holds(label: int, taken: Taken, rows: _Sequence, clause: Clause) -> bool:
 
 
 def _given(rows: Sequence[Row], matches: list[_Match], clause: Clause) -> Iterator[Given]:
+    if clause.frame is not None:
+        by_row = {match.origin: match for match in matches}
+        for at, given in enumerate(rows):
+            own = by_row.get(at)
+            if own is None:
+                yield Given(given, 2, None, rows, (), 0)
+            else:
+                yield Given(given, int(not own.taken), None, rows, own.taken, len(own.taken), own.area)
+        return
     covered: set[int] = set()
     for number, match in enumerate(matches, 1):
         covered |= {row for row, _ in match.taken} or {match.start}

@@ -265,8 +265,10 @@ def _strict(expression: Operation, scope: Scope) -> Range | Truth:
         case ">" | "<=":
             more = _less(*reversed(parts))
             return more if operator == ">" else _not(more)
-        case _:
+        case _ if operator in _ENDS:
             return _arithmetic(expression, parts, ansi=scope.ansi)
+        case _:
+            return _anything(parts)
 
 
 def _between(expression: Operation, scope: Scope) -> Truth:
@@ -292,6 +294,12 @@ def _coalesce(expression: Operation, scope: Scope) -> Range:
         fails = first.fails | (first.null & other.fails)
         first = replace(first.or_else(other), null=first.null & other.null, fails=fails)
     return first
+
+
+def _anything(parts: list[Range]) -> Range:
+    """Of functions that are not bounded: any value, NULL or an error."""
+    yes = np.ones(np.broadcast_shapes((1, 1), *(part.null.shape for part in parts)), bool)
+    return Range(np.full(yes.shape, np.inf), np.full(yes.shape, -np.inf), yes, yes, yes)
 
 
 def _arithmetic(expression: Operation, parts: list[Range], *, ansi: bool) -> Range:

@@ -34,9 +34,10 @@ from windrow.kernels.sorting import SortKey, array_of_codes
 from windrow.kernels.strategies.monotone import computes_integers, conjuncts, direction
 from windrow.kernels.window_by import label_rows, only, results, windows_at
 
-__all__ = ["Halo", "Reach", "finish_alone", "halo_of"]
+__all__ = ["MOST", "Halo", "Reach", "finish_alone", "halo_of"]
 
-_MOST = 10_000  # rows that each task sends to each slice
+MOST = 10_000
+"""Rows that each task sends to each slice."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def halo_of(plan: WindowPlan, key: SortKey | None = None) -> Halo | None:
     before = 0 if plan.start is None else _rows_to(plan.start, own, -1)
     after = 0 if plan.end.strategy == "always" else _rows_to(plan.end, own, 1)
     reach = None if key is None or after is not None else _reach(plan, own, key)
-    if before is None or (after is None and reach is None) or before + (after or 0) > _MOST:
+    if before is None or (after is None and reach is None) or before + (after or 0) > MOST:
         return None
     looks_around = any(isinstance(output, RowOutput) and output.shift for output in plan.outputs) or any(
         len(shifts(predicate)) > 1

@@ -165,6 +165,9 @@ class Sequence:
     def _made_bounds(self, ref: ColumnRef) -> Bounds:
         values = self._zones.column(_zone_name(ref), ref.rank)
         valid, count = values.validity(), self.chunks
+        if values.data.dtype.kind == "O":  # texts and decimals, which functions of several rows read
+            anywhere = np.ones(count, bool)
+            return Bounds(np.full(count, np.inf), np.full(count, -np.inf), anywhere, anywhere)
         low = np.where(valid, outward(values.data, up=False), np.inf)
         high = np.where(valid, outward(values.data, up=True), -np.inf)
         zones = [summary.zones[ref.column, ref.shift] for summary in self.summaries]
@@ -206,6 +209,9 @@ class Sequence:
         """A constant."""
         value = self._zones.constant(ref.name, ref.rank)
         null = ~value.validity()[:1, None]
+        if value.data.dtype.kind == "O":
+            ends = np.full((1, 1), np.inf), np.full((1, 1), -np.inf)
+            return Range(*ends, null, ~null, np.zeros((1, 1), bool))
         wild = ~np.isfinite(value.data[:1, None].astype(np.float64)) & ~null
         nothing = null | wild
         low, high = (outward(value.data[:1, None], up=up) for up in (False, True))

@@ -11,7 +11,9 @@ __all__ = ["find"]
 
 
 def find(task: Task) -> Array:
-    """The row at the position that a column of the label row holds."""
+    """The row at the position that a column of the label row holds, if it is among those searched."""
     label = task.sides["label"]
     position = task.rows.column(task.search.column, None).take(label)
-    return np.where(position.validity(), task.rows.first[label] + position.data.astype(np.int64) - 1, -1)
+    found = label + position.data.astype(np.int64) - task.rows.position(label)
+    is_found = position.validity() & (task.low <= found) & (found < task.stop)
+    return np.where(is_found, found, -1)

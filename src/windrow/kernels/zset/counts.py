@@ -8,6 +8,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from windrow.kernels.zset.ordering import by_group_and_time
 from windrow.kernels.zset.relation import NEVER
 
 __all__ = ["COUNTS", "counted"]
@@ -56,7 +57,7 @@ def counted(
     groups = np.concatenate([group, group[ends]])
     right = np.concatenate([is_right, is_right[ends]])
     change = np.concatenate([np.ones(len(enter), np.int64), -np.ones(len(ends), np.int64)])
-    order = np.lexsort((instants, groups))
+    order = by_group_and_time(groups, instants)
     instants, groups, right, change = instants[order], groups[order], right[order], change[order]
     last = np.ones(len(order), bool)
     last[:-1] = (instants[1:] != instants[:-1]) | (groups[1:] != groups[:-1])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from windrow.kernels.zset.ordering import by_group_and_time
 from windrow.kernels.zset.relation import NEVER
 
 __all__ = ["Pieces", "elementary", "gaps"]
@@ -51,7 +52,7 @@ def elementary(group: Ints, enter: Ints, leave: Ints) -> Pieces:
     ends = np.flatnonzero(leave != NEVER)
     instants = np.concatenate([enter, leave[ends]])
     groups = np.concatenate([group, group[ends]])
-    order = np.lexsort((instants, groups))
+    order = by_group_and_time(groups, instants)
     instants, groups = instants[order], groups[order]
     new = np.ones(len(order), bool)
     new[1:] = (instants[1:] != instants[:-1]) | (groups[1:] != groups[:-1])
@@ -67,8 +68,7 @@ def elementary(group: Ints, enter: Ints, leave: Ints) -> Pieces:
     until[last] = NEVER
     kept = ~last | stays[of]
     renumbered = np.cumsum(kept) - kept
-    ends_of = np.searchsorted(of, group, side="right") if count else np.zeros(0, np.int64)
-    stop = ends_of.astype(np.int64)
+    stop = np.cumsum(np.bincount(of, minlength=len(stays)))[group] if count else np.zeros(0, np.int64)
     stop[ends] = place[count:]
     total = int(kept.sum())
     after = np.append(renumbered, total)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 from windrow.kernels.aggregates import Aggregate, aggregate
 from windrow.kernels.aggregates.windows import expanded
 from windrow.kernels.zset.elementary import Pieces, elementary
+from windrow.kernels.zset.ordering import by_group_and_time
 
 __all__ = ["grouped", "is_compared"]
 
@@ -40,14 +42,14 @@ def grouped(
         Of each stretch of time in which the group has rows and the same aggregates: one of the rows, when it
         is, and the aggregates.
     """
-    order = np.lexsort((leave, enter, group))
+    specs = [replace(spec, any_order=True) for spec in specs]
+    order = by_group_and_time(group, enter, leave)
     group, enter, leave = group[order], enter[order], leave[order]
     rows = rows.take(pa.array(order))
     pieces = elementary(group, enter, leave)
     if (np.diff(pieces.stop) >= 0).all():
         number = np.arange(len(pieces.enter))
-        lo = np.searchsorted(pieces.stop, number, side="right")
-        hi = np.searchsorted(pieces.first, number, side="right")
+        lo, hi = _until(pieces.stop, len(number)), _until(pieces.first, len(number))
         kept = np.flatnonzero(lo < hi)
         lo, hi = lo[kept], hi[kept]
         values = [_array(aggregate(spec, rows, lo, hi)) for spec in specs]
@@ -66,6 +68,11 @@ def grouped(
         found = piece[begins]
         times = pieces.enter[found], pieces.leave[found]
         yield _merged(pieces.group[found], order[row[begins]], *times, values)
+
+
+def _until(places: Ints, count: int) -> Ints:
+    """How many of the places, which never fall, are at each of 0, 1, … or before it."""
+    return np.cumsum(np.bincount(places, minlength=count)[:count])
 
 
 def is_compared(kind: pa.DataType) -> bool:

@@ -18,11 +18,12 @@ from windrow.kernels.chunks import pack, unpack
 from windrow.kernels.messages import CHUNK, KIND, NUMBER, Kind
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.zset.counts import COUNTS, counted
+from windrow.kernels.zset.delayed import delayed
 from windrow.kernels.zset.elementary import elementary, gaps
 from windrow.kernels.zset.first import first_rows
 from windrow.kernels.zset.grouped import grouped
 from windrow.kernels.zset.join import overlapping
-from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE
 
 __all__ = ["First", "Keyed"]
 
@@ -49,15 +50,15 @@ class Keyed:
     ----------
     operator
         ``expand``: each row once for every elementary interval of its key in which it is there; ``gaps``:
-        when no row is there; ``join``: the pairs of rows that are there at one time; ``group``: the
-        aggregates of the rows of each key; ``first``: the first rows in an order at any time; or one of
-        `COUNTS`.
+        when no row is there; ``delay``: when rows are shown if the changes of a key are gathered; ``join``:
+        the pairs of rows that are there at one time; ``group``: the aggregates of the rows of each key;
+        ``first``: the first rows in an order at any time; or one of `COUNTS`.
     keys
         The columns that rows of one key have in common, on either side.
     layout
         The cells.
     origin
-        For ``gaps``: the first instant.
+        For ``gaps``: the first instant; for ``delay``: how long changes are gathered.
     aggregates
         For ``group``: (column, aggregate) of each; its rows have the keys and these.
     first
@@ -79,24 +80,31 @@ class Keyed:
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """The operator's rows."""
         for left, right in _sides(batches):
-            if self.operator == "join":
-                if left is not None and right is not None:
-                    yield from self._joined(left, right)
-            elif self.operator == "gaps":
-                assert left is not None
-                times = gaps(_ints(left, ENTER), _ints(left, LEAVE), self.origin)
-                yield pa.RecordBatch.from_arrays([pa.array(part) for part in times], names=[ENTER, LEAVE])
-            elif self.operator == "expand":
-                assert left is not None
-                yield from self._expanded(left)
-            elif self.operator == "first":
-                assert left is not None
-                yield from self._first(left)
-            elif self.operator == "group":
-                assert left is not None
-                yield from self._grouped(left)
-            else:
-                yield from self._counted(left, right)
+            yield from self.rows(left, right)
+
+    def rows(self, left: pa.Table | None, right: pa.Table | None = None) -> Iterator[pa.RecordBatch]:
+        """The operator's rows of all rows of some keys; None for a side that has none."""
+        if self.operator in COUNTS:
+            yield from self._counted(left, right)
+        elif self.operator == "join":
+            if left is not None and right is not None:
+                yield from self._joined(left, right)
+        else:
+            assert left is not None
+            yield from self._of_one_side(left)
+
+    def _of_one_side(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        if self.operator == "gaps":
+            times = gaps(_ints(rows, ENTER), _ints(rows, LEAVE), self.origin)
+            yield pa.RecordBatch.from_arrays([pa.array(part) for part in times], names=[ENTER, LEAVE])
+        elif self.operator == "expand":
+            yield from self._expanded(rows)
+        elif self.operator == "first":
+            yield from self._first(rows)
+        elif self.operator == "delay":
+            yield from self._delayed(rows)
+        else:
+            yield from self._grouped(rows)
 
     def _expanded(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         group = _groups(rows, self.keys)
@@ -125,6 +133,13 @@ class Keyed:
         which = self.first.offset, self.first.limit
         found, begins, stops = first_rows(enter[place], leave[place], *which)
         yield from _put(rows.select(self.first.columns), place[found], begins, stops)
+
+    def _delayed(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        others = rows.drop_columns([ENTER, LEAVE, COMPLETE])
+        group, same = (_groups(rows, keys) for keys in (self.keys, tuple(others.column_names)))
+        times = _ints(rows, ENTER), _ints(rows, LEAVE)
+        told = delayed(group, same, *times, _ints(rows, COMPLETE), self.origin)
+        yield from _put(others, *told)
 
     def _counted(self, left: pa.Table | None, right: pa.Table | None) -> Iterator[pa.RecordBatch]:
         assert self.operator in COUNTS

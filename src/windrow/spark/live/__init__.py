@@ -5,10 +5,47 @@ query by the operators for whole logs from the last frontier to the new one, ove
 need. So every query that runs over a recorded log runs live, and gives the same changes.
 """
 
-from windrow.spark.live.plan import LivePlan
+from windrow.spark.live.blocking import is_blocking
+from windrow.spark.live.blocking_plan import BlockingPlan
+from windrow.spark.live.changes import refuse_gathered_changes
+from windrow.spark.live.clause_steps import is_one_clause
+from windrow.spark.live.emitted import EmittedPlan
+from windrow.spark.live.into_stream import IntoStream
+from windrow.spark.live.kafka import Kafka
+from windrow.spark.live.plan import ContinuousPlan, LivePlan
+from windrow.spark.live.queries import Insert, Listeners, LiveQueries
 from windrow.spark.live.query import LiveQuery
 from windrow.spark.live.runner import live_streams
-from windrow.spark.live.sinks import Memory
+from windrow.spark.live.sequences import APART, SequencePlan, SequenceView, sequence_plan
+from windrow.spark.live.sinks import Files, Memory
 from windrow.spark.live.source import LiveSource, live_stream
+from windrow.spark.live.tables import Table
+from windrow.spark.live.targets import Mode, Target
 
-__all__ = ["LivePlan", "LiveQuery", "LiveSource", "Memory", "live_stream", "live_streams"]
+__all__ = [
+    "APART",
+    "BlockingPlan",
+    "ContinuousPlan",
+    "EmittedPlan",
+    "Files",
+    "Insert",
+    "IntoStream",
+    "Kafka",
+    "Listeners",
+    "LivePlan",
+    "LiveQueries",
+    "LiveQuery",
+    "LiveSource",
+    "Memory",
+    "Mode",
+    "SequencePlan",
+    "SequenceView",
+    "Table",
+    "Target",
+    "is_blocking",
+    "is_one_clause",
+    "live_stream",
+    "live_streams",
+    "refuse_gathered_changes",
+    "sequence_plan",
+]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -13,17 +15,19 @@ from pyspark.sql import functions as F
 
 from windrow.errors import InputError
 from windrow.spark.live.source import BOUND, NUMBER, PLACE, PRODUCER, PTIME, STEP, LiveSource
-from windrow.spark.streams import ROWTIME, Stream
-from windrow.streams import Decision, Kind, Position, State
+from windrow.spark.streams import ARRIVED, ROWTIME, Stream
+from windrow.streams import Decision, Kind, Ordering, Position, State
 from windrow.streams.advance import advance
-from windrow.streams.entries import AT, CONTROL, KIND, SEQUENCE, Entries, Ints
-from windrow.streams.position import judge
+from windrow.streams.clock import Decided
+from windrow.streams.entries import AT, CONTROL, KIND, NO_BOUND, PATTERN, SEQUENCE, Entries, Ints
+from windrow.streams.position import Clocks, judge, needs_rows
+from windrow.streams.told import pattern_of
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["VIOLATED", "Arrivals", "arrivals"]
+__all__ = ["VIOLATED", "Arrivals", "Came", "arrivals", "came"]
 
 VIOLATED = "__violated"
-"""The bound that a late row is below."""
+"""The bound that a late row is below; NULL if it matches a pattern of its producer's."""
 
 _COME = "__come"
 
@@ -34,12 +38,14 @@ class Arrivals:
 
     `late` has the columns of the stream, `ROWTIME`, `PRODUCER` and `VIOLATED`. `position` is what the entries
     up to its end say of the later ones, `count` how many rows came, but for those that were in already.
+    `clocks` says when the stream's clock has moved, of streams whose rows come with their processing times.
     """
 
     rows: DataFrame
     late: DataFrame | None
     position: Position
     count: int
+    clocks: Clocks = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +57,7 @@ class _Judged:
     violated: Ints
     position: Position
     came: pa.Table | None = None
+    clocks: Clocks = ()
 
 
 def arrivals(
@@ -61,6 +68,8 @@ def arrivals(
     number: int,
     position: Position | None,
     now: int,
+    *,
+    timed: bool = False,
 ) -> Arrivals:
     """Judge a micro-batch.
 
@@ -79,17 +88,23 @@ def arrivals(
         What the entries before say of these; None before the first.
     now
         The time of the micro-batch, in microseconds.
+    timed
+        Whether rows come with their processing times, `ARRIVED`, in place of their ties. Then those are in
+        that are only below an estimate.
     """
     source = stream.live
     assert source is not None
-    before = position if position is not None else Position(source.identity)
-    judged = _logged(source, told, before) if source.identity else _rows(name, source, told, before, now)
+    before = position if position is not None else source.start
+    if source.identity:
+        judged = _logged(source, told, before, _told_of(batch, told, before), timed=timed)
+    else:
+        judged = _rows(name, source, told, before, now, _told_of(batch, told, before))
     rows = batch.where(F.col(ROWTIME).isNotNull())
     late = None
-    is_late = np.isin(judged.decision, (Decision.LATE, Decision.REJECTED))
-    is_out = judged.decision != Decision.ADMITTED
+    is_late = np.isin(judged.decision, _refused(timed=timed))
+    is_out = is_late | np.isin(judged.decision, _NOT_AGAIN)
     if is_late.any():
-        wrong = {PLACE: judged.place[is_late], VIOLATED: judged.violated[is_late]}
+        wrong = {PLACE: judged.place[is_late], VIOLATED: _bounds(judged.violated[is_late])}
         kept = [*map(quoted, stream.columns), ROWTIME, PRODUCER, VIOLATED]
         late = rows.join(_beside(batch, pa.table(wrong)), PLACE).select(*kept)
     if is_out.any():
@@ -97,56 +112,188 @@ def arrivals(
     if judged.came is not None:
         rows = rows.join(_beside(batch, judged.came), PLACE, "left")
         rows = rows.withColumn(PTIME, F.coalesce(_COME, PTIME))
-    says = (PTIME, PRODUCER, SEQUENCE) if source.identity else (STEP, PLACE)
-    ties = [F.col(column).alias(tie) for column, tie in zip(says, stream.ties, strict=True)]
+    if timed:
+        when = F.col(PTIME) if source.identity else F.lit(now).cast("bigint")
+        ties = [when.alias(ARRIVED)]
+    else:
+        says = (PTIME, PRODUCER, SEQUENCE) if source.identity else (STEP, PLACE)
+        ties = [F.col(column).alias(tie) for column, tie in zip(says, stream.ties, strict=True)]
     numbered = rows.withColumn(STEP, F.lit(number).cast("bigint"))
     ours = numbered.select(*map(quoted, stream.columns), ROWTIME, *ties)
-    count = ~np.isin(judged.decision, (Decision.DUPLICATE, Decision.FENCED))
-    return Arrivals(ours, late, judged.position, int(count.sum()))
+    count = ~np.isin(judged.decision, _NOT_AGAIN)
+    return Arrivals(ours, late, judged.position, int(count.sum()), _moved(source, judged, before, now))
+
+
+_NOT_AGAIN = (Decision.DUPLICATE, Decision.FENCED)
+
+
+def _refused(*, timed: bool) -> tuple[Decision, ...]:
+    """What becomes of rows that are late."""
+    return (Decision.REJECTED,) if timed else (Decision.LATE, Decision.REJECTED)
+
+
+def _moved(source: LiveSource, judged: _Judged, before: Position, now: int) -> Clocks:
+    """When the stream's clock has moved."""
+    at = judged.position.clock.at
+    return ((now, at),) if not source.identity and at != before.clock.at else judged.clocks
+
+
+@dataclass(frozen=True, eq=False)
+class Came:
+    """As :class:`Arrivals`, in memory, in the order in which rows came; those of a named stream have ties."""
+
+    rows: pa.Table
+    late: pa.Table | None
+    position: Position
+    count: int
+    clocks: Clocks = ()
+
+
+def came(
+    name: str,
+    stream: Stream,
+    entries: pa.Table,
+    position: Position | None,
+    now: int,
+    *,
+    timed: bool = False,
+) -> Came:
+    """Judge a micro-batch that is in memory.
+
+    Parameters
+    ----------
+    entries
+        With the columns of what arrives, and `PLACE`: 0, 1 and so on.
+    name, stream, position, now, timed
+        As :func:`arrivals` has them.
+    """
+    source = stream.live
+    assert source is not None
+    before = position if position is not None else source.start
+    if source.identity:
+        judged = _logged(source, entries, before, entries.select(stream.columns), timed=timed)
+    else:
+        judged = _rows(name, source, entries, before, now, entries.select(stream.columns))
+    late = None
+    is_late = np.isin(judged.decision, _refused(timed=timed))
+    if is_late.any():
+        wrong = entries.take(pa.array(judged.place[is_late]))
+        late = wrong.append_column(VIOLATED, _bounds(judged.violated[is_late]))
+    admitted = np.asarray(pc.is_valid(entries.column(ROWTIME).combine_chunks()))
+    admitted[judged.place[is_late | np.isin(judged.decision, _NOT_AGAIN)]] = False
+    if judged.came is not None:
+        ptimes = entries.column(PTIME).to_numpy().copy()
+        ptimes[judged.came.column(PLACE).to_numpy()] = judged.came.column(_COME).to_numpy()
+        entries = entries.set_column(entries.column_names.index(PTIME), PTIME, pa.array(ptimes))
+    rows = entries if admitted.all() else entries.filter(pa.array(admitted))
+    columns = {own: rows.column(own) for own in (*stream.columns, ROWTIME)}
+    if timed:
+        columns[ARRIVED] = rows.column(PTIME) if source.identity else pa.array(np.full(rows.num_rows, now))
+    elif source.identity:  # other rows are in the order in which they came
+        said = (PTIME, PRODUCER, SEQUENCE)
+        columns |= {tie: rows.column(told) for told, tie in zip(said, stream.ties, strict=True)}
+    count = ~np.isin(judged.decision, _NOT_AGAIN)
+    clocks = _moved(source, judged, before, now)
+    return Came(pa.table(columns), late, judged.position, int(count.sum()), clocks)
 
 
 def _beside(batch: DataFrame, rows: pa.Table) -> DataFrame:
     return F.broadcast(batch.sparkSession.createDataFrame(rows))
 
 
-def _logged(source: LiveSource, told: pa.Table, position: Position) -> _Judged:
+def _bounds(violated: Ints) -> pa.Array:
+    """The bounds that late rows are below; NULL for those that match a pattern."""
+    return pa.array(violated, mask=violated == NO_BOUND)
+
+
+def _told_of(batch: DataFrame, told: pa.Table, position: Position) -> pa.Table | None:
+    """The columns of the entries' rows, in their order, if patterns tell of some."""
+    if PATTERN not in told.column_names or not needs_rows(position, told):
+        return None
+    promised = chain(position.clock.shared, *position.clock.patterns.values())
+    texts = {*told.column(PATTERN).drop_null().to_pylist(), *promised}
+    names = sorted({name for text in texts for name in _names_in(text)} & {*batch.columns})
+    return batch.select(PLACE, *map(quoted, names)).toArrow().sort_by(PLACE).drop_columns(PLACE)
+
+
+def _names_in(text: str) -> list[str]:
+    """The columns that a pattern names; none if it is no pattern."""
+    try:
+        told = json.loads(text)
+    except ValueError:
+        return []
+    return list(told) if isinstance(told, dict) else []
+
+
+def _logged(
+    source: LiveSource, told: pa.Table, position: Position, rows: pa.Table | None, *, timed: bool = False
+) -> _Judged:
     """The entries of a named stream's log, as all its readers judge them."""
     at = pc.coalesce(told.column(ROWTIME), told.column(BOUND))
     entries = told.append_column(AT, at).select(CONTROL.names)
-    judged = judge(position, source.ordering, entries, told.column(NUMBER).to_numpy())
+    judged = judge(position, source.ordering, entries, told.column(NUMBER).to_numpy(), rows, timed=timed)
     is_row = told.column(KIND).to_numpy() == Kind.ROW
     place = told.column(PLACE).to_numpy()
     is_later = judged.ptime != told.column(PTIME).to_numpy()
     came = pa.table({PLACE: place[is_later], _COME: judged.ptime[is_later]}) if is_later.any() else None
-    return _Judged(place[is_row], judged.decision[is_row], judged.violated[is_row], judged.position, came)
+    decision, violated = judged.decision[is_row], judged.violated[is_row]
+    return _Judged(place[is_row], decision, violated, judged.position, came, judged.clocks)
 
 
-def _rows(name: str, source: LiveSource, told: pa.Table, position: Position, now: int) -> _Judged:
+def _rows(
+    name: str, source: LiveSource, told: pa.Table, position: Position, now: int, rows: pa.Table | None
+) -> _Judged:
     """The rows of a streaming DataFrame; producers that have been silent for too long are idle after them."""
-    entries, places = _entries(name, told)
-    decided = advance(position.clock, source.ordering, entries)
+    entries, places = _entries(name, told, rows)
+    decided = _advanced(position.clock, source.ordering, entries)
     is_row = entries.kind == Kind.ROW
     after = replace(position, clock=_silent(decided.state, source, now))
     return _Judged(places[is_row], decided.decision[is_row], decided.violated[is_row], after)
 
 
-def _entries(name: str, told: pa.Table) -> tuple[Entries, np.ndarray]:
-    """The entries, a row before the bound that comes with it, and the place of each."""
+def _advanced(state: State, ordering: Ordering, entries: Entries) -> Decided:
+    """What becomes of entries. Where patterns tell of rows, those that open a producer are judged apart: what
+    holds for those after them depends on it.
+    """
+    known = {name for name, one in state.producers.items() if one.is_open}
+    opening = []
+    if entries.told is not None or state.patterns or state.shared:
+        codes, firsts = np.unique(entries.code, return_index=True)
+        each = zip(codes.tolist(), firsts.tolist(), strict=True)
+        opening = [first for code, first in each if entries.names[code] not in known]
+    edges = sorted({0, len(entries), *opening, *(first + 1 for first in opening)})
+    parts = []
+    for low, stop in pairwise(edges):
+        parts.append(advance(state, ordering, entries.part(low, stop)))
+        state = parts[-1].state
+    if len(parts) == 1:
+        return parts[0]
+    nothing = np.zeros(0, np.int8), np.zeros(0, np.int64)
+    decision = np.concatenate([nothing[0], *(part.decision for part in parts)])
+    return Decided(decision, np.concatenate([nothing[1], *(part.violated for part in parts)]), state)
+
+
+def _entries(name: str, told: pa.Table, rows: pa.Table | None) -> tuple[Entries, np.ndarray]:
+    """The entries, a row before the pattern and the bound that come with it, and the place of each."""
     columns = {column: told.column(column) for column in told.column_names}
     has_rowtime, has_bound = (columns[column].is_valid().to_numpy() for column in (ROWTIME, BOUND))
-    if not (has_rowtime | has_bound).all():
+    texts = columns.get(PATTERN)
+    has_pattern = np.zeros(told.num_rows, bool) if texts is None else texts.is_valid().to_numpy()
+    if not (has_rowtime | has_bound | has_pattern).all():
         raise InputError(
             f"a row of stream {name} has NULL as its rowtime",
             condition="NULL_ROWTIME",
-            hint="leave such rows out with WHERE",
+            hint="leave such rows out where the stream is made: df.where('… IS NOT NULL'); started again with"
+            " its checkpoint, the query goes on",
         )
-    index = np.arange(told.num_rows)
-    which = np.concatenate([index[has_rowtime], index[has_bound]])
-    kind = np.repeat(
-        np.array([Kind.ROW, Kind.BOUND], np.int8), [int(has_rowtime.sum()), int(has_bound.sum())]
-    )
-    order = np.lexsort((kind, which))
-    which, kind = which[order], kind[order]
+    which = np.arange(told.num_rows)
+    kind = np.full(told.num_rows, Kind.ROW, np.int8)
+    if has_bound.any() or has_pattern.any():
+        said = ((Kind.ROW, has_rowtime), (Kind.PATTERN, has_pattern), (Kind.BOUND, has_bound))
+        which = np.concatenate([which[has] for _, has in said])
+        kind = np.repeat(np.array([one for one, _ in said], np.int8), [int(has.sum()) for _, has in said])
+        order = np.lexsort((kind == Kind.BOUND, kind != Kind.ROW, which))
+        which, kind = which[order], kind[order]
     rowtimes, bounds = (columns[column].fill_null(0).to_numpy() for column in (ROWTIME, BOUND))
     producers = columns[PRODUCER].combine_chunks().dictionary_encode()
     entries = Entries(
@@ -156,6 +303,12 @@ def _entries(name: str, told: pa.Table) -> tuple[Entries, np.ndarray]:
         columns[PTIME].to_numpy()[which],
         tuple(producers.dictionary.to_pylist()),
     )
+    if texts is not None and rows is not None:
+        distinct = pc.unique(texts).drop_null().to_pylist()
+        known = {text: pattern_of(text, rows.schema).to_json() for text in distinct}
+        shown = pa.array([known.get(text) for text in texts.to_pylist()], pa.string()).take(pa.array(which))
+        told_of = shown if has_pattern.any() else None
+        entries = replace(entries, told=told_of, rows=rows.take(pa.array(which)))
     return entries, columns[PLACE].to_numpy()[which]
 
 

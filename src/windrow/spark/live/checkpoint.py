@@ -1,7 +1,8 @@
 """What a live query keeps between its steps, in a directory of its checkpoint.
 
-A step is a directory with the rows that are kept, which gets its name when all is in it: a step is there as
-a whole or not at all. Of the steps the last two are kept, as Spark may repeat the last.
+A step is a directory with the rows that are kept, which gets its name when all is in it and on the disk: a
+step is there as a whole or not at all. It says what its files should be, so that one that was changed or lost
+later is noticed. Of the steps the last two are kept, as Spark may repeat the last.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+import uuid
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,13 +25,18 @@ from pyspark.sql.types import StructType
 
 from windrow.errors import InputError, UsageError
 from windrow.spark.live.few import few, frame_of_few
+from windrow.spark.live.seals import Seal, check, missing, seal, sealed, torn
+from windrow.spark.live.sinks import uri, written_to
+from windrow.spark.live.size import size_of
 from windrow.streams import Position
 from windrow.streams.files import flush
 
-__all__ = ["Checkpoint", "Kept", "Step"]
+__all__ = ["Checkpoint", "Kept", "KeptTable", "Step"]
 
-_VERSION = 1
+_VERSION = 3
 _META = "step.json"
+_CHUNKS = "chunks"
+_IDENTITY = "identity"
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,12 @@ class Step:
         What was kept: of each name the schema, as JSON.
     counts
         Rows given and held so far, by what they count.
+    chunks
+        Of a staged query: of what each window holds, the files and how many rows are in each.
+    marks
+        Instants that parts of the query have got to, by name.
+    moves
+        Of a query that is told by processing time: when each stream's clock has moved, and where to.
     """
 
     number: int = -1
@@ -58,6 +71,9 @@ class Step:
     origin: int | None = None
     rows: Mapping[str, str] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
+    chunks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    marks: Mapping[str, int] = field(default_factory=dict)
+    moves: Mapping[str, list[tuple[int, int]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -66,6 +82,19 @@ class Kept:
 
     frame: DataFrame
     are_few: bool
+
+    @property
+    def schema(self) -> StructType:
+        """That of the rows."""
+        return self.frame.schema
+
+
+@dataclass(frozen=True, eq=False)
+class KeptTable:
+    """Rows to keep that are in memory, and the schema that Spark has of them."""
+
+    rows: pa.Table
+    schema: StructType
 
 
 class Checkpoint:
@@ -90,40 +119,89 @@ class Checkpoint:
         self.spark, self.folder, self.fingerprint = spark, folder, dict(fingerprint)
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = _locked(folder)
+        self._known: dict[int, Step] = {}
+        self._seals: dict[str, Seal] = {}
+        for left in folder.glob(".*"):  # by a process that ended
+            shutil.rmtree(left, ignore_errors=True)
 
     def close(self) -> None:
         """Let others have it."""
         self._lock.close()
 
-    def last(self, before: int | None = None) -> Step:
-        """The last step, or the last one before a number.
+    @property
+    def identity(self) -> str:
+        """What tells it from all others."""
+        path = self.folder / _IDENTITY
+        if not path.exists():
+            pending = self._own(_IDENTITY)
+            pending.write_text(uuid.uuid4().hex)
+            flush(pending)
+            pending.rename(path)
+        return path.read_text()
+
+    def last(self) -> Step:
+        """The last step.
 
         Raises
         ------
         InputError
-            ``CHECKPOINT_OF_ANOTHER_QUERY``, ``CHECKPOINT_VERSION``.
+            ``CHECKPOINT_OF_ANOTHER_QUERY``, ``CHECKPOINT_VERSION``, ``TORN_FILE``, ``MISSING_FILE``.
         """
-        numbers = [number for number in self._numbers() if before is None or number < before]
+        numbers = self._numbers()
         return self._read(max(numbers)) if numbers else Step()
 
-    def has(self, number: int) -> bool:
-        """Whether a step is there."""
-        return (self._path(number) / _META).exists()
+    def before(self, number: int, count: Callable[[], int]) -> Step | None:
+        """The step before a micro-batch; None if the micro-batch has been taken, and Spark does not know.
+
+        Parameters
+        ----------
+        number
+            Of the micro-batch.
+        count
+            How many entries it has.
+
+        Raises
+        ------
+        InputError
+            ``CHECKPOINT_INCOMPLETE``: Spark's part of the checkpoint and ours are not of one time;
+            ``TORN_FILE``, ``MISSING_FILE``.
+        """
+        last = self.last()
+        if last.number == number - 1:
+            return last
+        if last.number == number and count() == last.counts.get("entries"):
+            return None
+        raise InputError(
+            f"Spark goes on with micro-batch {number}, and the last step that was kept is {last.number}"
+            if last.number != number
+            else f"micro-batch {number} has other entries than when it was taken",
+            condition="CHECKPOINT_INCOMPLETE",
+            hint="restore all of the checkpoint from one copy, or begin anew with another, and another sink",
+        )
 
     def rows(self, step: Step, name: str) -> DataFrame | None:
         """Rows that were kept at a step, None if there are none of that name."""
         if name not in step.rows:
             return None
         schema = StructType.fromJson(json.loads(step.rows[name]))
-        path = self._path(step.number) / name
+        path = self.path(step.number) / name
         if path.is_dir():
-            return self.spark.read.schema(schema).parquet(str(path))
+            return self.spark.read.schema(schema).parquet(uri(path))
         with pa.ipc.open_file(path) as file:
             return frame_of_few(self.spark, file.read_all(), schema)
 
+    def table(self, step: Step, name: str) -> pa.Table | None:
+        """The same in memory."""
+        path = self.path(step.number) / name
+        if name in step.rows and not path.is_dir():
+            with pa.ipc.open_file(path) as file:
+                return file.read_all()
+        frame = self.rows(step, name)
+        return None if frame is None else frame.toArrow()
+
     def count(self, step: Step, name: str) -> int:
         """How many rows were kept under a name."""
-        path = self._path(step.number) / name
+        path = self.path(step.number) / name
         if path.is_dir():
             return sum(int(pq.read_metadata(file).num_rows) for file in path.glob("*.parquet"))
         with pa.ipc.open_file(path) as file:
@@ -136,26 +214,30 @@ class Checkpoint:
         if table is not None:
             yield frame_of_few(self.spark, table, rows.schema)
             return
-        folder = self.folder / f".{number}.incoming"
-        rows.write.mode("overwrite").parquet(str(folder))
-        yield self.spark.read.schema(rows.schema).parquet(str(folder))
+        folder = self._own(f"{number}.incoming")
+        rows.write.parquet(uri(folder))
+        written_to(folder)
+        yield self.spark.read.schema(rows.schema).parquet(uri(folder))
         shutil.rmtree(folder, ignore_errors=True)
 
-    def commit(self, step: Step, rows: Mapping[str, Kept]) -> Step:
+    def commit(self, step: Step, rows: Mapping[str, Kept | KeptTable]) -> Step:
         """Keep a step with its rows; it is there when this returns."""
-        pending = self.folder / f".{step.number}.pending"
-        shutil.rmtree(pending, ignore_errors=True)
+        pending = self._own(f"{step.number}.pending")
         pending.mkdir()
         schemas = {}
         for name, kept in rows.items():
-            schemas[name] = kept.frame.schema.json()
-            if not kept.are_few:
-                kept.frame.write.parquet(str(pending / name))
+            schemas[name] = kept.schema.json()
+            if isinstance(kept, Kept) and not kept.are_few:
+                kept.frame.write.parquet(uri(pending / name))
+                written_to(pending / name)
                 continue
-            table = kept.frame.toArrow()
+            table = kept.rows if isinstance(kept, KeptTable) else kept.frame.toArrow()
             with pa.ipc.new_file(pending / name, table.schema) as file:
                 file.write_table(table)
-        whole = Step(step.number, step.clocks, step.frontier, step.origin, schemas, step.counts)
+        for path in pending.rglob("*"):
+            flush(path)
+        seals = sealed(pending)
+        whole = replace(step, rows=schemas)
         meta = {
             "version": _VERSION,
             "query": self.fingerprint,
@@ -165,20 +247,76 @@ class Checkpoint:
             "origin": whole.origin,
             "rows": dict(whole.rows),
             "counts": dict(whole.counts),
+            "chunks": {name: dict(chunks) for name, chunks in whole.chunks.items()},
+            "marks": dict(whole.marks),
+            "moves": dict(whole.moves),
+            "seals": {name: self._seals[name] for name in _chunk_files(whole)},
+            "files": seals,
         }
         with (pending / _META).open("w") as file:
             json.dump(meta, file)
             file.flush()
             os.fsync(file.fileno())
-        pending.rename(self._path(step.number))
+        flush(pending)
+        pending.rename(self.path(step.number))
         flush(self.folder)
         for number in self._numbers():
             if number < step.number - 1:
-                shutil.rmtree(self._path(number), ignore_errors=True)
+                shutil.rmtree(self.path(number), ignore_errors=True)
+        self._known = {number: known for number, known in self._known.items() if number == step.number - 1}
+        self._known[whole.number] = whole
+        self._sweep()
         return whole
 
+    def write_chunk(self, name: str, chunk: int, rows: pa.Table) -> None:
+        """Keep rows in a file of their own, which a step may name."""
+        path = self.folder / _CHUNKS / _chunk_file(name, chunk)
+        path.parent.mkdir(exist_ok=True)
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as file:
+            file.write_table(rows)
+        flush(path)
+        self._seals[path.name] = seal(path)
+
+    def read_chunk(self, name: str, chunk: int) -> pa.Table:
+        """The rows of such a file.
+
+        Raises
+        ------
+        InputError
+            ``TORN_FILE``, ``MISSING_FILE``.
+        """
+        path = self.folder / _CHUNKS / _chunk_file(name, chunk)
+        check(path.parent, {path.name: self._seals[path.name]})
+        with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as file:
+            return file.read_all()
+
+    def chunk_bytes(self, step: Step, name: str) -> int:
+        """The bytes of what a window of a staged query holds."""
+        files = (_chunk_file(name, int(chunk)) for chunk in step.chunks.get(name, {}))
+        return sum((self.folder / _CHUNKS / file).stat().st_size for file in files)
+
+    def size(self, step: Step) -> int:
+        """The bytes of all that was kept at a step."""
+        return size_of(self.path(step.number)) + sum(self.chunk_bytes(step, name) for name in step.chunks)
+
+    def _sweep(self) -> None:
+        """Delete the chunks that neither of the two last steps names."""
+        named = {file for step in self._known.values() for file in _chunk_files(step)}
+        self._seals = {file: known for file, known in self._seals.items() if file in named}
+        for path in (self.folder / _CHUNKS).glob("*.arrow"):
+            if path.name not in named:
+                path.unlink(missing_ok=True)
+
     def _read(self, number: int) -> Step:
-        meta = json.loads((self._path(number) / _META).read_text())
+        if number in self._known:
+            return self._known[number]
+        folder = self.path(number)
+        try:
+            meta = json.loads((folder / _META).read_text())
+        except FileNotFoundError:
+            raise missing(folder / _META) from None
+        except ValueError:
+            raise torn(folder / _META) from None
         if meta["version"] != _VERSION:
             raise InputError(
                 f"the checkpoint has version {meta['version']}, this version of Windrow reads {_VERSION}",
@@ -194,15 +332,32 @@ class Checkpoint:
                 condition="CHECKPOINT_OF_ANOTHER_QUERY",
                 hint="start a changed query with a checkpoint of its own",
             )
+        check(folder, meta["files"])
         clocks = {name: Position.from_json(text) for name, text in meta["clocks"].items()}
-        return Step(number, clocks, meta["frontier"], meta["origin"], meta["rows"], meta["counts"])
+        told = {name: meta[name] for name in ("frontier", "origin", "rows", "counts", "chunks", "marks")}
+        moves = {name: [(at, mark) for at, mark in steps] for name, steps in meta["moves"].items()}
+        self._seals |= {file: tuple(known) for file, known in meta["seals"].items()}
+        self._known[number] = Step(number, clocks, **told, moves=moves)
+        return self._known[number]
 
     def _numbers(self) -> list[int]:
-        found = [path.name for path in self.folder.iterdir() if path.name.isdigit()]
-        return sorted(int(name) for name in found if self.has(int(name)))
+        return sorted(int(path.name) for path in self.folder.iterdir() if path.name.isdigit())
 
-    def _path(self, number: int) -> Path:
+    def path(self, number: int) -> Path:
+        """The directory of a step."""
         return self.folder / str(number)
+
+    def _own(self, name: str) -> Path:
+        """A name that no other process writes: the tasks of one that was killed may go on for a while."""
+        return self.folder / f".{uuid.uuid4().hex}.{name}"
+
+
+def _chunk_file(name: str, chunk: int) -> str:
+    return f"{name}-{chunk}.arrow"
+
+
+def _chunk_files(step: Step) -> list[str]:
+    return [_chunk_file(name, int(chunk)) for name, chunks in step.chunks.items() for chunk in chunks]
 
 
 def _locked(folder: Path) -> IO[str]:

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-__all__ = ["FEW", "few", "frame_of_few"]
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    NumericType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+__all__ = ["FEW", "few", "frame_of_few", "is_plain"]
 
 FEW = 20_000
 
@@ -18,7 +32,47 @@ def few(frame: DataFrame) -> pa.Table | None:
 
 
 def frame_of_few(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
-    """Those rows as a DataFrame again."""
+    """Those rows as a DataFrame again; of more than a few, tasks make them."""
     if not rows.num_rows:
         return spark.createDataFrame([], schema)
-    return spark.createDataFrame(rows, schema)
+    # in one chunk: Spark gives nothing of some tables that begin with an empty one
+    whole = rows.combine_chunks()
+    if rows.num_rows <= FEW:
+        return spark.createDataFrame(whole, schema)
+    with _by_tasks(spark):
+        return spark.createDataFrame(whole, schema)
+
+
+@contextmanager
+def _by_tasks(spark: SparkSession) -> Iterator[None]:
+    """Let no rows be ones that Spark's driver computes with, row by row and uncompiled."""
+    try:
+        before = spark.conf.get(_LOCAL)
+    except PySparkException:  # a Spark without this setting
+        yield
+        return
+    spark.conf.set(_LOCAL, "0")
+    try:
+        yield
+    finally:
+        spark.conf.set(_LOCAL, str(before))
+
+
+_LOCAL = "spark.sql.execution.arrow.localRelationThreshold"
+
+
+def is_plain(schema: StructType) -> bool:
+    """Whether files and tables in memory hold all columns as Spark would write them."""
+    return all(isinstance(field.dataType, _PLAIN) for field in schema)
+
+
+_PLAIN = (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    NumericType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)

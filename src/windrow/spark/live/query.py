@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import html
 import tempfile
-from collections.abc import Callable, Mapping
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import StreamingQueryException
+import pyarrow as pa
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from windrow.errors import NotSupportedError, WindrowError
+from windrow.errors import InputError, UsageError
+from windrow.spark.live.failures import failure
+from windrow.spark.live.incoming import Incoming, check_shared, writing
+from windrow.spark.live.into_stream import IntoStream, refuse_other
 from windrow.spark.live.plan import LivePlan
-from windrow.spark.live.sinks import sink_of
-from windrow.spark.live.steps import Steps
+from windrow.spark.live.progress import described, in_words
+from windrow.spark.live.sinks import uri
+from windrow.spark.live.staged_steps import steps_of
+from windrow.spark.live.state import State, StateRow
+from windrow.spark.live.steps import LATE
+from windrow.spark.live.targets import in_mode, sink_of
+from windrow.spark.live.ticking import Ticker
 
 __all__ = ["LiveQuery"]
+
+_TRIES = 5
+_INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling: java.lang.InterruptedException"
+"""By this Spark knows a step that ends because the query is stopped."""
 
 
 class LiveQuery:
@@ -24,6 +41,8 @@ class LiveQuery:
 
     Attributes
     ----------
+    name
+        That it has in the session, and as a query of Spark's.
     streaming
         Spark's query, with its own progress.
     """
@@ -33,43 +52,130 @@ class LiveQuery:
         plan: LivePlan,
         sink: Any,
         *,
-        checkpoint: str | Path | None,
-        trigger: Mapping[str, Any] | None,
-        envelope: str,
-        on_late: str,
+        checkpoint: str | Path | None = None,
+        trigger: Mapping[str, Any] | None = None,
+        envelope: str | None = None,
+        on_late: str = "keep",
+        mode: str = "changelog",
+        key: str | Sequence[str] | None = None,
+        name: str = "query",
+        told: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
-        if plan.gateway.is_connect:
-            raise NotSupportedError(
-                "live queries on Spark Connect are not supported",
-                condition="UNSUPPORTED_STREAM",
-                hint="run them in a classic session",
-            )
         folder = Path(checkpoint if checkpoint is not None else tempfile.mkdtemp(prefix="windrow-")).resolve()
+        self.name, self._plan, self._told = name, plan, told
         self._spark = plan.gateway.spark
-        self._steps = Steps(plan, sink_of(sink), folder, envelope, on_late)
-        self._error: WindrowError | None = None
-        writer = self._steps.input().writeStream.foreachBatch(self._step)
-        writer = writer.option("checkpointLocation", str(folder / "spark"))
-        if trigger is not None:
-            writer = writer.trigger(**trigger)
-        self.streaming: StreamingQuery = writer.start()
+        self._progress: dict[str, Any] = {}
+        self._busy = threading.Lock()
+        taking, form = in_mode(sink_of(sink), plan, mode, key, envelope, folder)
+        if isinstance(taking, IntoStream):
+            refuse_other(taking, plan)
+        self._steps = steps_of(plan, taking, folder, form, on_late)
+        self._error: Exception | None = None
+        self._is_stopping = False
+        self._incoming: Incoming | None = None
+        self._ticker = Ticker(self._tick, self._fail)
+        try:
+            if plan.gateway.is_connect:
+                # the server calls functions in processes of its own, where neither this query nor its sink is
+                check_shared(self._spark, folder)
+                self._incoming = Incoming(folder / "incoming", self._steps.last, self._step)
+            _clear_unfinished(folder / "spark")
+            function = self._step if self._incoming is None else writing(self._incoming.folder)
+            writer = self._steps.input().writeStream.queryName(name).foreachBatch(function)
+            writer = writer.option("checkpointLocation", uri(folder / "spark"))
+            if trigger is not None:
+                writer = _triggered(writer, trigger)
+            with plan.gateway.translated():
+                self.streaming: StreamingQuery = writer.start()
+        except BaseException:
+            self._steps.close()
+            raise
+        if self._incoming is not None:
+            self._incoming.follow(self._spark, self.streaming)
+        self._ticker.want(self._steps.wants)
+
+    def __repr__(self) -> str:
+        return f"LiveQuery[{self.name}, {'active' if self.is_active else 'ended'}]"
+
+    def _repr_html_(self) -> str:
+        failure = self.failure
+        status = "runs" if self.is_active else "has ended" if failure is None else "has failed"
+        told = in_words(self._progress) if self._progress else f"{self.name}: no micro-batch yet"
+        line = f'<div><b>{status}</b> <span style="opacity:.75">{html.escape(told)}</span></div>'
+        if failure is None:
+            return line
+        shown = getattr(failure, "_repr_html_", None)
+        return line + (shown() if shown is not None else f"<pre>{html.escape(str(failure))}</pre>")
 
     @property
     def progress(self) -> dict[str, Any]:
-        """Of the last step: the micro-batch, rows that came and were given, the frontier; and in all
-        `rows_in`, which are `rows_used` + `rows_held` + `rows_late`, and the rows that windows keep.
+        """What the last step did, and what there is in all; empty before the first.
+
+        ``query``: its name; ``batch``: the number of the micro-batch; ``came`` and ``given``: rows of this
+        one; ``seconds`` that it took, and ``rows_per_second``; ``frontier``: changes before this instant have
+        been given, in ticks, and as a text ``bound``; ``lag``: seconds by which that is behind the clock;
+        ``rows_in``, which are ``rows_used`` + ``rows_held`` + ``rows_late``; ``rows_in_windows``,
+        ``rows_given``; and ``state_bytes``: what is kept, in files.
         """
-        return self._steps.progress
+        return self._progress
+
+    @property
+    def text(self) -> str:
+        """The query as written."""
+        return self._plan.text
 
     @property
     def is_active(self) -> bool:
         """Whether it runs."""
-        return bool(self.streaming.isActive)
+        return bool(self.streaming.isActive) or (self._incoming is not None and self._incoming.is_active)
+
+    @property
+    def failure(self) -> Exception | None:
+        """What it has failed with; None if it runs, or was stopped."""
+        error = self._error or (self._incoming.error if self._incoming is not None else None)
+        if error is None and not self._is_stopping:
+            found = self.streaming.exception()
+            error = None if found is None else failure(found) or found
+        return error
+
+    def state(self) -> DataFrame:
+        """What is kept after the last step, and what holds the bound back.
+
+        A row for each stream that is read (``kind`` is ``stream``; ``rows`` are those that wait for the
+        frontier), for each of its producers (``producer``), and for each window (``window``): ``name``,
+        ``rows``, ``bytes``, ``oldest`` rowtime, ``bound``, and ``holds``: whether it is because of this one
+        that the query has got no further. Of a query with EMIT there is a row for what is kept of each stream
+        (``rows``), with ``why``.
+        """
+        return State(self.kept()).frame(self._spark)
+
+    def kept(self) -> tuple[StateRow, ...]:
+        """The rows of :meth:`state`, without a job of Spark's."""
+        for left in reversed(range(_TRIES)):
+            try:
+                return self._steps.state().rows
+            except (FileNotFoundError, InputError):  # the query has gone on in between, and tidied up
+                if not left:
+                    raise
+        raise AssertionError
+
+    def latest(self, count: int = 10) -> pa.Table | None:
+        """The last rows in the folder or named stream into which the query writes, without a job of Spark's.
+
+        None where there are none, and of other sinks. Rows of other producers of a named stream are among
+        them.
+        """
+        return self._steps.latest(count)
 
     def stop(self) -> None:
         """Stop it; started again with its checkpoint it goes on where it was."""
+        self._is_stopping = True
+        self._ticker.stop()
         self.streaming.stop()
-        self._steps.close()
+        if self._incoming is not None:
+            self._incoming.stop()
+        with self._busy:  # a step that was begun may be at work still
+            self._steps.close()
 
     def process_all_available(self) -> None:
         """Wait until everything that has arrived is processed.
@@ -79,33 +185,100 @@ class LiveQuery:
         WindrowError
             What the query failed with.
         """
-        self._watched(self.streaming.processAllAvailable)
+        self._watched(self.streaming.processAllAvailable, Incoming.catch_up)
 
     def await_termination(self, timeout: int | None = None) -> bool:
-        """Wait until it stops, or for so many seconds; whether it has stopped."""
+        """Wait until it stops, or for so many seconds; whether it has stopped.
+
+        Raises
+        ------
+        WindrowError
+            What the query failed with.
+        """
+        began = time.monotonic()
+
+        def rest(incoming: Incoming) -> bool:
+            return incoming.join(None if timeout is None else max(0.0, began + timeout - time.monotonic()))
+
         if timeout is None:
-            self._watched(self.streaming.awaitTermination)
+            self._watched(self.streaming.awaitTermination, rest)
             return True
-        return bool(self._watched(lambda: self.streaming.awaitTermination(timeout)))
+        return bool(self._watched(lambda: self.streaming.awaitTermination(timeout), rest))
 
     @property
-    def late(self) -> DataFrame | None:
+    def late(self) -> DataFrame:
         """The late rows so far, each with its stream, rowtime, producer and the bound that it violates."""
         files = sorted(self._steps.late.folder.glob("*.parquet"))
-        return self._spark.read.parquet(*map(str, files)) if files else None
+        if not files:
+            return self._spark.createDataFrame([], LATE)
+        return self._spark.read.schema(LATE).parquet(*map(uri, files))
 
-    def _watched(self, wait: Callable[[], Any]) -> Any:
+    def _watched(self, wait: Callable[[], Any], rest: Callable[[Incoming], Any]) -> Any:
+        """Wait for Spark's query, and, if that is over or has no more, for what is still to be taken."""
         try:
-            return wait()
-        except StreamingQueryException:
+            found = wait()
+            if self._incoming is not None and found is not False:
+                found = rest(self._incoming)
+            self._raise()  # also where Spark takes a failure for an end
+            return found
+        except StreamingQueryException as error:
             self._steps.close()
-            if self._error is not None:
-                raise self._error from None
-            raise
+            self._raise()
+            raise failure(error) or error from None
+
+    def _raise(self) -> None:
+        """What a step has failed with."""
+        error = self._error or (self._incoming.error if self._incoming is not None else None)
+        if error is not None:
+            self._steps.close()
+            raise error from None
+
+    def _tick(self, instant: int) -> None:
+        if self.is_active:
+            self._steps.tick(instant)
+
+    def _fail(self, error: Exception) -> None:
+        """End the query because of what has failed beside its steps."""
+        self._error = failure(error) or error
+        self.streaming.stop()
 
     def _step(self, batch: DataFrame, number: int) -> None:
-        try:
-            self._steps.take(batch, number)
-        except WindrowError as error:
-            self._error = error
-            raise
+        with self._busy:
+            if self._is_stopping:  # what Spark is told nothing of, it has again after a restart
+                raise RuntimeError(_INTERRUPTED)
+            try:
+                began = time.monotonic()
+                self._steps.take(batch, number)
+            except Exception as error:
+                if self._is_stopping:
+                    raise RuntimeError(_INTERRUPTED) from None
+                self._error = failure(error) or error
+                self._ticker.want(None)
+                # not what Java has said: a pattern by which Spark looks for interruptions overflows its stack
+                # where that is long, and the query seems to have ended well
+                raise self._error from None
+            self._ticker.want(self._steps.wants)
+            took = time.monotonic() - began
+            self._progress = described(self.name, self._plan, self._steps.progress, took)
+        if self._told is not None and self._progress:
+            self._told(self._progress)
+
+
+def _triggered(writer: DataStreamWriter, trigger: object) -> DataStreamWriter:
+    """The writer, with a trigger as Spark takes it."""
+    hint = "write {'processingTime': '10 seconds'} or {'availableNow': True}"
+    if not isinstance(trigger, Mapping):
+        raise UsageError(f"{trigger!r} is no trigger", condition="INVALID_ARGUMENT", hint=hint)
+    try:
+        return writer.trigger(**trigger)
+    except (TypeError, PySparkException) as error:
+        told = f"{dict(trigger)} is no trigger: {error}"
+        raise UsageError(told, condition="INVALID_ARGUMENT", hint=hint) from None
+
+
+def _clear_unfinished(checkpoint: Path) -> None:
+    """Delete what a process that was killed was writing: Spark never starts where it is the first offset."""
+    for part in ("offsets", "commits"):
+        for pattern in (".*.tmp", "..*.tmp.crc"):
+            for left in (checkpoint / part).glob(pattern):
+                left.unlink(missing_ok=True)

@@ -19,6 +19,7 @@ from windrow.algebra.continuous import (
     WindowedStream,
 )
 from windrow.errors import NotSupportedError
+from windrow.kernels.advance import Ended
 from windrow.spark.continuous import Runner
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoint import Kept
@@ -27,7 +28,7 @@ from windrow.spark.streams import ROWTIME, Catalog, Stream
 from windrow.spark.varying import AT, ENTER, LEAVE, Varying
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["LiveRunner", "Span", "live_streams", "reads", "views_of"]
+__all__ = ["LiveRunner", "Span", "live_streams", "live_windows", "reads", "sequences_of", "views_of"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,12 @@ class Span:
         Those that this one keeps, by name; filled in.
     are_few
         Whether the rows that came and those kept before are few.
+    marks
+        Instants that steps tell the next ones, by name, in ticks; changed.
+    cached
+        What Spark may forget when the step is taken; filled in.
+    ended
+        Of clauses by their keys: the partitions of which no more rows will come.
     """
 
     since: int | None
@@ -57,6 +64,9 @@ class Span:
     before: Callable[[str], DataFrame | None]
     keep: dict[str, Kept] = field(default_factory=dict)
     are_few: bool = False
+    marks: dict[str, int] = field(default_factory=dict)
+    cached: list[DataFrame] = field(default_factory=list)
+    ended: Mapping[str, Ended] = field(default_factory=dict)
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -84,7 +94,20 @@ class LiveRunner(Runner):
         self.span, self.path = span, path
 
     def clock_of(self, query: Continuous) -> Clock:
-        """What instants are counted in."""
+        """What instants are counted in.
+
+        Raises
+        ------
+        NotSupportedError
+            ``UNSUPPORTED_STREAM`` for changelogs in several units.
+        """
+        if isinstance(query, Query) and query.inputs and not query.varies:
+            changelogs = [item for item in query.inputs if isinstance(item, ChangelogOf)]
+            first, *others = [self.clock_of(item.query) for item in changelogs]
+            for item, clock in zip(changelogs[1:], others, strict=True):
+                if clock != first:
+                    raise self._refused("changelogs of live relations in several units", item)
+            return first
         return common_clock(*self._clocks_and_lengths(query))
 
     def relation(self, query: Query, clock: Clock) -> Varying:
@@ -153,10 +176,20 @@ class LiveRunner(Runner):
             made, frame=frame.select(*shown, ENTER, LEAVE), names=made.names[:count], instants=instants
         )
 
+    def table(self, query: Query) -> DataFrame:
+        """What a query of changelogs alone gives of the changes of the step."""
+        changes = super().changelog
+        return self.gateway.sql(
+            query.text, {item.key: changes(item) for item in query.inputs if isinstance(item, ChangelogOf)}
+        )
+
     def changelog(self, item: ChangelogOf) -> DataFrame:
         """Refused: of endless input there is no table of all changes."""
-        raise NotSupportedError(
-            "CHANGELOG OF a live relation is not supported",
+        raise self._refused("CHANGELOG OF a live relation beside what varies", item)
+
+    def _refused(self, what: str, item: ChangelogOf) -> NotSupportedError:
+        return NotSupportedError(
+            f"{what} is not supported",
             condition="UNSUPPORTED_STREAM",
             sql=self.sql,
             span=item.span,
@@ -183,16 +216,45 @@ def _last_groups(gateway: Gateway, stream: Stream, item: WindowedStream) -> Data
 
 def live_streams(catalog: Catalog, query: Continuous) -> frozenset[str]:
     """The names of the live streams that a query reads, also through views."""
-    return frozenset(name for name in reads(catalog, query) if _is_live(catalog, name))
+    found = {name for name in reads(catalog, query) if _is_live(catalog, name)}
+    for name in sequences_of(catalog, query):
+        found |= catalog.sequences[name].streams
+    return frozenset(found)
 
 
 def views_of(catalog: Catalog, query: Continuous) -> frozenset[str]:
     """The names of the views that a query reads, also through others."""
-    return frozenset(name for name in reads(catalog, query) if name in catalog.definitions)
+    found = {name for name in reads(catalog, query) if name in catalog.definitions}
+    for name in sequences_of(catalog, query):
+        found |= {name, *catalog.sequences[name].views}
+    return frozenset(found)
+
+
+def sequences_of(catalog: Catalog, query: Continuous) -> frozenset[str]:
+    """The streams of windows and matches that a query reads, also through views of other queries."""
+    return frozenset(name for name in reads(catalog, query) if name in catalog.sequences)
+
+
+def live_windows(catalog: Catalog, query: Continuous) -> Iterator[WindowedStream]:
+    """The windows in a query of live streams and of streams made by queries, also in views."""
+    inputs = query.query.inputs if isinstance(query, StreamQuery) else query.inputs
+    for item in inputs:
+        if isinstance(item, ChangelogOf):
+            yield from live_windows(catalog, item.query)
+            continue
+        name = item.name if isinstance(item, NamedRelation) else item.source
+        if isinstance(item, WindowedStream):
+            if isinstance(item.source, StreamQuery):
+                yield from live_windows(catalog, item.source)
+            is_made = isinstance(item.source, StreamQuery) or item.source.lower() in catalog.definitions
+            if is_made or _is_live(catalog, str(item.source).lower()):
+                yield item
+        if isinstance(name, str) and name.lower() in catalog.definitions:
+            yield from live_windows(catalog, catalog.definitions[name.lower()].query)
 
 
 def reads(catalog: Catalog, query: Continuous) -> Iterator[str]:
-    """The names that a query reads, also through views."""
+    """The names that a query reads, also through views, but for those of windows and matches."""
     inputs = query.query.inputs if isinstance(query, StreamQuery) else query.inputs
     for item in inputs:
         if isinstance(item, ChangelogOf):

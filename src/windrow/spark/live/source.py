@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from windrow.errors import NotSupportedError, UsageError, did_you_mean
+from windrow.errors import NotSupportedError, UsageError
 from windrow.spark.log_source import NUMBER
 from windrow.spark.streams import ROWTIME, Log, Stream, of_frame
-from windrow.streams import Ordering
-from windrow.streams.entries import GENERATION, KIND, SEQUENCE
+from windrow.streams import Ordering, Position, State
+from windrow.streams.entries import GENERATION, KIND, PATTERN, SEQUENCE
 from windrow.syntax.sqltext import quoted
 
 __all__ = [
@@ -27,8 +28,9 @@ __all__ = [
 ]
 
 PRODUCER, PTIME, BOUND = "__producer", "__ptime", "__bound"
-LOGGED = (KIND, GENERATION, SEQUENCE, NUMBER)
-"""What an entry of a named stream says besides: its kind, lease and number, and the file that it is in."""
+LOGGED = (KIND, GENERATION, SEQUENCE, NUMBER, PATTERN)
+"""What an entry of a named stream says besides: its kind, lease and number, the file that it is in, and what
+it promises."""
 STEP, PLACE = "__step", "__place"
 """Columns that order the rows of a stream as they came: the micro-batch, and the place in it."""
 
@@ -52,6 +54,13 @@ class LiveSource:
     identity
         That of the named stream, of which all entries of the log arrive; they then have the columns of
         `LOGGED` too.
+    domain
+        Of a named stream: the patterns that none of its rows ever matches.
+    on_late
+        What becomes of late rows in every query: ``"keep"`` or ``"fail"``.
+    given
+        Those of `PRODUCER`, `BOUND` and `PATTERN` that are not the same in all rows: without them there is
+        one producer, with the empty name, and there are no bounds, and no patterns.
     """
 
     frame: DataFrame
@@ -59,6 +68,19 @@ class LiveSource:
     ordering: Ordering
     idle: int | None = None
     identity: str = ""
+    domain: tuple[str, ...] = ()
+    on_late: str = "keep"
+    given: frozenset[str] = frozenset({PRODUCER, BOUND})
+
+    @property
+    def has_patterns(self) -> bool:
+        """Whether entries may promise patterns."""
+        return bool(self.identity) or PATTERN in self.given
+
+    @property
+    def start(self) -> Position:
+        """Where reading begins."""
+        return Position(self.identity, clock=State(shared=self.domain))
 
 
 def live_stream(
@@ -66,7 +88,7 @@ def live_stream(
     frame: DataFrame,
     log: Log,
     *,
-    lag: int | None = None,
+    lag: int | datetime.timedelta | None = None,
     idle: int | None = None,
 ) -> Stream:
     """A stream of a streaming DataFrame; its `frame` has no rows, its `live` has what arrives.
@@ -74,15 +96,15 @@ def live_stream(
     Parameters
     ----------
     lag
-        In ticks of the rowtime: no row is estimated to come more than so much below the greatest seen.
-        Without, and without a column of bounds, producers are ordered.
+        A time, or ticks of the rowtime: no row is estimated to come more than so much below the greatest
+        seen. Without, and without a column of bounds, producers are ordered.
     idle
         In microseconds.
 
     Raises
     ------
     WindrowError
-        As :func:`windrow.spark.streams.of_frame`; ``UNKNOWN_OPTION`` for `lag` and bounds together.
+        As :func:`windrow.spark.streams.of_frame`; ``RESERVED_NAME``.
     """
     if log.ptime is not None:
         raise NotSupportedError(
@@ -96,17 +118,21 @@ def live_stream(
             condition="UNKNOWN_OPTION",
             hint="name the column that holds bounds",
         )
+    own = {ROWTIME, PRODUCER, PTIME, BOUND, PATTERN, STEP, PLACE}
+    reserved = next((name for name in frame.columns if name.lower() in own), None)
+    if reserved is not None:
+        hint = "give the column another name in the streaming DataFrame"
+        told = f"column {reserved} has a name that a live stream has for itself"
+        raise log.wrong(reserved, told, "RESERVED_NAME", hint, "42939")
     nothing = spark.createDataFrame([], frame.schema)
     # without its column of bounds: what that column says is told apart below
-    plain = of_frame(nothing, replace(log, producer=None, bound=None))
+    plain = of_frame(nothing, replace(log, producer=None, bound=None, punctuation=None))
     clock = plain.clock
     found = {name.lower(): name for name in frame.columns}
-    for name in (log.producer, log.bound):
-        if name is not None and name.lower() not in found:
-            hint = did_you_mean(name, frame.columns) or f"columns are {', '.join(frame.columns)}"
-            raise log.wrong(name, f"the rows have no column {name}", "UNKNOWN_ROWTIME", hint, "42703")
+    log.refuse_unknown((log.producer, log.bound, log.punctuation), frame.columns)
     bound = None if log.bound is None else found[log.bound.lower()]
-    shown = tuple(name for name in plain.columns if name != bound)
+    pattern = None if log.punctuation is None else found[log.punctuation.lower()]
+    shown = tuple(name for name in plain.columns if name not in (bound, pattern))
 
     def ticks(name: str) -> Column:
         return F.expr(clock.of_column(quoted(found[name.lower()]), clock.kind, clock.unit))
@@ -120,7 +146,10 @@ def live_stream(
         producer.alias(PRODUCER),
         F.unix_micros(F.current_timestamp()).alias(PTIME),
         (ticks(bound) if bound is not None else F.lit(None).cast("bigint")).alias(BOUND),
+        *([] if pattern is None else [F.col(quoted(pattern)).cast("string").alias(PATTERN)]),
     )
+    if isinstance(lag, datetime.timedelta):
+        lag = lag // datetime.timedelta(microseconds=1) * 1000 // clock.nanoseconds
     if lag is not None:
         ordering = Ordering.lagging(lag)
     else:
@@ -128,5 +157,7 @@ def live_stream(
     empty = plain.frame.select(*map(quoted, shown), ROWTIME).withColumns(
         {STEP: F.lit(0).cast("bigint"), PLACE: F.lit(0).cast("bigint")}
     )
-    live = LiveSource(frame.select(*columns), columns, ordering, idle)
+    said = ((PRODUCER, log.producer), (BOUND, bound), (PATTERN, pattern))
+    given = frozenset(name for name, column in said if column is not None)
+    live = LiveSource(frame.select(*columns), columns, ordering, idle, on_late=log.on_late, given=given)
     return replace(plain, frame=empty, columns=shown, ties=(STEP, PLACE), live=live)

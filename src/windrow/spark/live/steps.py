@@ -14,24 +14,35 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from windrow.errors import AnalysisError
+from windrow.kernels.advance import Ended
 from windrow.spark.changelog import changelog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.arrivals import VIOLATED, Arrivals, arrivals
+from windrow.spark.live.cascade import TOLD
 from windrow.spark.live.checkpoint import Checkpoint, Kept, Step
-from windrow.spark.live.few import FEW
-from windrow.spark.live.plan import LivePlan
-from windrow.spark.live.runner import LiveRunner, Span
+from windrow.spark.live.endings import Endings
+from windrow.spark.live.few import FEW, few
+from windrow.spark.live.into_stream import IntoStream
+from windrow.spark.live.latest import latest_of
+from windrow.spark.live.plan import LivePlan, RowtimePlan
+from windrow.spark.live.runner import Span
 from windrow.spark.live.sinks import Files, Sink
 from windrow.spark.live.source import BOUND, LOGGED, PLACE, PRODUCER, PTIME
+from windrow.spark.live.state import State, kept_in, state_of
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.spark.varying import Varying
 from windrow.streams import FOREVER, Position
+from windrow.streams.entries import PATTERN
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["Steps"]
+__all__ = ["HELD", "LATE", "STREAM", "TICKS", "Steps", "inside"]
 
-_STREAM = "__stream"
-_TICKS = -1
+LATE = "stream STRING, row STRING, rowtime STRING, bound STRING, producer STRING, batch BIGINT"
+"""The columns of late rows."""
+
+STREAM = "__stream"
+TICKS = -1
+HELD = "held-"
 
 
 class Steps:
@@ -59,18 +70,60 @@ class Steps:
         The files of late rows.
     """
 
-    def __init__(self, plan: LivePlan, sink: Sink, folder: Path, envelope: str, on_late: str) -> None:
+    def __init__(
+        self, plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
+    ) -> None:
         self._plan, self._sink, self._envelope, self._on_late = plan, sink, envelope, on_late
         self._spark = plan.gateway.spark
         self._clock = plan.clock
-        self._checkpoint = Checkpoint(self._spark, folder / "windrow", plan.fingerprint())
-        self._checkpoint.last()  # of another query it is refused before anything runs
+        self._endings = Endings(plan.ends if _takes_any_order(sink) else {})
+        fingerprint = {**plan.fingerprint(), "mode": sink.mode}
+        self._checkpoint = Checkpoint(self._spark, folder / "windrow", fingerprint)
+        try:
+            self._checkpoint.last()  # of another query it is refused before anything runs
+            sink.begin(self._spark, self._checkpoint.identity)
+        except BaseException:
+            self._checkpoint.close()
+            raise
         self.late = Files(folder / "late")
         self.progress: dict[str, Any] = {}
 
+    @property
+    def wants(self) -> int | None:
+        """When the query is to have a tick, in microseconds; None for never."""
+        return None
+
+    def tick(self, instant: int) -> None:
+        """Put a tick for an instant into the query's input."""
+
+    @property
+    def last(self) -> int:
+        """The number of the last step, -1 before the first."""
+        return self._checkpoint.last().number
+
     def close(self) -> None:
         """Let others take the checkpoint."""
-        self._checkpoint.close()
+        try:
+            self._sink.end()
+        finally:
+            self._checkpoint.close()
+
+    def state(self) -> State:
+        """What is kept after the last step."""
+        step = self._checkpoint.last()
+        folder, streams = self._checkpoint.path(step.number), self._plan.catalog.streams
+        waiting, windows = {}, {}
+        for name in step.rows:
+            if name.startswith(HELD):
+                stream = name.removeprefix(HELD)
+                waiting[stream] = kept_in(folder / name, streams[stream].clock, [ROWTIME])
+            else:
+                windows[name] = kept_in(folder / name, self._clock, self._plan.rowtimes)
+        return state_of(self._plan, step, waiting, windows)
+
+    def latest(self, count: int) -> pa.Table | None:
+        """The last rows that were given, where they can be read back."""
+        return latest_of(self._sink, count)
 
     def streams(self) -> list[tuple[int, str, Stream]]:
         """The live streams, by number and name."""
@@ -89,21 +142,29 @@ class Steps:
         for number, known, stream in self.streams():
             assert stream.live is not None
             frame = stream.live.frame if frames is None else frames[known]
-            fields = [F.col(quoted(name)).alias(_inside(number, name)) for name in frame.columns]
-            parts.append(frame.select(F.lit(number).alias(_STREAM), *fields))
-        sources = [stream.live for _, _, stream in self.streams()]
-        if frames is None and any(source is not None and source.idle for source in sources):
-            rate = self._spark.readStream.format("rate").option("rowsPerSecond", 1).load()
-            time = F.unix_micros(F.current_timestamp()).alias(_inside(_TICKS, PTIME))
-            parts.append(rate.select(F.lit(_TICKS).alias(_STREAM), time))
+            fields = [F.col(quoted(name)).alias(inside(number, name)) for name in frame.columns]
+            parts.append(frame.select(F.lit(number).alias(STREAM), *fields))
+        ticks = self._ticks(frames)
+        if ticks is not None:
+            parts.append(ticks.select(F.lit(TICKS).alias(STREAM), F.col("tick").alias(inside(TICKS, PTIME))))
         return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
+
+    def _ticks(self, frames: Mapping[str, DataFrame] | None) -> DataFrame | None:
+        """What says that time has passed, where that matters: ``tick``, in microseconds."""
+        sources = [stream.live for _, _, stream in self.streams()]
+        if frames is not None or not any(source is not None and source.idle for source in sources):
+            return None
+        rate = self._spark.readStream.format("rate").option("rowsPerSecond", 1).load()
+        return rate.select(F.unix_micros(F.current_timestamp()).alias("tick"))
 
     def take(self, batch: DataFrame, number: int) -> None:
         """Take a micro-batch, if it has not been taken wholly."""
-        if self._checkpoint.has(number):
-            return  # all of it was done, and only Spark did not know
-        before = self._checkpoint.last(number)
-        placed = batch.withColumn(PLACE, F.monotonically_increasing_id())
+        before = self._checkpoint.before(number, batch.count)
+        if before is not None:
+            self._step(batch, number, before)
+
+    def _step(self, batch: DataFrame, number: int, before: Step) -> None:
+        placed = batch if PLACE in batch.columns else batch.withColumn(PLACE, F.monotonically_increasing_id())
         # read once, and into the session in which the query's tables are: that of the micro-batch is another
         with self._checkpoint.stored(placed, number) as stored:
             self._taken(stored, number, before)
@@ -115,41 +176,46 @@ class Steps:
         arrived: dict[str, Stream] = {}
         for place, name, stream in self.streams():
             assert stream.live is not None
-            names = [F.col(quoted(_inside(place, name))).alias(name) for name in stream.live.frame.columns]
-            rows = batch.where(F.col(_STREAM) == place).select(*names, PLACE)
-            own = told.filter(pc.equal(told.column(_STREAM), place))
+            names = [F.col(quoted(inside(place, name))).alias(name) for name in stream.live.frame.columns]
+            rows = batch.where(F.col(STREAM) == place).select(*names, PLACE)
+            own = told.filter(pc.equal(told.column(STREAM), place))
             came[name] = arrivals(name, stream, rows, own, number, before.clocks.get(name), now)
-            held = self._checkpoint.rows(before, f"held-{name}")
+            held = self._checkpoint.rows(before, f"{HELD}{name}")
             frame = came[name].rows if held is None else held.unionByName(came[name].rows)
             arrived[name] = replace(stream, frame=frame)
-        self._tell_late(came, number)
+        self._tell_late({name: found.late for name, found in came.items()}, number)
         clocks = {name: found.position for name, found in came.items()}
         until = self._frontier(clocks)
         origin, given = before.origin, 0
         keep: dict[str, Kept] = {}
         kept_before = sum(self._checkpoint.count(before, name) for name in before.rows)
         are_few = told.num_rows + kept_before <= FEW
+        marks, cached = dict(before.marks), list[DataFrame]()
+        closes = self._endings.take(number, before.number, before.clocks, clocks)
         moved = until is not None and (before.frontier is None or until > before.frontier)
         if moved and until is not None and origin is None:
             origin = self._first(arrived, until)
-        if moved and until is not None and origin is not None:
+        if (moved or closes) and until is not None and origin is not None:
             kept_rows = partial(self._checkpoint.rows, before)
-            span = Span(before.frontier, until, origin, arrived, kept_rows, keep, are_few)
-            given = self._give(span, number) or 0
-        else:
-            for name in before.rows:
-                kept = self._checkpoint.rows(before, name)
-                if name.startswith("window") and kept is not None:
-                    keep[name] = Kept(kept, are_few)
+            ended = self._ended(arrived, until)
+            span = Span(
+                before.frontier, until, origin, arrived, kept_rows, keep, are_few, marks, cached, ended
+            )
+            given = self._give(span, number, before.counts.get("rows_given", 0)) or 0
+        for name in before.rows:
+            kept = self._checkpoint.rows(before, name)
+            if name.startswith("window") and name not in keep and kept is not None:
+                keep[name] = Kept(kept, are_few)
         reached = until if origin is not None else None
         for name, stream in arrived.items():
             waits = stream.frame
             if reached is not None:
                 factor = stream.clock.nanoseconds // self._clock.nanoseconds
                 waits = waits.where(F.col(ROWTIME) >= -(-reached // factor))
-            keep[f"held-{name}"] = Kept(waits, are_few)
+            keep[f"{HELD}{name}"] = Kept(waits, are_few)
         counts = {
             "now": now,
+            "entries": told.num_rows,
             "rows_in": before.counts.get("rows_in", 0) + sum(found.count for found in came.values()),
             "rows_late": sum(found.clock.late + found.clock.rejected for found in clocks.values()),
             "rows_used": before.counts.get("rows_used", 0),
@@ -158,20 +224,38 @@ class Steps:
         if moved and reached is not None:
             counts["rows_used"] += self._taken_before(arrived, reached)
         frontier = reached if reached is not None else before.frontier
-        step = self._checkpoint.commit(Step(number, clocks, frontier, origin, {}, counts), keep)
+        step = self._checkpoint.commit(Step(number, clocks, frontier, origin, {}, counts, marks=marks), keep)
+        for frame in cached:
+            frame.unpersist()
         self._report(step, sum(found.count for found in came.values()), given)
 
-    def _give(self, span: Span, number: int) -> int | None:
-        """Evaluate the step and give its rows to the sink."""
-        plan = self._plan
-        gateway = Gateway(self._spark, plan.gateway.parameters)
-        runner = LiveRunner(gateway, plan.catalog, plan.reader, plan.execution, span)
-        result = runner.run(plan.query)
+    def _ended(self, arrived: Mapping[str, Stream], until: int) -> dict[str, Ended]:
+        """Of the plan's clauses, the partitions of which no more rows will come."""
+        found = {}
+        for key, one in self._plan.ends.items():
+            rows = arrived[one.stream].on(self._clock).frame.where(F.col(ROWTIME) >= until)
+            ended = self._endings.ended(key, partial(_few_of, rows))
+            if ended is not None:
+                found[key] = ended
+        return found
+
+    def _give(self, span: Span, number: int, before: int) -> int | None:
+        """Evaluate the step and give its rows to the sink, which was given so many before."""
+        gateway = Gateway(self._spark, self._plan.gateway.parameters)
+        assert isinstance(self._plan, RowtimePlan)
+        if isinstance(self._sink, IntoStream):
+            stream = self._plan.stream(gateway, span)
+            if stream is None:
+                return 0
+            with gateway.translated():
+                return self._sink.insert(stream, span.marks.get(TOLD, span.until), before)
+        result = self._plan.run(gateway, span)
+        if result is None:
+            return 0
         if isinstance(result, Varying):
             rows = changelog(result, self._envelope)
         else:
-            assert isinstance(result, Stream)
-            rows = result.df()
+            rows = result.df() if isinstance(result, Stream) else result
         with gateway.translated():
             return self._sink.write(rows, number)
 
@@ -180,13 +264,15 @@ class Steps:
         numbers = [place for place, _, _ in self.streams()]
 
         def some(field: str, of: Sequence[int]) -> Column:
-            names = [_inside(number, field) for number in of]
+            names = [inside(number, field) for number in of]
             return F.coalesce(*(F.col(quoted(name)) for name in names if name in batch.columns)).alias(field)
 
         logs = [number for number, _, stream in self.streams() if stream.live and stream.live.identity]
         fields = [some(field, numbers) for field in (ROWTIME, PRODUCER, BOUND)]
-        fields += [some(field, logs) for field in LOGGED if logs]
-        told = batch.select(_STREAM, PLACE, *fields, some(PTIME, [*numbers, _TICKS]))
+        fields += [some(field, logs) for field in LOGGED if logs and field != PATTERN]
+        telling = [number for number, _, stream in self.streams() if stream.live and stream.live.has_patterns]
+        fields += [some(PATTERN, telling)] if telling else []
+        told = batch.select(STREAM, PLACE, *fields, some(PTIME, [*numbers, TICKS]))
         return told.toArrow().sort_by(PLACE)
 
     def _frontier(self, clocks: Mapping[str, Position]) -> int | None:
@@ -213,19 +299,20 @@ class Steps:
             firsts.append(rows.agg(F.min(ROWTIME)).collect()[0][0])
         return min((first for first in firsts if first is not None), default=None)
 
-    def _tell_late(self, came: Mapping[str, Arrivals], number: int) -> None:
+    def _tell_late(self, late: Mapping[str, DataFrame | None], number: int) -> None:
         told: DataFrame | None = None
-        for name, found in came.items():
-            if found.late is None:
+        for name, rows in late.items():
+            if rows is None:
                 continue
             stream = self._plan.catalog.streams[name]
-            if self._on_late == "fail":
+            fails = stream.live is not None and stream.live.on_late == "fail"
+            if fails or self._on_late == "fail":
                 raise AnalysisError(
                     f"a row of stream {name} is late: its rowtime is below a bound of its producer",
                     condition="LATE_ROW",
                     hint="on_late='keep' keeps late rows apart",
                 )
-            one = found.late.select(
+            one = rows.select(
                 F.lit(name).alias("stream"),
                 F.to_json(F.struct(*map(quoted, stream.columns))).alias("row"),
                 F.expr(stream.clock.to_column(ROWTIME)).cast("string").alias("rowtime"),
@@ -238,19 +325,30 @@ class Steps:
             self.late.write(told, number)
 
     def _report(self, step: Step, came: int, given: int) -> None:
-        held = sum(self._checkpoint.count(step, name) for name in step.rows if name.startswith("held-"))
+        held = sum(self._checkpoint.count(step, name) for name in step.rows if name.startswith(HELD))
         kept = sum(self._checkpoint.count(step, name) for name in step.rows if name.startswith("window"))
         self.progress = {
             "batch": step.number,
             "came": came,
             "given": given,
-            "frontier": step.frontier,
-            **step.counts,
+            "frontier": step.marks.get(TOLD, step.frontier),
+            **{name: count for name, count in step.counts.items() if name.startswith("rows_")},
             "rows_held": held,
             "rows_in_windows": kept,
+            "state_bytes": self._checkpoint.size(step),
         }
 
 
-def _inside(number: int, name: str) -> str:
+def _takes_any_order(sink: Sink | IntoStream) -> bool:
+    """Whether rows may be given before others with an earlier rowtime."""
+    return not isinstance(sink, IntoStream) or sink.stream.definition.ordering.lag is None
+
+
+def _few_of(rows: DataFrame, columns: tuple[str, ...]) -> pa.Table | None:
+    """The different values of some columns; None if they are many."""
+    return few(rows.select(*map(quoted, columns)).distinct())
+
+
+def inside(number: int, name: str) -> str:
     """The name of a stream's column among those of all streams."""
     return f"__{number}_{name}"

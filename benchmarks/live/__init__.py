@@ -1,0 +1,1 @@
+"""Live queries against Spark's own streaming aggregation and join, and Flink SQL, on the same files."""

@@ -1,0 +1,74 @@
+"""Figures of live queries, as a file and as a section of docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.live.cases import CASES
+from benchmarks.live.running import Figure
+from benchmarks.machine import commit, machine, versions
+from benchmarks.report import PAGE
+
+__all__ = ["into_page", "write"]
+
+_LOADS = {
+    "rate": "micro-batches of many rows",
+    "latency": "micro-batches of 1,000 rows",
+    "state": "an hour of 100,000 keys",
+    "flink": "from CSV, start to end",
+}
+
+
+def write(figures: Sequence[Figure], out: Path) -> None:
+    """Keep figures with what is needed to read them."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    told = {"machine": machine(), "versions": versions(), "commit": commit()}
+    out.write_text(json.dumps({**told, "figures": [figure.to_json() for figure in figures]}, indent=1))
+
+
+def into_page(file: Path, page: Path = PAGE, section: str = "live") -> None:
+    """Put a run in place of the one that a section of the page has."""
+    begin, end = (f"<!-- {section}: {edge} -->" for edge in ("begin", "end"))
+    text = page.read_text(encoding="utf-8")
+    head, found, rest = text.partition(begin)
+    _, ended, tail = rest.partition(end)
+    if not (found and ended):
+        raise ValueError(f"{page} has no {begin} … {end}")
+    body = "\n".join(_lines(json.loads(file.read_text())))
+    page.write_text(f"{head}{begin}\n\n{body}\n\n{end}{tail}", encoding="utf-8")
+
+
+def _lines(run: dict[str, Any]) -> Iterator[str]:
+    for title in ("machine", "versions"):
+        yield f"- {title.capitalize()}: {', '.join(f'{name} {value}' for name, value in run[title].items())}"
+    yield f"- Commit: {run['commit']}"
+    yield ""
+    yield "| query | load | system | rows | rows/s | × | p50 | p99 | rows given |"
+    yield "|---|---|---|--:|--:|--:|--:|--:|--:|"
+    figures = [Figure(**figure) for figure in run["figures"]]
+    for figure in figures:
+        peer = next(
+            (
+                other
+                for other in figures
+                if (other.case, other.load) == (figure.case, figure.load) and other.system != "windrow"
+            ),
+            None,
+        )
+        ratio = f"{figure.rate / peer.rate:.2f}" if peer is not None and figure.system == "windrow" else ""
+        times = [f"{seconds:.2f} s" if seconds else "" for seconds in (figure.p50, figure.p99)]
+        given = f"{figure.given:,}" if figure.given >= 0 else ""
+        yield (
+            f"| {CASES[figure.case].title} | {_LOADS[figure.load]} | {figure.system} | {figure.rows:,} |"
+            f" {figure.rate:,.0f} | {ratio} | {times[0]} | {times[1]} | {given} |"
+        )
+    for figure in figures:
+        if figure.load == "state":
+            yield ""
+            yield (
+                f"State over an hour of 100,000 keys: at most {figure.kept / 2**20:.0f} MiB;"
+                f" the most in the second half is {figure.state:.2f} × the most in the first."
+            )

@@ -1,0 +1,1 @@
+"""NEXMark: persons, auctions and bids, and the questions that are asked of them."""

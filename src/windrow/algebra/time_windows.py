@@ -1,0 +1,159 @@
+"""Windows of time as SQL: what TUMBLE, HOP, CUMULATE and SESSION add to the rows of a relation.
+
+The SQL is Spark's, over any relation: a table, or one that varies. Instants are ticks of a clock inside;
+windows are ``[start, end)`` and begin at multiples of their step from the epoch, in UTC, moved by the offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from windrow.algebra.clock import Clock
+from windrow.syntax.sqltext import SqlText, quoted
+
+__all__ = ["OF_WINDOWS", "TICKS", "TimeWindow", "windowed"]
+
+TICKS = "__ticks"
+"""The time of a row in ticks."""
+
+_START, _ROWS, _BREAK, _NUMBER, _BEGIN = "__start", "__rows", "__break", "__number", "__begin"
+_MILLISECOND = 1_000_000
+
+OF_WINDOWS = frozenset([TICKS, _START])
+"""The columns of which begins and ends of windows are computed. The least of these never falls where the time
+of a row rises, but for sessions.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """A windowing function with its lengths.
+
+    Attributes
+    ----------
+    kind
+        TUMBLE, HOP, CUMULATE or SESSION.
+    time, time_type
+        The column of the times, and its type as Spark's SQL names it.
+    clock
+        What lengths and ticks are counted in.
+    lengths
+        Ticks, by the names of the parameters: dur, hopsize, step, gap, maxdur, offset.
+    keys
+        Columns of which each combination has its own sessions.
+    names
+        Of the columns that are added: start, end, and maybe the last instant.
+    """
+
+    kind: str
+    time: str
+    time_type: str
+    clock: Clock
+    lengths: Mapping[str, int]
+    names: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+
+    @property
+    def step(self) -> int:
+        """What windows begin at multiples of."""
+        return self.lengths["hopsize" if self.kind == "HOP" else "dur"]
+
+    def floor(self, ticks: str) -> str:
+        """SQL for the last begin of a window that is not after an instant."""
+        offset = self.lengths.get("offset", 0)
+        moved = f"{ticks} - {offset}L" if offset else ticks
+        return f"({ticks} - pmod({moved}, {self.step}L))"
+
+    def columns(self, start: str, end: str) -> list[str]:
+        """SQL for the columns that are added, from ticks."""
+        last = 1 if self.clock.kind == "bigint" else max(_MILLISECOND // self.clock.nanoseconds, 1)
+        values = (start, end, f"{end} - {last}L")[: len(self.names)]
+        return [
+            f"{self.clock.to_column(f'({value})')} AS {quoted(name)}"
+            for value, name in zip(values, self.names, strict=True)
+        ]
+
+    def shown(self, start: str, end: str) -> str:
+        """The same as a list."""
+        return ", ".join(self.columns(start, end))
+
+
+def windowed(window: TimeWindow, rows: SqlText) -> SqlText:
+    """A query for the rows with the windows that they are in; rows without a time are in none."""
+    column = quoted(window.time)
+    ticks = window.clock.of_column(column, window.time_type, window.clock.unit)
+    timed = SqlText.of(f"SELECT *, {ticks} AS {TICKS} FROM ", rows, f" WHERE {column} IS NOT NULL")
+    if window.kind == "SESSION":
+        return _sessions(window, timed)
+    if window.kind == "TUMBLE":
+        start = window.floor(TICKS)
+        shown = window.shown(start, f"{start} + {window.lengths['dur']}L")
+        return SqlText.of(f"SELECT * EXCEPT ({TICKS}), {shown} FROM (", timed, ")")
+    if window.kind == "HOP":
+        starts, end = _hops(window), f"{_START} + {window.lengths['dur']}L"
+        start = _START
+    else:
+        starts, start = _ends(window), window.floor(TICKS)
+        end = _START
+    shown = window.shown(start, end)
+    dealt = SqlText.of(f"SELECT *, explode({starts}) AS {_START} FROM (", timed, ")")
+    return SqlText.of(f"SELECT * EXCEPT ({TICKS}, {_START}), {shown} FROM (", dealt, ")")
+
+
+def _hops(window: TimeWindow) -> str:
+    """The begins of the windows that an instant is in, as an array."""
+    hop, length = window.step, window.lengths["dur"]
+    last = window.floor(TICKS)
+    most = -(-length // hop)
+    begins = f"transform(sequence(0, {most - 1}), i -> {last} - i * {hop}L)"
+    return f"filter({begins}, s -> s > {TICKS} - {length}L)"
+
+
+def _ends(window: TimeWindow) -> str:
+    """The ends of the windows that an instant is in, all of one begin, as an array."""
+    start, step = window.floor(TICKS), window.lengths["step"]
+    first = f"(({TICKS} - {start}) DIV {step}L + 1)"
+    return f"transform(sequence({first}, {window.lengths['dur'] // step}L), n -> {start} + n * {step}L)"
+
+
+def _sessions(window: TimeWindow, timed: SqlText) -> SqlText:
+    """Rows with their sessions: a row begins one if none of its key is at most the gap before it."""
+    gap, longest = window.lengths["gap"], window.lengths.get("maxdur")
+    keys = [quoted(key) for key in window.keys]
+    by = f"PARTITION BY {', '.join(keys)} " if keys else ""
+    before = f"lag({TICKS}) OVER ({by}ORDER BY {TICKS})"
+    breaks = SqlText.of(
+        f"SELECT *, CASE WHEN {TICKS} - {before} <= {gap}L THEN 0 ELSE 1 END AS {_BREAK} FROM (", timed, ")"
+    )
+    numbered = SqlText.of(
+        f"SELECT *, sum({_BREAK}) OVER ({by}ORDER BY {TICKS}) AS {_NUMBER} FROM (", breaks, ")"
+    )
+    if longest is None:
+        of = f"OVER (PARTITION BY {', '.join([*keys, _NUMBER])})"
+        begin = f"min({TICKS}) {of}"
+        last = f"max({TICKS}) {of} + {gap}L"
+        inner = ", ".join((TICKS, _BREAK, _NUMBER))
+        return SqlText.of(f"SELECT * EXCEPT ({inner}), {window.shown(begin, last)} FROM (", numbered, ")")
+    # within a run of rows without a gap, a row begins a session where the last one has reached its length
+    begins = (
+        f"aggregate(array_sort(collect_list({TICKS})), CAST(array() AS ARRAY<BIGINT>), (begins, t) -> "
+        f"CASE WHEN size(begins) = 0 OR t - element_at(begins, -1) >= {longest}L "
+        f"THEN array_append(begins, t) ELSE begins END)"
+    )
+    group = ", ".join([*keys, _NUMBER])
+    runs = SqlText.of(
+        f"SELECT {begins} AS {_BEGIN}s, collect_list(struct(*)) AS {_ROWS} FROM (",
+        numbered,
+        f") GROUP BY {group}",
+    )
+    dealt = SqlText.of(f"SELECT {_BEGIN}s, explode({_ROWS}) AS {_ROWS} FROM (", runs, ")")
+    begun = SqlText.of(
+        f"SELECT {_ROWS}.*, array_max(filter({_BEGIN}s, s -> s <= {_ROWS}.{TICKS})) AS {_BEGIN} FROM (",
+        dealt,
+        ")",
+    )
+    of = f"OVER (PARTITION BY {', '.join([*keys, _BEGIN])})"
+    last = f"least(max({TICKS}) {of} + {gap}L, {_BEGIN} + {longest}L)"
+    inner = ", ".join((TICKS, _BREAK, _NUMBER, _BEGIN))
+    return SqlText.of(f"SELECT * EXCEPT ({inner}), {window.shown(_BEGIN, last)} FROM (", begun, ")")

@@ -1,0 +1,109 @@
+"""Serves the page: to this machine alone, and to who knows the token in its address."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from types import TracebackType
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from windrow.errors import UsageError
+
+__all__ = ["Page"]
+
+_LOOPBACK = "127.0.0.1"
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-{}'; connect-src 'self'; img-src data:"
+)
+
+
+class Page:
+    """The page, served as long as it is entered as a context manager.
+
+    Parameters
+    ----------
+    told
+        Gives what the page shows, as it is now.
+    port
+        On which it is served; 0 for any that is free.
+
+    Raises
+    ------
+    UsageError
+        ``PORT_IN_USE``.
+    """
+
+    def __init__(self, told: Callable[[], Mapping[str, Any]], port: int = 0) -> None:
+        self.token = secrets.token_urlsafe(16)
+        try:
+            self._server = ThreadingHTTPServer((_LOOPBACK, port), _handler(told, self.token))
+        except OSError as error:
+            raise UsageError(
+                f"the page cannot be served on port {port}: {error.strerror}",
+                condition="PORT_IN_USE",
+                hint="name another with --ui-port, or leave it out for any that is free",
+            ) from None
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, name="windrow page", daemon=True)
+
+    @property
+    def address(self) -> str:
+        """Where it is, with the token without which it says nothing."""
+        return f"http://{_LOOPBACK}:{self._server.server_port}/?token={self.token}"
+
+    def __enter__(self) -> Page:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def _handler(told: Callable[[], Mapping[str, Any]], token: str) -> type[BaseHTTPRequestHandler]:
+    page = files("windrow.cli.page").joinpath("page.html").read_text(encoding="utf-8")
+
+    class Handler(BaseHTTPRequestHandler):
+        server_version, sys_version = "windrow", ""
+
+        def do_GET(self) -> None:
+            address = urlsplit(self.path)
+            given = parse_qs(address.query).get("token", [""])[0]
+            if not hmac.compare_digest(given.encode(), token.encode()):
+                self._answer(HTTPStatus.FORBIDDEN, "text/plain", "the address lacks the token")
+            elif address.path == "/":
+                nonce = secrets.token_urlsafe(8)
+                self._answer(HTTPStatus.OK, "text/html", page.replace("{{nonce}}", nonce), nonce)
+            elif address.path == "/state":
+                self._answer(HTTPStatus.OK, "application/json", json.dumps(told(), default=str))
+            else:
+                self._answer(HTTPStatus.NOT_FOUND, "text/plain", "there is nothing here")
+
+        def _answer(self, status: HTTPStatus, kind: str, text: str, nonce: str = "") -> None:
+            body = text.encode()
+            self.send_response(status)
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Cache-Control", "no-store")
+            self.send_header("Referrer-Policy", "no-referrer")
+            self.send_header("X-Content-Type-Options", "nosniff")
+            self.send_header("Content-Security-Policy", _POLICY.format(nonce))
+            self.end_headers()
+            with suppress(ConnectionError):  # who asked has gone
+                self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as its base has it
+            """Say nothing: stderr is for the queries."""
+
+    return Handler

@@ -1,0 +1,100 @@
+"""What the page tells of live queries: their progress, what they keep, their latest rows."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from windrow.spark.live import LiveQuery
+
+__all__ = ["Watching"]
+
+_STEPS = 120
+_LATEST = 12
+
+
+@dataclass
+class _Watched:
+    """What a query has told: its last steps, and what it kept after one of them."""
+
+    steps: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=_STEPS))
+    kept: tuple[int, list[dict[str, Any]]] = (-1, [])
+    latest: list[dict[str, str | None]] = field(default_factory=list)
+
+
+class Watching:
+    """Takes in what queries tell, and says it as JSON.
+
+    Parameters
+    ----------
+    queries
+        Those that run; what is told of one is kept when it has ended.
+    now
+        The time, in seconds.
+    """
+
+    def __init__(
+        self, queries: Callable[[], Iterable[LiveQuery]], now: Callable[[], float] = time.time
+    ) -> None:
+        self._queries, self._now = queries, now
+        self._seen: dict[str, LiveQuery] = {}
+        self._watched: dict[str, _Watched] = {}
+        self._latest: deque[Mapping[str, str | None]] = deque(maxlen=_LATEST)
+        self._lock = threading.Lock()
+
+    def told(self, progress: Mapping[str, Any]) -> None:
+        """Take in what a step tells of itself."""
+        with self._lock:
+            watched = self._watched.setdefault(progress["query"], _Watched())
+            watched.steps.append({**progress, "at": self._now()})
+
+    def rows(self, columns: Sequence[str], rows: Iterable[Sequence[str | None]]) -> None:
+        """Take in rows that were given."""
+        with self._lock:
+            self._latest.extend(dict(zip(columns, row, strict=True)) for row in rows)
+
+    def __call__(self) -> dict[str, Any]:
+        """What there is to tell now."""
+        for query in self._queries():
+            self._seen[query.name] = query
+        found = [self._of(query) for query in list(self._seen.values())]
+        with self._lock:
+            return {"now": self._now(), "queries": found, "latest": list(self._latest)}
+
+    def _of(self, query: LiveQuery) -> dict[str, Any]:
+        failure = query.failure
+        with self._lock:
+            watched = self._watched.setdefault(query.name, _Watched())
+            steps, (number, kept), latest = list(watched.steps), watched.kept, watched.latest
+        last = steps[-1] if steps else {}
+        if steps and number != last["batch"]:
+            kept = [asdict(row) for row in query.kept()]
+            latest = _as_texts(query.latest(_LATEST))
+            with self._lock:
+                watched.kept, watched.latest = (last["batch"], kept), latest
+        return {
+            "name": query.name,
+            "text": query.text.strip(),
+            "active": query.is_active,
+            "failure": None if failure is None else str(failure),
+            "progress": last,
+            "steps": [{name: step[name] for name in _OF_STEPS} for step in steps],
+            "kept": kept,
+            "latest": latest,
+        }
+
+
+def _as_texts(rows: pa.Table | None) -> list[dict[str, str | None]]:
+    """Rows of a table with every value as a text."""
+    found = [] if rows is None else rows.to_pylist()
+    return [{name: None if value is None else str(value) for name, value in row.items()} for row in found]
+
+
+_OF_STEPS = ("at", "batch", "came", "given", "seconds", "rows_per_second", "rows_late", "state_bytes")

@@ -1,0 +1,283 @@
+"""The commands that begin with a dot."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from windrow.cli.connection import connection
+from windrow.cli.shell.live import progress_of, state_of, stop, watch
+from windrow.cli.shell.settings import MODES
+from windrow.cli.tables import print_table
+from windrow.cli.terminal import is_plain, stdout_console
+from windrow.errors import UsageError, WindrowError, did_you_mean
+
+if TYPE_CHECKING:
+    from windrow.cli.shell.loop import Shell
+    from windrow.session import Session
+
+__all__ = ["ARGUMENTS", "COMMANDS", "Command", "run_command"]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command: what is written after it, what it does, and the words that may be completed after it."""
+
+    name: str
+    usage: str
+    does: str
+    run: Callable[[Shell, str], None]
+    completes: tuple[str, ...] = ()
+
+
+def run_command(shell: Shell, text: str) -> None:
+    """Run a line that begins with a dot.
+
+    Raises
+    ------
+    WindrowError
+        ``UNKNOWN_COMMAND``, ``INVALID_ARGUMENT`` for what a command does not take, and what it runs into.
+    """
+    name, _, argument = text.strip().rstrip(";").partition(" ")
+    if name.lower() not in COMMANDS:
+        raise UsageError(
+            f"there is no command {name}",
+            condition="UNKNOWN_COMMAND",
+            hint=did_you_mean(name.lower(), COMMANDS) or ".help lists them",
+        )
+    COMMANDS[name.lower()].run(shell, argument.strip())
+
+
+def _help(_shell: Shell, _argument: str) -> None:
+    rows = [(f"{command.name} {command.usage}".strip(), command.does) for command in _ALL]
+    width = max(len(usage) for usage, _ in rows)
+    console = stdout_console()
+    console.print("Statements end with a semicolon. Ctrl-C stops a query, Ctrl-D leaves.\n")
+    for usage, does in rows:
+        line = Text(f"  {usage.ljust(width)}  ", style="" if is_plain() else "cyan")
+        line.append(does, style="")
+        console.print(line)
+
+
+def _tables(shell: Shell, _argument: str) -> None:
+    names = shell.backend.call(lambda session: session.names())
+    if not names:
+        stdout_console().print("no tables: .open readings=readings.parquet attaches one")
+        return
+    _print(("name", "is"), sorted(names.items()))
+
+
+def _schema(shell: Shell, argument: str) -> None:
+    if not argument:
+        _tables(shell, argument)
+        return
+
+    def columns(session: Session) -> list[tuple[str, str]]:
+        try:
+            table = session.table(argument)
+        except WindrowError as error:
+            if error.condition != "TABLE_OR_VIEW_NOT_FOUND":
+                raise
+            raise _unknown(argument, session.names(), "table, view or stream") from None
+        return [(field.name, field.dataType.simpleString()) for field in table.df.schema]
+
+    _print(("column", "type"), shell.backend.call(columns))
+
+
+def _mode(shell: Shell, argument: str) -> None:
+    if not argument:
+        stdout_console().print(f"{shell.settings.mode}: one of {', '.join(MODES)}")
+        return
+    _refuse_unless(argument, MODES, ".mode")
+    shell.settings.mode = argument
+
+
+def _timer(shell: Shell, argument: str) -> None:
+    if argument:
+        _refuse_unless(argument, ("on", "off"), ".timer")
+    shell.settings.timer = argument == "on" if argument else not shell.settings.timer
+    stdout_console().print(f"timer {'on' if shell.settings.timer else 'off'}")
+
+
+def _limit(shell: Shell, argument: str) -> None:
+    if argument and argument != "off" and not argument.isdigit():
+        raise UsageError(
+            f".limit takes a number, not {argument}", condition="INVALID_ARGUMENT", hint="write .limit 100"
+        )
+    shell.settings.limit = int(argument) if argument.isdigit() else None
+
+
+def _read(shell: Shell, argument: str) -> None:
+    if not argument:
+        raise UsageError(".read takes a file", condition="INVALID_ARGUMENT", hint="write .read script.sql")
+    # reads what statements are made of, which the prompt does not need
+    from windrow.cli.script import read_script
+
+    shell.run_lines(read_script(Path(argument).expanduser(), None))
+
+
+def _open(shell: Shell, argument: str) -> None:
+    words = shlex.split(argument)
+    if not words or len(words) > 2 or ("=" not in words[0] and len(words) > 1):
+        raise UsageError(
+            ".open takes NAME=PATH, and a format where the name of the file does not say it",
+            condition="INVALID_ARGUMENT",
+            hint="write .open readings=data.parquet",
+        )
+    if "=" not in words[0]:
+        words[0] = f"{_name_of(words[0])}={words[0]}"
+    form = [f"{words[0].partition('=')[0]}={words[1]}"] if len(words) > 1 else None
+    asked = connection("", None, words[:1], form)
+    ((name, paths),) = asked.tables.items()
+
+    def attach(session: Session) -> None:
+        path = str(Path(paths[0]).expanduser())
+        if Path(path).suffix == ".cql" or (Path(path) / "stream.json").is_file():
+            session.stream(name, path)
+        else:
+            session.register(name, path, format=asked.format(name))
+
+    shell.backend.call(attach)
+    shell.backend.asked.tables[name] = paths
+    stdout_console().print(Text(f"{name} is attached"))
+    shell.refresh()
+
+
+def _name_of(path: str) -> str:
+    """The name of what a file holds: its own, without what it ends in.
+
+    >>> _name_of("data/daily weather.csv.gz")
+    'daily_weather'
+    """
+    name = re.sub(r"\W", "_", Path(path).name.partition(".")[0])
+    return f"t_{name}" if not name[:1].isalpha() else name
+
+
+def _explain(shell: Shell, argument: str) -> None:
+    def plan(session: Session) -> str:
+        asked = session.sql(argument, **shell.parameters(session)) if argument else shell.last_relation()
+        return asked.plan()
+
+    stdout_console().print(Text(shell.backend.call(plan)))
+
+
+def _plot(shell: Shell, argument: str) -> None:
+    from windrow.cli.run import draw_picture
+
+    path = Path(argument or "plot.svg").expanduser()
+    relation = shell.last_relation()
+    shell.backend.call(lambda _: draw_picture(relation, path))
+    stdout_console().print(Text(f"drawn to {path}"))
+
+
+def _watch(shell: Shell, argument: str) -> None:
+    def start(session: Session) -> str:
+        relation = session.sql(argument, **shell.parameters(session)) if argument else shell.last_relation()
+        return watch(relation, as_table=shell.settings.mode == "table", limit=shell.settings.limit)
+
+    name = shell.backend.call(start)
+    stdout_console().print(Text(f"{name} runs; .stop {name} stops it"))
+
+
+def _stop(shell: Shell, argument: str) -> None:
+    stopped = shell.backend.call(lambda session: stop(session, argument))
+    told = f"stopped {', '.join(stopped)}" if stopped else "no query is running"
+    stdout_console().print(Text(told))
+
+
+def _late(shell: Shell, argument: str) -> None:
+    if argument:
+        names = shell.backend.call(lambda session: session.names())
+        recorded = [name.removesuffix("_late") for name in names if name.endswith("_late")]
+        if argument not in recorded:
+            raise _unknown(argument, recorded, "recorded stream")
+        shell.run_statements(f"SELECT * FROM {argument}_late")
+        return
+
+    def counts(session: Session) -> list[tuple[str, str]]:
+        found = [(name, f"{count:,}") for name, count in session.count_late().items()]
+        for name, query in session.queries.items():
+            count = query.late.count()
+            found += [(name, f"{count:,}")] if count else []
+        return found
+
+    found = shell.backend.call(counts)
+    if found:
+        _print(("of", "late rows"), found)
+    else:
+        stdout_console().print("no late rows")
+
+
+def _state(shell: Shell, argument: str) -> None:
+    if argument:
+        names, rows = shell.backend.call(lambda session: state_of(session, argument))
+        _print(tuple(names), rows)
+        return
+    found = shell.backend.call(progress_of)
+    if not found:
+        stdout_console().print("no query is running: .watch SELECT … starts one")
+    else:
+        _print(("query", "state", "bound", "rows in", "held", "late", "in windows"), found)
+
+
+def _quit(_shell: Shell, _argument: str) -> None:
+    raise EOFError
+
+
+def _unknown(name: str, known: Iterable[str], what: str) -> UsageError:
+    return UsageError(
+        f"there is no {what} {name}",
+        condition="UNKNOWN_NAME",
+        hint=did_you_mean(name, known) or ".tables lists what there is",
+    )
+
+
+def _refuse_unless(given: str, known: tuple[str, ...], command: str) -> None:
+    if given not in known:
+        raise UsageError(
+            f"{command} does not know {given}",
+            condition="INVALID_ARGUMENT",
+            hint=did_you_mean(given, known) or f"it takes {', '.join(known)}",
+        )
+
+
+def _print(names: tuple[str, ...], rows: list[Any]) -> None:
+    print_table(stdout_console(), names, rows, [False] * len(names), more=None, plain=is_plain())
+    sys.stdout.flush()
+
+
+_ALL = (
+    Command(".help", "", "this list", _help),
+    Command(".open", "[NAME=]PATH [FORMAT]", "attach files as a table, or a recorded or named stream", _open),
+    Command(".tables", "", "the tables, views and streams", _tables),
+    Command(".schema", "NAME", "the columns of one", _schema, ("TABLE",)),
+    Command(".mode", "|".join(MODES), "the form in which rows are shown", _mode, MODES),
+    Command(".limit", "N|off", "how many rows are shown", _limit),
+    Command(".timer", "[on|off]", "tell how long statements take", _timer, ("on", "off")),
+    Command(".read", "FILE", "run a script", _read),
+    Command(".explain", "[SQL]", "how a query is run; the last one without", _explain),
+    Command(".plot", "[FILE]", "draw the last query into an SVG, PNG or HTML file", _plot),
+    Command(
+        ".watch",
+        "[SQL]",
+        "run a query over named streams; its table, or changes, are shown as they come",
+        _watch,
+    ),
+    Command(".stop", "[QUERY]", "stop a live query, or all", _stop),
+    Command(".state", "[QUERY]", "how far live queries are, or what one of them keeps", _state),
+    Command(".late", "[STREAM]", "how many rows were late, or those of a stream", _late, ("TABLE",)),
+    Command(".quit", "", "leave", _quit),
+)
+
+COMMANDS = {command.name: command for command in _ALL} | {".exit": _ALL[-1]}
+"""By name."""
+
+ARGUMENTS = {command.name: command.completes for command in _ALL}
+"""What may be completed after each."""

@@ -1,0 +1,63 @@
+"""Starts the shell: at a prompt on a terminal, else over what comes in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from windrow.cli.connection import Connection, SessionFactory
+from windrow.errors import UsageError
+
+if TYPE_CHECKING:
+    from windrow.session import Session
+
+__all__ = ["start_shell"]
+
+
+def start_shell(
+    asked: Connection, factory: SessionFactory, opened: Callable[[Session], None], *, debug: bool = False
+) -> bool:
+    """Run the shell until its user leaves, or until the end of what comes in.
+
+    Parameters
+    ----------
+    asked, factory, opened
+        The session, what makes the SparkSession, and who is told of it.
+    debug
+        Show tracebacks with errors.
+
+    Returns
+    -------
+    bool
+        Whether anything that came in by a pipe has failed; at a prompt, the user knows.
+
+    Raises
+    ------
+    UsageError
+        ``MISSING_PACKAGE`` without prompt_toolkit and Pygments.
+    """
+    try:
+        from windrow.cli.shell.backend import Backend
+        from windrow.cli.shell.loop import Shell
+        from windrow.cli.shell.prompt import interact
+    except ImportError as error:
+        if error.name is None or error.name.split(".")[0] not in ("prompt_toolkit", "pygments"):
+            raise
+        raise UsageError(
+            f"the shell needs {error.name.split('.')[0]}, which is not installed",
+            condition="MISSING_PACKAGE",
+            hint="pip install 'windrow[cli]'",
+        ) from None
+    shell = Shell(Backend(replace(asked, attach=".open"), factory, opened), debug=debug)
+    try:
+        if sys.stdin.isatty():
+            interact(shell)
+            return False
+        with suppress(EOFError):  # .quit
+            shell.run_lines(sys.stdin.read())
+        return shell.has_failed
+    finally:
+        shell.close()

@@ -1,0 +1,72 @@
+"""EXPLAIN of live queries: how they are evaluated, when rows are given, which are kept till then."""
+
+from __future__ import annotations
+
+from windrow.explain import explain
+from windrow.explain_text import section
+from windrow.kernels.advance import keeping
+from windrow.kernels.punctuated import Project
+from windrow.spark.live import BlockingPlan, ContinuousPlan, EmittedPlan, SequencePlan, is_one_clause
+from windrow.spark.live.endings import may_end
+
+__all__ = ["explain_emitted", "explain_live", "how_blocking", "how_live"]
+
+
+def explain_live(plan: SequencePlan) -> str:
+    """The plan of the query, and what it keeps."""
+    text = explain(plan.statement, tuple(clause.bound for clause in plan.clauses))
+    parts = [text]
+    how = "in memory" if is_one_clause(plan) else "by Spark, step by step"
+    for clause in plan.clauses:
+        given, kept = keeping(clause.growing.plan, clause.frontier(0))
+        streams = plan.catalog.streams
+        read = [key for key in clause.clause.rows.relations() if key in plan.read]
+        told = [f"{_named(plan, name)}, by {streams[name].rowtime}" for name in dict.fromkeys(read)]
+        source = "; ".join(told) or "what the clause before gives"
+        lines = [("stream", source), ("evaluated", how), ("given", given), ("kept", kept)]
+        ends = plan.ends.get(clause.clause.key)
+        if ends is not None and may_end(ends):
+            keys = ", ".join(ends.columns)
+            lines.append(("ended", f"partitions that {ends.stream} promises on {keys} to be over"))
+        if clause.pairs is not None:
+            lines.append(("pairs", "of rows that are kept or have come are tried by Spark in each step"))
+        parts.append(section("live", lines))
+    return "\n\n".join(parts)
+
+
+def explain_emitted(plan: EmittedPlan) -> str:
+    """How a query with EMIT is read, and what its steps keep."""
+    lines = [
+        ("evaluated", "by the operators of recorded logs, from one processing time to the next"),
+        ("kept", plan.keeps),
+    ]
+    return f"{plan.query.plan(plan.told_as is not None)}\n\n{section('live', lines)}"
+
+
+def _named(plan: SequencePlan, name: str) -> str:
+    views = plan.catalog.sequences
+    return views[name].shown if name in views else plan.catalog.streams[name].name or name
+
+
+def how_live(plan: ContinuousPlan) -> str:
+    """How the steps of a query are evaluated."""
+    instead = plan.not_staged
+    how = (
+        "in memory, over the keys that rows touch"
+        if instead is None
+        else "by the operators of recorded streams"
+    )
+    reason = [] if instead is None else [("because", f"of {instead}")]
+    grows = [("unbounded", str(one)) for one in plan.unbounded()]
+    return section("live", [("evaluated", how), *reason, *grows])
+
+
+def how_blocking(plan: BlockingPlan) -> str:
+    """The operators of a query over whole streams, and what of their state nothing bounds."""
+    nodes = plan.blocking.flow.nodes
+    lines = [("stream", name) for name in sorted(plan.streams)]
+    lines += [("operator", node.name) for node in nodes if not isinstance(node.operator, Project)]
+    lines.append(("given", "what the promises of its streams make final"))
+    found = plan.unbounded()
+    lines += [("unbounded", str(one)) for one in found] or [("kept", "what is not yet promised to be over")]
+    return section("live", lines)

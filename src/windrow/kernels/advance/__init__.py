@@ -1,0 +1,35 @@
+"""Sequences that grow: which windows and matches are final as rows come, and which rows are still needed.
+
+    kept rows + rows that came ─▶ advance ─▶ what is given now, rows to keep
+
+One call is a step. Rows come in the order of the clause, step after step; a step's are all behind those of
+the steps before. What has been given is not given again, and what is given is what the whole sequence
+gives: nothing that may come later can change it. When all sequences are closed, or one is by its keys
+(:mod:`.ended`), all that is left of them is given.
+
+All that is carried from step to step is on the rows that are kept (:mod:`.suffix`), so a step is a function
+over tables, which a task can call for the partitions that it has, or the driver for all. So is what can be
+promised of all that later steps give (:mod:`.bounds`): by it, one sequence follows another.
+"""
+
+from windrow.kernels.advance.bounds import least_open
+from windrow.kernels.advance.ended import Ended
+from windrow.kernels.advance.keeping import keeping
+from windrow.kernels.advance.stage import GrowingStage, unpacked
+from windrow.kernels.advance.steps import Frontier, Growing, advance
+from windrow.kernels.advance.suffix import AT, CARRIED, DONE, STATE
+
+__all__ = [
+    "AT",
+    "CARRIED",
+    "DONE",
+    "STATE",
+    "Ended",
+    "Frontier",
+    "Growing",
+    "GrowingStage",
+    "advance",
+    "keeping",
+    "least_open",
+    "unpacked",
+]

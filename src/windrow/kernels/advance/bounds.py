@@ -1,0 +1,30 @@
+"""What sequences promise of what they will give: that no later window or match begins before some row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.kernels.advance.suffix import DONE, STATE
+
+__all__ = ["least_open"]
+
+
+def least_open(kept: pa.Table, column: str) -> pa.Scalar | None:
+    """The least value of a column in the rows that were kept at which something may still begin.
+
+    A window is at its label row, and a match begins at its first one, so what a later step gives is at one of
+    these rows, or at a row that has yet to come. None if there are no such rows.
+
+    Parameters
+    ----------
+    kept
+        What :func:`windrow.kernels.advance.advance` keeps.
+    column
+        One of its columns that rises along the rows.
+    """
+    is_open = kept.column(STATE).to_numpy().astype(np.int64) & DONE == 0
+    if not is_open.any():
+        return None
+    return pc.min(kept.column(column).filter(pa.array(is_open)))

@@ -1,0 +1,60 @@
+"""What is known of the rows to come: that they are not before the frontier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.kernels.pairs import Rows, holds
+from windrow.kernels.plan import ColumnRef, Operation, PairExpression
+
+__all__ = ["Frontier", "holds_from", "reads_only"]
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """The frontier in columns that rise with the order of the rows.
+
+    `values` is a table of one row: what a row at the frontier has in these columns. Rows to come have values
+    that are not less, and in those that are `fixed` the same. Without a column, nothing is known of them.
+    """
+
+    values: pa.Table
+    fixed: frozenset[str] = frozenset()
+
+
+def reads_only(expression: PairExpression, names: frozenset[str] | set[str]) -> bool:
+    """Whether an expression reads these columns alone, of the rows themselves."""
+    match expression:
+        case ColumnRef(column=name, shift=shift, rank=rank):
+            return name in names and shift == 0 and rank is None
+        case Operation(operands=operands):
+            return all(reads_only(operand, names) for operand in operands)
+        case _:
+            return True
+
+
+def holds_from(
+    expression: PairExpression,
+    table: pa.Table,
+    constants: pa.Table,
+    frontier: pa.Table,
+    sides: tuple[str, str],
+    *,
+    ansi: bool,
+) -> Array:
+    """Whether it holds of a row at the frontier, the first side, and each row of a table, the second.
+
+    The columns that it reads are in `frontier`, which has one row for each of the table's, or one for all.
+    """
+    count = table.num_rows
+    names = frontier.column_names
+    both = pa.concat_tables([table.select(names), frontier.cast(table.select(names).schema)]).combine_chunks()
+    rows = Rows(both, np.array([0, both.num_rows], np.int64), constants, (expression,), ansi)
+    every = np.arange(count, dtype=np.int64)
+    later = np.full(count, count, np.int64) if frontier.num_rows == 1 else count + every
+    return holds(expression, rows, {sides[0]: later, sides[1]: every})

@@ -1,0 +1,112 @@
+"""What a growing sequence gives when, and what it keeps until then, in words."""
+
+from __future__ import annotations
+
+from windrow.kernels.advance.frontier import Frontier
+from windrow.kernels.advance.matches import limits_of
+from windrow.kernels.advance.starts import bounding, rows_before
+from windrow.kernels.advance.timeouts import has_timeouts
+from windrow.kernels.patterns.plan import Frame, MatchPlan
+from windrow.kernels.patterns.program import END, JUMP, MATCH, SPLIT, Program
+from windrow.kernels.plan import Search, WindowPlan
+
+__all__ = ["keeping"]
+
+_AT_END = "when the stream is closed"
+
+
+def keeping(plan: WindowPlan | MatchPlan, frontier: Frontier) -> tuple[str, str]:
+    """When windows or matches are given, and which rows are kept; of later rows the frontier is known."""
+    return _matches(plan, frontier) if isinstance(plan, MatchPlan) else _windows(plan, frontier)
+
+
+def _windows(plan: WindowPlan, frontier: Frontier) -> tuple[str, str]:
+    if plan.tumbling and plan.has_label:
+        return f"{_AT_END}: a later row's window may begin before any other", "all rows: not bounded"
+    if plan.end is not None and plan.end.strategy == "unbounded":
+        return f"{_AT_END}: only then the last row is known", "the rows of windows: not bounded"
+    if has_timeouts(plan, frontier):
+        given = "when its last row is known, by a later row or by the frontier"
+    elif plan.end is None:
+        given = "when the next one begins"
+    else:
+        given = "when its last row has come, and the rows beside that are known"
+    return given, _kept(plan, frontier)
+
+
+def _kept(plan: WindowPlan, frontier: Frontier) -> str:
+    if plan.has_label:
+        if rows_before(plan) is not None:
+            return f"the last {_plural(rows_before(plan) or 0)} of each partition, and windows that are open"
+        if bounding(plan, frozenset(frontier.values.column_names)):
+            return "rows in which a later row's window may begin, by START, and windows that are open"
+        return "all rows, as a later row's window may begin at any: not bounded"
+    count = _rows_after(plan.end)
+    if count is not None:
+        return f"the last {_plural(count)} of each partition"
+    return "rows from the first window that is open: not bounded in partitions in which one stays open"
+
+
+def _rows_after(search: Search | None) -> int | None:
+    """How many rows a window has at most, if END counts them."""
+    if search is None or search.strategy != "position" or search.base != "start":
+        return None
+    return max(search.offset, 0) + 1 if search.comparison in ("=", ">=", ">") and search.offset >= 0 else None
+
+
+def _matches(plan: MatchPlan, frontier: Frontier) -> tuple[str, str]:
+    if plan.frame is not None:
+        return "when no later row can change the row's match", _of_frame(plan, plan.frame, frontier)
+    at_end = "; before $, when the stream is closed" if (plan.program.op == END).any() else ""
+    if plan.duration is not None and plan.duration.key in frontier.values.column_names:
+        given = f"when its time is over by the bound{at_end}"
+        return given, "rows from the first one on whose time is not over"
+    given = f"when no later row can change it{at_end}"
+    if plan.every and at_end:
+        given = f"when the next row of the partition is known{at_end}"
+    if limits_of(plan, frozenset(frontier.values.column_names)):
+        return given, "rows of matches that may go on, which WITHIN bounds"
+    longest = _longest(plan.program)
+    if longest is not None:
+        return given, f"rows of matches that may go on: the last {_plural(longest)} of each partition"
+    return given, "rows of matches that may go on: not bounded, as the pattern and WITHIN do not bound them"
+
+
+def _of_frame(plan: MatchPlan, frame: Frame, frontier: Frontier) -> str:
+    """Which rows windows with patterns keep."""
+    longest = None if frame.seek else _longest(plan.program)
+    count = min((most for most in (frame.following, longest) if most is not None), default=None)
+    if count is not None:
+        return f"rows whose match may go on: the last {_plural(count)} of each partition" if count else "none"
+    if frame.seek:
+        return "all rows from the first one on for which no match is found: not bounded"
+    if limits_of(plan, frozenset(frontier.values.column_names)):
+        return "rows whose match may go on, which WITHIN bounds"
+    return "rows whose match may go on: not bounded, as the frame, the pattern and WITHIN do not bound them"
+
+
+def _longest(program: Program) -> int | None:
+    """How many rows a match has at most; None if there is no most."""
+    least: dict[int, int] = {}
+    stack = [(0, 0)]
+    while stack:
+        at, taken = stack.pop()
+        if least.get(at, -1) >= taken:
+            continue
+        if taken > len(program):
+            return None  # it went round
+        least[at] = taken
+        op, x, y = int(program.op[at]), int(program.x[at]), int(program.y[at])
+        if op == MATCH:
+            stack.append((at + 1, taken + 1))
+        elif op == SPLIT:
+            stack += [(x, taken), (y, taken)]
+        elif op == JUMP:
+            stack.append((x, taken))
+        elif at + 1 < len(program):
+            stack.append((at + 1, taken))
+    return max(least.values())
+
+
+def _plural(count: int) -> str:
+    return "row" if count == 1 else f"{count} rows"

@@ -1,0 +1,162 @@
+"""Which matches of growing partitions are final."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.errors import ExecutionError
+from windrow.kernels.advance.frontier import Frontier, holds_from, reads_only
+from windrow.kernels.advance.suffix import DONE, SEARCHED, TAKEN, Suffix
+from windrow.kernels.pairs import Rows
+from windrow.kernels.patterns.execution import Matches, SoFar, find_matches, parts_of
+from windrow.kernels.patterns.match_recognize import rows_of_matches
+from windrow.kernels.patterns.measures import Written
+from windrow.kernels.patterns.plan import CLASSIFIER, MatchNumber, MatchPlan, Navigation, register_side
+from windrow.kernels.patterns.program import END, START
+from windrow.kernels.plan import PairExpression, sides_of
+from windrow.kernels.slices.expressions import columns
+from windrow.kernels.strategies.monotone import direction
+
+__all__ = ["Settled", "advance_matches", "limits_of", "seen_beside", "settle"]
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What is final.
+
+    Attributes
+    ----------
+    matches
+        The matches.
+    free
+        bool: the rows that are in none of them, nor in any other; over frames, the rows whose match, or that
+        they have none, is known.
+    needed
+        int64, one a partition: the first row to keep.
+    state
+        What is settled about the rows, as `Suffix` has it.
+    given
+        int64, one a partition: how many matches there have been.
+    """
+
+    matches: Matches
+    free: Array
+    needed: Array
+    state: Array
+    given: Array
+
+
+def advance_matches(
+    plan: MatchPlan, suffix: Suffix, frontier: Frontier | None
+) -> tuple[list[pa.RecordBatch], Settled]:
+    """The rows of final matches, and what is settled with them."""
+    settled = settle(plan, suffix, frontier)
+    written = Written(settled.matches, suffix.table)
+    return list(rows_of_matches(plan, written, settled.free)), settled
+
+
+def settle(plan: MatchPlan, suffix: Suffix, frontier: Frontier | None) -> Settled:
+    """Which matches are final, and what is needed still."""
+    before, after = seen_beside(plan)
+    bounds, first, end = suffix.bounds, suffix.bounds[:-1], suffix.bounds[1:]
+    begin = first + suffix.counts(suffix.is_done)
+    is_closed = frontier is None
+    limit = end if is_closed else np.maximum(end - after, begin)
+    alive = first if frontier is None else _alive(plan, suffix, limit, frontier)
+    complete = np.full(len(first), is_closed)
+    since = first + suffix.counts(suffix.state & SEARCHED > 0)
+    so_far = SoFar(begin, limit, alive, suffix.given, complete, since, _bound(plan, frontier))
+    matches = find_matches(plan, suffix.table, bounds, so_far)
+    written = Written(matches, suffix.table)
+    counts, row = np.diff(bounds), np.arange(suffix.table.num_rows)
+    settled = row < np.repeat(matches.kept, counts)
+    is_taken = suffix.state & TAKEN > 0
+    free = settled & ~suffix.is_done
+    if plan.frame is None:
+        free &= ~is_taken
+    is_taken[written.row] = True
+    is_taken[matches.start[matches.length == 0]] = True
+    needed = np.maximum(np.minimum(matches.kept, end) - before, first)
+    count = suffix.given + np.bincount(matches.partition, minlength=len(first))
+    state = settled * DONE + is_taken * TAKEN + (row < np.repeat(limit, counts)) * SEARCHED
+    return Settled(matches, free, end if is_closed else needed, state, count)
+
+
+def _bound(plan: MatchPlan, frontier: Frontier | None) -> object:
+    """Below which no first key will come, for DURATION; None where that is not known."""
+    key = None if plan.duration is None else plan.duration.key
+    if key is None or frontier is None or key not in frontier.values.column_names:
+        return None
+    values = frontier.values.select([key])
+    return Rows(values, np.array([0, 1]), plan.constants, ()).column(key, None).data[0]
+
+
+def limits_of(plan: MatchPlan, known: frozenset[str]) -> tuple[PairExpression, ...]:
+    """The conditions that hold every row of a match near its first, by columns that rise along the rows."""
+    every: set[PairExpression] | None = None
+    for label in range(len(plan.labels)):
+        own = {part.expression for one in plan.conditions if one.label == label for part in parts_of(one)}
+        every = own if every is None else every & own
+    firsts = {
+        register_side(number)
+        for number, register in enumerate(plan.registers)
+        if register.members is None and register.from_first and not register.offset and register.kind == "row"
+    }
+    return tuple(
+        part
+        for part in every or ()
+        if len(sides_of(part) & firsts) == 1
+        and sides_of(part) - firsts == {"row"}
+        and reads_only(part, known)
+        and direction(part, "row") == -1
+        and all(direction(part, side) == 1 for side in sides_of(part) - {"row"})
+    )
+
+
+def _alive(plan: MatchPlan, suffix: Suffix, limit: Array, frontier: Frontier) -> Array:
+    """The first row of each partition at which a match may begin that goes on with rows to come."""
+    first, end = suffix.bounds[:-1], suffix.bounds[1:]
+    alive = first.copy()
+    rows = suffix.table
+    for part in limits_of(plan, frozenset(frontier.values.column_names)):
+        names = sorted({ref.column for ref in columns(part)})
+        # the next row to be taken is the one at the limit, where that is there
+        later = pa.concat_tables(
+            [rows.select(names), frontier.values.select(names).cast(rows.select(names).schema)]
+        )
+        following = np.repeat(np.where(limit < end, limit, rows.num_rows), end - first)
+        (side,) = sides_of(part) - {"row"}
+        try:
+            goes_on = holds_from(
+                part, rows, plan.constants, later.take(pa.array(following)), ("row", side), ansi=plan.ansi
+            )
+        except ExecutionError:  # of pairs of rows that no match may have
+            continue
+        # it rises with the first row: those near the one to be taken are at the end
+        alive = np.maximum(alive, end - suffix.counts(goes_on))
+    return alive
+
+
+def seen_beside(plan: MatchPlan) -> tuple[int, int]:
+    """How many rows before and after those of a match are read, or must be known."""
+    shifts = {ref.shift for one in plan.conditions for ref in columns(one.expression)}
+    shifts |= {
+        measure.shift
+        for measure in plan.measures
+        if isinstance(measure, Navigation) and measure.column != CLASSIFIER
+    }
+    numbers = any(isinstance(measure, MatchNumber) for measure in plan.measures) or any(
+        register.kind == "number" for register in plan.registers
+    )
+    is_anchored = bool((plan.program.op == START).any())
+    # of all matches, those that end at a row are given together: whether it is the last one must be known
+    to_end = plan.every and bool((plan.program.op == END).any())
+    before, after = max([0, *(-shift for shift in shifts)]), max([0, *shifts])
+    if plan.frame is not None:  # what is before the frame is not read
+        return 0, after
+    return max(before, int(numbers or is_anchored)), max(after, int(to_end))

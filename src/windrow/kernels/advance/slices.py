@@ -1,0 +1,149 @@
+"""Matches in slices of a long partition, each of which goes on with what the one before leaves open.
+
+    each slice: guess ─▶ what it leaves open, as it seems ─▶ the next slice
+    each slice: follow ─▶ its rows of the result, and whether it leaves open what was guessed
+    all: settled_slices ─▶ up to where the guesses were right; from there on, one task follows once more
+
+What a slice leaves open is what a live query would keep after its rows (:mod:`.suffix`). It depends on where
+the search stands when it comes to the slice. But searches that begin at different rows soon look for matches
+at the same ones: after a while it is the same what came before. So what is left open is found by a search of
+the slice's last rows alone. The slice before says what is open where the slice begins; what the slice then
+leaves open must be what it has told the next one. The first slice begins with nothing, so all is as it would
+be over the whole partition up to the first slice that leaves something else than it has told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.errors import ExecutionError
+from windrow.kernels.advance.frontier import Frontier
+from windrow.kernels.advance.matches import Settled, advance_matches, seen_beside, settle
+from windrow.kernels.advance.suffix import DONE, SEARCHED, STATE, TAKEN, Suffix
+from windrow.kernels.patterns.plan import MatchNumber, MatchPlan
+
+__all__ = ["Followed", "Reached", "follow", "guess", "is_followed", "numbered", "settled_slices"]
+
+_GUESSED_FROM = 100_000  # rows at least, or a quarter of the slice
+_NOTHING_KNOWN = Frontier(pa.table({"__nothing": [0]}))
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What all slices are told of one.
+
+    Attributes
+    ----------
+    is_known
+        Whether it knew what is open where it begins, and could go on from there.
+    is_as_guessed
+        Whether it leaves open what it has told the next slice.
+    matches
+        How many matches it has.
+    """
+
+    is_known: bool
+    is_as_guessed: bool
+    matches: int
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What a slice gives, and leaves open: rows with `STATE`."""
+
+    given: pa.Table
+    open: pa.Table
+    matches: int
+
+    def leaves(self, guessed: pa.Table) -> bool:
+        """Whether it leaves open what was guessed.
+
+        Both are last rows of the same slices. That a row is in a match counts where one may yet begin at it.
+        """
+        if self.open.num_rows != guessed.num_rows:
+            return False
+        ours, other = (table.column(STATE).to_numpy() for table in (self.open, guessed))
+        ours, other = (np.where(state & DONE > 0, state & ~TAKEN, state) for state in (ours, other))
+        return bool((ours == other).all())
+
+
+def is_followed(plan: MatchPlan) -> bool:
+    """Whether matches do not depend on how many there were before."""
+    return not any(register.kind == "number" for register in plan.registers)
+
+
+def guess(plan: MatchPlan, rows: pa.Table, *, is_first: bool) -> pa.Table:
+    """What a slice, with these rows, leaves open if a search of its last rows says it: rows with `STATE`."""
+    seen = seen_beside(plan)[0]
+    skipped = max(rows.num_rows - max(_GUESSED_FROM, rows.num_rows // 4), 0 if is_first else seen)
+    part = rows.slice(max(skipped - seen, 0))
+    state = np.zeros(part.num_rows, np.int8)
+    state[: min(skipped, seen)] = DONE | SEARCHED
+    suffix = _suffix(part.combine_chunks(), state)
+    try:
+        return _open(suffix, settle(plan, suffix, _NOTHING_KNOWN))
+    except ExecutionError:  # of a match that need not be one; if it is, the slice fails as it follows
+        return _open(suffix, None)
+
+
+def follow(plan: MatchPlan, opened: pa.Table | None, rows: pa.Table, *, is_last: bool) -> Followed:
+    """The rows of the result from what is open before a slice and its rows; None before the first.
+
+    Matches are numbered from 1.
+    """
+    state = np.zeros(rows.num_rows, np.int8)
+    if opened is not None:
+        state = np.concatenate([opened.column(STATE).to_numpy().astype(np.int8), state])
+        rows = pa.concat_tables([opened.drop_columns(STATE), rows]).combine_chunks()
+    suffix = _suffix(rows, state)
+    given, settled = advance_matches(plan, suffix, None if is_last else _NOTHING_KNOWN)
+    (matches,) = settled.given
+    return Followed(pa.Table.from_batches(given, plan.result), _open(suffix, settled), int(matches))
+
+
+def settled_slices(reached: Mapping[int, Reached], slices: range) -> int:
+    """How many slices, of those that have rows, are as they would be over the whole partition.
+
+    Parameters
+    ----------
+    reached
+        By the cells of slices that have rows.
+    slices
+        The cells of all.
+    """
+    count = 0
+    for cell in slices:
+        if cell not in reached or not reached[cell].is_known:
+            break
+        count += 1
+        if not reached[cell].is_as_guessed:
+            break
+    if count == len(reached) and slices[-1] not in reached:
+        count -= 1  # the last one did not know that it is the last
+    return count
+
+
+def numbered(plan: MatchPlan, given: pa.Table, before: int) -> pa.Table:
+    """The rows with the numbers of matches of which so many are before."""
+    for measure in plan.measures:
+        if isinstance(measure, MatchNumber):
+            at = given.column_names.index(measure.name)
+            given = given.set_column(at, given.schema.field(at), pc.add(given.column(at), before))
+    return given
+
+
+def _suffix(rows: pa.Table, state: Array) -> Suffix:
+    bounds = np.array([0, rows.num_rows], np.int64)
+    return Suffix(rows, bounds, np.arange(rows.num_rows) + 1, state, np.zeros(1, np.int64))
+
+
+def _open(suffix: Suffix, settled: Settled | None) -> pa.Table:
+    needed = suffix.table.num_rows if settled is None else int(settled.needed[0])
+    state = suffix.state if settled is None else settled.state.astype(np.int8)
+    return suffix.table.slice(needed).append_column(STATE, pa.array(state[needed:], pa.int8()))

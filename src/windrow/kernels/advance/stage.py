@@ -1,0 +1,70 @@
+"""A step of growing sequences as tasks run it: rows are exchanged by their partitions' keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from windrow.kernels.advance.steps import Ended, Frontier, Growing, advance
+from windrow.kernels.cells import Layout
+from windrow.kernels.chunks import pack, unpack, written
+from windrow.kernels.messages import CELL, CHUNK, KIND, NUMBER, Kind, message
+
+__all__ = ["GrowingStage", "unpacked"]
+
+Batches = Iterable[pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class GrowingStage:
+    """What tasks are told of a step."""
+
+    growing: Growing
+    layout: Layout
+    frontier: Frontier | None
+    ended: Ended | None = None
+
+    def pack(self, batches: Batches, task: int, *, are_kept: bool) -> Iterator[pa.RecordBatch]:
+        """Rows that came, or were kept, as chunks of cells."""
+        kind = Kind.RIGHT if are_kept else Kind.ROWS
+        growing = self.growing
+        return pack(batches, self.layout, growing.partition, growing.order, None, task, kind)
+
+    def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Of each cell a message with what is given, and one with the rows to keep (`Kind.RIGHT`)."""
+        for cell, came, kept in _cells(batches):
+            if came is None:
+                assert kept is not None
+                came = kept.slice(0, 0)
+                for key in self.growing.order:
+                    if key.column not in came.column_names:
+                        came = came.append_column(key.column, pa.nulls(0))
+            given, kept = advance(self.growing, kept, came, self.frontier, self.ended)
+            yield message(cell, Kind.ROWS, 0, written(pa.Table.from_batches(given, self.growing.plan.result)))
+            yield message(cell, Kind.RIGHT, 0, written(kept))
+
+
+def unpacked(batches: Batches, kind: Kind) -> Iterator[pa.RecordBatch]:
+    """The rows in messages of a kind."""
+    for batch in batches:
+        for found, chunk in zip(batch.column(KIND).to_pylist(), batch.column(CHUNK), strict=True):
+            if found == kind:
+                yield from pa.ipc.open_stream(chunk.as_buffer()).read_all().to_batches()
+
+
+def _cells(batches: Batches) -> Iterator[tuple[int, pa.Table | None, pa.Table | None]]:
+    """Of each cell the rows that came and those that were kept, in the order of the messages' numbers."""
+    found: dict[int, dict[int, list[tuple[int, pa.Buffer]]]] = {}
+    for batch in batches:
+        cells, kinds, numbers = (batch.column(name).to_pylist() for name in (CELL, KIND, NUMBER))
+        for cell, kind, number, chunk in zip(cells, kinds, numbers, batch.column(CHUNK), strict=True):
+            held = found.setdefault(cell, {Kind.ROWS: [], Kind.RIGHT: []})
+            held[kind].append((number, chunk.as_buffer()))
+    for cell, held in found.items():
+        came, kept = (
+            unpack(chunk for _, chunk in sorted(held[kind], key=lambda one: one[0]))
+            for kind in (Kind.ROWS, Kind.RIGHT)
+        )
+        yield cell, came, kept

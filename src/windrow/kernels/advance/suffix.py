@@ -1,0 +1,137 @@
+"""The rows of growing partitions from the first one on that is still needed, with what is carried on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.kernels.pairs import Rows
+from windrow.kernels.plan import WindowPlan
+from windrow.kernels.sorting import SortKey, sorted_partitions
+
+__all__ = [
+    "AT",
+    "CARRIED",
+    "DONE",
+    "GIVEN",
+    "SEARCHED",
+    "STATE",
+    "TAKEN",
+    "CountedRows",
+    "Suffix",
+    "kept_rows",
+    "suffix_of",
+]
+
+Array = np.ndarray
+
+AT, STATE, GIVEN = "__at", "__state", "__given"
+CARRIED = pa.schema([(AT, pa.int64()), (STATE, pa.int8()), (GIVEN, pa.int64())])
+"""The columns that kept rows have besides: the position in the partition, from 1; what is settled about the
+row, `DONE`, `TAKEN` and `SEARCHED`; how many matches the partition has had."""
+
+DONE, TAKEN, SEARCHED = 1, 2, 4
+"""Of a row: no window or match will begin at it any more; it is in a match given; it was searched."""
+
+
+@dataclass(frozen=True)
+class Suffix:
+    """Rows in order, of each partition all from its first one on.
+
+    Attributes
+    ----------
+    table
+        The rows.
+    bounds
+        int64, (partitions + 1,): partition p is rows ``bounds[p] : bounds[p + 1]``.
+    at
+        int64: the rows' positions in their partitions, from 1.
+    state
+        int8: `DONE`, `TAKEN` and `SEARCHED`.
+    given
+        int64, one a partition: how many matches it has had.
+    """
+
+    table: pa.Table
+    bounds: Array
+    at: Array
+    state: Array
+    given: Array
+
+    @property
+    def is_done(self) -> Array:
+        """Where windows and matches begin no more."""
+        return self.state & DONE > 0
+
+    def counts(self, rows: Array) -> Array:
+        """How many of these rows, a bool for each, the partitions have."""
+        before = np.concatenate([[0], np.cumsum(rows)])
+        counted: Array = before[self.bounds[1:]] - before[self.bounds[:-1]]
+        return counted
+
+
+class CountedRows(Rows):
+    """The rows of windows, which know their positions in the whole partitions."""
+
+    def __init__(self, plan: WindowPlan, table: pa.Table, bounds: Array, at: Array) -> None:
+        super().__init__(table, bounds, plan.constants, plan.expressions(), plan.ansi)
+        self.at = at
+
+    def position(self, index: Array) -> Array:
+        """The positions in their partitions, from 1, of these rows."""
+        return self.at[index] if len(self.at) else np.zeros(len(index), np.int64)
+
+
+def suffix_of(
+    kept: pa.Table | None,
+    came: pa.Table,
+    partition: tuple[str, ...],
+    order: tuple[SortKey, ...],
+    columns: tuple[str, ...],
+) -> Suffix:
+    """These columns of the rows that were kept, in the order in which they were, and of those that came.
+
+    Those that came are sorted, and follow those that were kept.
+    """
+    for field in CARRIED:
+        came = came.append_column(field, pa.nulls(came.num_rows, field.type))
+    whole = came
+    if kept is not None:
+        for field in came.schema:
+            if field.name not in kept.column_names:
+                kept = kept.append_column(field, pa.nulls(kept.num_rows, field.type))
+        whole = pa.concat_tables([kept.select(came.column_names).cast(came.schema), came])
+    whole = whole.combine_chunks()
+    placed, bounds = sorted_partitions(whole, partition, (SortKey(AT, nulls_first=False), *order))
+    whole = whole.select([*columns, *CARRIED.names])
+    if not whole.num_rows:
+        bounds = np.zeros(1, np.int64)
+    whole = whole if placed is None else whole.take(pa.array(placed))
+    at, state, given = (whole.column(name).fill_null(0).to_numpy() for name in CARRIED.names)
+    first = bounds[:-1]
+    begins = np.maximum(at[first], 1)
+    counted = np.repeat(begins - first, np.diff(bounds)) + np.arange(whole.num_rows)
+    return Suffix(whole.drop_columns(CARRIED.names), bounds, counted, state.astype(np.int8), given[first])
+
+
+def kept_rows(suffix: Suffix, needed: Array, state: Array, given: Array) -> pa.Table:
+    """The rows from these of each partition on, with what is carried on them.
+
+    Parameters
+    ----------
+    needed
+        int64, one a partition: the first row to keep.
+    state
+        int8: of all rows.
+    given
+        int64, one a partition.
+    """
+    counts = np.diff(suffix.bounds)
+    rows = np.flatnonzero(np.arange(suffix.table.num_rows) >= np.repeat(needed, counts))
+    carried = (suffix.at, state.astype(np.int8), np.repeat(given, counts))
+    table = suffix.table.take(pa.array(rows))
+    for field, values in zip(CARRIED, carried, strict=True):
+        table = table.append_column(field.name, pa.array(values[rows], field.type))
+    return table

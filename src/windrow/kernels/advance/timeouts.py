@@ -1,0 +1,142 @@
+"""Windows that end at their partition's last row, whatever comes next: sessions whose gap has passed.
+
+END may read the row after the one at which a window ends. Where it holds if there is no such row, and if
+there is one at the frontier, and can only be truer of later rows, no row needs to come.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.errors import ExecutionError
+from windrow.kernels.advance.frontier import Frontier
+from windrow.kernels.advance.suffix import CountedRows
+from windrow.kernels.pairs import holds
+from windrow.kernels.plan import (
+    ColumnRef,
+    Operation,
+    PairExpression,
+    PositionOutput,
+    RowOutput,
+    SameRow,
+    WindowPlan,
+)
+from windrow.kernels.strategies.monotone import computes_integers, direction
+from windrow.kernels.window_by import Windows
+
+__all__ = ["has_timeouts", "timed_out"]
+
+Array = np.ndarray
+_NEXT = "next"
+
+
+def has_timeouts(plan: WindowPlan, frontier: Frontier) -> bool:
+    """Whether END can be known to hold before the next row comes."""
+    if plan.end is None or plan.end.predicate is None:
+        return False
+    if not plan.ansi and computes_integers(plan.end.predicate):
+        return False
+    reads_on = any(
+        isinstance(output, RowOutput | PositionOutput) and output.side == "end" and output.shift > 0
+        for output in plan.outputs
+    )
+    return not reads_on and _rises(_apart(plan.end.predicate), frontier)
+
+
+def timed_out(
+    plan: WindowPlan, rows: CountedRows, bounds: Array, windows: Windows, frontier: Frontier
+) -> Windows:
+    """The windows, those ended by the frontier too."""
+    open_ = np.flatnonzero(windows.open_end & ~windows.open_start)
+    if not len(open_) or not has_timeouts(plan, frontier):
+        return windows
+    assert plan.end is not None
+    predicate = plan.end.predicate
+    assert predicate is not None
+    last = rows.stop[windows.label[open_]] - 1
+    sides = {"label": windows.label[open_], "start": windows.start[open_], "end": last}
+    guard = plan.end.guard
+    passed = holds(ColumnRef(guard, "end") if guard else None, rows, sides)
+    later = _with_next(rows, bounds, plan, frontier)
+    moved = np.searchsorted(bounds, last, side="right") - 1  # a row more in each partition before
+    try:
+        ended = passed & holds(predicate, rows, sides)
+        ended &= holds(predicate, later, {side: index + moved for side, index in sides.items()})
+    except ExecutionError:  # of a pair of rows that the search may not come to
+        return windows
+    found, at = open_[ended], last[ended]
+    end, stop, open_end = windows.end.copy(), windows.stop.copy(), windows.open_end.copy()
+    end[found], stop[found], open_end[found] = at, at + 1, False
+    return replace(windows, end=end, stop=stop, open_end=open_end)
+
+
+def _apart(expression: PairExpression) -> PairExpression:
+    """The predicate in which the row after the last is a side of its own."""
+    if isinstance(expression, ColumnRef) and expression.side == "end" and expression.shift > 0:
+        return replace(expression, side=_NEXT, shift=expression.shift - 1)
+    if isinstance(expression, Operation):
+        return replace(expression, operands=tuple(map(_apart, expression.operands)))
+    return expression
+
+
+def _reads_next(expression: PairExpression) -> bool:
+    match expression:
+        case ColumnRef(side=side):
+            return side == _NEXT
+        case SameRow(left=left, right=right):
+            return any(side == "end" and shift > 0 for side, shift in (left, right))
+        case Operation(operands=operands):
+            return any(map(_reads_next, operands))
+        case _:
+            return False
+
+
+def _rises(expression: PairExpression, frontier: Frontier) -> bool:
+    """Whether it is true of all next rows if it is true of one at the frontier."""
+    if not _reads_next(expression):
+        return True
+    match expression:
+        case ColumnRef(column=column):
+            return column in frontier.fixed
+        case Operation(operator="AND" | "OR", operands=operands):
+            return all(_rises(operand, frontier) for operand in operands)
+        case Operation():
+            return direction(expression, _NEXT) == 1 and all(
+                ref.shift == 0 and ref.rank is None and ref.column in frontier.values.column_names
+                for ref in _next_columns(expression)
+            )
+        case _:
+            return False
+
+
+def _next_columns(expression: PairExpression) -> list[ColumnRef]:
+    match expression:
+        case ColumnRef(side=side):
+            return [expression] if side == _NEXT else []
+        case Operation(operands=operands):
+            return [ref for operand in operands for ref in _next_columns(operand)]
+        case _:
+            return []
+
+
+def _with_next(rows: CountedRows, bounds: Array, plan: WindowPlan, frontier: Frontier) -> CountedRows:
+    """The rows with one more after each partition, at the frontier; what is not known of it is NULL."""
+    table, values = rows.table, frontier.values
+    following = pa.table(
+        [
+            values.column(field.name).cast(field.type)
+            if field.name in values.column_names
+            else pa.nulls(1, field.type)
+            for field in table.schema
+        ],
+        schema=pa.schema([pa.field(field.name, field.type) for field in table.schema]),
+    )
+    counts = np.diff(bounds)
+    order = np.insert(np.arange(table.num_rows), bounds[1:], table.num_rows)
+    at = np.insert(rows.at, bounds[1:], rows.at[bounds[1:] - 1] + 1)
+    both = pa.concat_tables([table.cast(following.schema), following]).take(pa.array(order)).combine_chunks()
+    edges = np.concatenate([[0], np.cumsum(counts + 1)])
+    return CountedRows(plan, both, edges, at)

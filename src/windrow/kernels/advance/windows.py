@@ -1,0 +1,182 @@
+"""Which windows of growing partitions are final."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.kernels.advance.frontier import Frontier
+from windrow.kernels.advance.starts import first_starts
+from windrow.kernels.advance.suffix import DONE, CountedRows, Suffix
+from windrow.kernels.advance.timeouts import timed_out
+from windrow.kernels.pairs import Rows
+from windrow.kernels.plan import (
+    ColumnRef,
+    PairExpression,
+    PositionOutput,
+    RowOutput,
+    SameRow,
+    WindowPlan,
+)
+from windrow.kernels.slices.expressions import leaves, own_side, reads_positions
+from windrow.kernels.window_by import (
+    Windows,
+    between_starts,
+    label_rows,
+    only,
+    results,
+    tumbled,
+    windows_at,
+)
+
+__all__ = ["advance_windows"]
+
+Array = np.ndarray
+
+
+def advance_windows(
+    plan: WindowPlan, suffix: Suffix, frontier: Frontier | None
+) -> tuple[list[pa.RecordBatch], Array, Array]:
+    """The results of final windows; the first row of each partition to keep, and what is settled."""
+    rows = CountedRows(plan, suffix.table, suffix.bounds, suffix.at)
+    if frontier is None:
+        windows = _all_left(plan, rows, suffix)
+        return list(results(plan, rows, windows)), suffix.bounds[1:], suffix.state
+    beside = _Beside.of(plan)
+    known = _known(suffix, beside.after[own_side(plan)])
+    may_be = known & ~suffix.is_done
+    if plan.tumbling and plan.has_label:  # a later row's window may begin before any of these
+        return [], suffix.bounds[:-1], suffix.state
+    windows = windows_at(plan, rows, _labels(plan, rows, suffix, may_be), _unsearched(beside))
+    windows = timed_out(plan, rows, suffix.bounds, windows, frontier)
+    if plan.tumbling:
+        found, settled = _tumbling(plan, rows, suffix, may_be, windows)
+    else:
+        found, settled = _sliding(plan, may_be, windows)
+    done = suffix.is_done | settled
+    given = list(results(plan, rows, only(plan, found)))
+    return given, _needed(plan, suffix, done, beside, frontier), done * DONE
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """How many rows before and after a side's row are read of it, by a predicate or the result."""
+
+    before: int
+    after: dict[str, int]
+    counts: bool
+
+    @staticmethod
+    def of(plan: WindowPlan) -> _Beside:
+        """Of a clause; whether it `counts` says whether positions are read."""
+        read = [shift for expression in plan.expressions() for shift in _shifts(expression)]
+        for output in plan.outputs:
+            if isinstance(output, RowOutput | PositionOutput):
+                read.append((output.side, output.shift))
+        read += plan.elsewhere.neighbours
+        after = {side: max([0, *(shift for of, shift in read if of == side)]) for side in _SIDES}
+        counts = (
+            plan.first_only
+            or plan.elsewhere.positions
+            or any(isinstance(output, PositionOutput) for output in plan.outputs)
+            or any(map(reads_positions, plan.expressions()))
+        )
+        return _Beside(max([0, *(-shift for _, shift in read)]), after, counts)
+
+
+_SIDES = ("label", "start", "end")
+
+
+def _shifts(expression: PairExpression) -> list[tuple[str, int]]:
+    found = []
+    for leaf in leaves(expression):
+        if isinstance(leaf, ColumnRef):
+            found.append((leaf.side, leaf.shift))
+        elif isinstance(leaf, SameRow):
+            found += [leaf.left, leaf.right]
+    return found
+
+
+def _known(suffix: Suffix, after: int) -> Array:
+    """Whether so many rows after each row are there: bool."""
+    stop = np.repeat(suffix.bounds[1:], np.diff(suffix.bounds))
+    known: Array = np.arange(suffix.table.num_rows) + after < stop
+    return known
+
+
+def _labels(plan: WindowPlan, rows: Rows, suffix: Suffix, may_be: Array) -> Array:
+    """The rows, of those that may be, at which a window is made."""
+    if plan.first_only:
+        first = suffix.bounds[:-1]
+        chosen: Array = first[(suffix.at[first] == 1) & may_be[first]]
+        return chosen
+    return label_rows(plan, rows, np.flatnonzero(may_be))
+
+
+def _all_left(plan: WindowPlan, rows: Rows, suffix: Suffix) -> Windows:
+    """The windows that have not been given, where no more rows will come."""
+    windows = windows_at(plan, rows, _labels(plan, rows, suffix, ~suffix.is_done))
+    if plan.tumbling:
+        windows = between_starts(windows) if plan.end is None else tumbled(windows)
+    return only(plan, windows)
+
+
+def _sliding(plan: WindowPlan, may_be: Array, windows: Windows) -> tuple[Windows, Array]:
+    """The final windows, and the rows that are settled: without a window, or with one that is final."""
+    final = _ended(plan, windows)
+    settled = may_be.copy()
+    settled[windows.label[~final]] = False
+    return windows.take(np.flatnonzero(final)), settled
+
+
+def _tumbling(
+    plan: WindowPlan, rows: Rows, suffix: Suffix, may_be: Array, windows: Windows
+) -> tuple[Windows, Array]:
+    """The same; one that is not final holds up those after it."""
+    if plan.end is None:
+        windows = between_starts(windows)
+        final = windows.stop < rows.stop[windows.label]
+    else:
+        windows = tumbled(windows)
+        final = _ended(plan, windows)
+    within = np.zeros(len(may_be) + 1, np.int64)
+    np.add.at(within, windows.low[final], 1)
+    np.add.at(within, windows.stop[final], -1)
+    settled = may_be | (np.cumsum(within)[:-1] > 0)
+    held = np.zeros(len(may_be), bool)
+    held[windows.label[~final]] = True
+    counts = np.diff(suffix.bounds)
+    before = np.concatenate([[0], np.cumsum(held)])
+    is_behind = before[1:] > np.repeat(before[suffix.bounds[:-1]], counts)
+    return windows.take(np.flatnonzero(final)), settled & ~is_behind
+
+
+def _unsearched(beside: _Beside) -> tuple[int, int]:
+    return beside.after["start"], beside.after["end"]
+
+
+def _ended(plan: WindowPlan, windows: Windows) -> Array:
+    """Whether both boundaries are found, and not at an edge that may move."""
+    ended = ~windows.open_end
+    if plan.end is None or plan.end.strategy == "unbounded":
+        ended = np.zeros(len(windows.label), bool)
+    if plan.start is not None and plan.start.strategy != "unbounded":
+        ended &= ~windows.open_start
+    return ended
+
+
+def _needed(plan: WindowPlan, suffix: Suffix, done: Array, beside: _Beside, frontier: Frontier) -> Array:
+    """The first row of each partition that is still needed."""
+    first, end = suffix.bounds[:-1], suffix.bounds[1:]
+    places = np.flatnonzero(~done)
+    found = np.append(places, np.iinfo(np.int64).max)[np.searchsorted(places, first)]
+    undone: Array = np.minimum(found, end)
+    starts: Array | None = undone
+    if plan.has_label:
+        starts = first_starts(plan, suffix, undone, frontier)
+    if starts is None:
+        return first
+    needed: Array = np.maximum(starts - max(beside.before, beside.counts), first)
+    return needed

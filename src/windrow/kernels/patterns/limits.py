@@ -1,0 +1,78 @@
+"""How far the search from each row goes, where a frame or a duration ends it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from windrow.kernels.pairs import Rows
+from windrow.kernels.patterns.plan import Duration, Frame, MatchPlan
+
+__all__ = ["limits_of"]
+
+Array = np.ndarray
+
+
+def limits_of(plan: MatchPlan, rows: Rows, bounds: Array, complete: Array | None, bound: Any) -> Array:
+    """The row before which the search from each row ends: int64, (rows,), or empty where none is limited.
+
+    Parameters
+    ----------
+    plan
+        The clause.
+    rows
+        The rows, sorted.
+    bounds
+        int64, (partitions + 1,): partition p is rows ``bounds[p] : bounds[p + 1]``.
+    complete
+        bool, (partitions,): whether no more rows of a partition will come; None for all.
+    bound
+        Under DURATION, in the numbers of the key's column: no smaller key will come; None for nothing known.
+
+    Returns
+    -------
+    numpy.ndarray
+        Beyond the end of the partition where it depends on rows that may still come.
+    """
+    if plan.frame is not None:
+        more = np.zeros(len(bounds) - 1, np.int64) if complete is None else np.where(complete, 0, 1)
+        return _of_frame(plan.frame, rows, np.repeat(more, np.diff(bounds)))
+    if plan.duration is not None:
+        limits = _of_duration(plan.duration, rows)
+        if complete is None or complete.all():
+            return limits
+        due = rows.column(plan.duration.due, None)
+        open_ended: Array = np.repeat(~complete, np.diff(bounds)) & (limits == rows.stop) & due.validity()
+        if bound is not None:
+            open_ended &= due.data > bound
+        known: Array = limits + open_ended
+        return known
+    return np.empty(0, np.int64)
+
+
+def _of_frame(frame: Frame, rows: Rows, more: Array) -> Array:
+    stop: Array = rows.stop.astype(np.int64) + more
+    if frame.following is None:
+        return stop
+    here = np.arange(len(stop), dtype=np.int64)
+    return here + np.minimum(frame.following + 1, stop - here)
+
+
+def _of_duration(duration: Duration, rows: Rows) -> Array:
+    """Bisection for all rows at once; a row without a key has no rows within the time, nor is it one."""
+    key, due = rows.column(duration.key, None), rows.column(duration.due, None)
+    known = key.validity()
+    here = np.arange(len(rows.stop), dtype=np.int64)
+    low, stop = here.copy(), rows.stop.astype(np.int64)
+    last = len(here) - 1
+    while True:
+        open_still = low < stop
+        if not open_still.any():
+            limits: Array = np.where(known & due.validity(), low, here)
+            return limits
+        middle = (low + stop) // 2
+        at = np.minimum(middle, last)
+        before = known[at] & (key.data[at] < due.data)
+        low = np.where(open_still & before, middle + 1, low)
+        stop = np.where(open_still & ~before, middle, stop)

@@ -1,0 +1,226 @@
+"""Joins: rows meet their partners as they come, and are kept until the other side can bring no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.kernels.punctuated.step import Promises, Step, renamed
+from windrow.kernels.punctuated.watch import Watched
+from windrow.kernels.sorting import sorted_partitions
+from windrow.punctuations import Closing, Pattern, lines_of
+from windrow.punctuations.boxes import NULL, Box
+
+__all__ = ["KINDS", "Join", "JoinCarry"]
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+KINDS = ("inner", "left", "right", "full", "semi", "anti")
+_PARTNER = "has_partner"
+
+
+@dataclass
+class _Side:
+    """One input: its columns, its keys and what the other calls them, what it has closed, its kept rows."""
+
+    schema: pa.Schema
+    keys: tuple[str, ...]
+    partners: tuple[str, ...]
+    closing: Closing
+    rows: Watched
+
+    def asked(self, rows: pa.Table) -> pa.Table:
+        """The keys of rows under the other's names."""
+        return rows.select(self.keys).rename_columns(list(self.partners))
+
+    def in_others(self, boxes: list[Box]) -> list[Box]:
+        """Boxes over the keys, over the other's."""
+        names = dict(zip(self.keys, self.partners, strict=True))
+        return [renamed(box, names) for box in boxes]
+
+
+@dataclass
+class JoinCarry:
+    """Both sides."""
+
+    left: _Side
+    right: _Side
+    promises: Promises
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """How many rows are kept of the left and of the right; of semi and anti joins right keys."""
+        return len(self.left.rows), len(self.right.rows)
+
+
+@dataclass(frozen=True)
+class Join:
+    """A join on equal values of columns; NULL equals nothing. The two sides' columns have different names.
+
+    Output: the pairs; in outer joins rows with NULLs in place of a partner once the other side is closed for
+    them; of a semi join the rows that have a partner, of an anti join those that have none and will not. What
+    a side has promised follows when no row that is kept of it matches.
+
+    Attributes
+    ----------
+    on
+        Columns of the left and of the right, of the same types.
+    kind
+        One of `KINDS`.
+    """
+
+    on: tuple[tuple[str, str], ...]
+    kind: str = "inner"
+
+    def advance(self, carry: JoinCarry | None, left: Step, right: Step) -> tuple[Step, JoinCarry]:
+        """Take a step; the carry that is given is used up."""
+        if carry is None:
+            carry = self._begun(left.rows.schema, right.rows.schema)
+        output = (
+            self._halves(carry, left.rows, right.rows)
+            if self._is_half
+            else self._pairs(carry, left.rows, right.rows)
+        )
+        closed_left = carry.left.closing.add(left.punctuations)
+        closed_right = carry.right.closing.add(right.punctuations)
+        alone = self._alone(carry.left, carry.right.in_others(closed_right))
+        if self.kind in ("left", "full", "anti"):
+            output.append(self._padded(carry, alone))
+        alone = self._alone(carry.right, carry.left.in_others(closed_left))
+        if self.kind in ("right", "full"):
+            output.append(self._padded(carry, alone))
+        told = self._told(carry, left.punctuations, right.punctuations, closed_right)
+        return Step(pa.concat_tables(output), carry.promises.news(told)), carry
+
+    @property
+    def _is_half(self) -> bool:
+        return self.kind in ("semi", "anti")
+
+    def _begun(self, left: pa.Schema, right: pa.Schema) -> JoinCarry:
+        mine, theirs = tuple(one for one, _ in self.on), tuple(other for _, other in self.on)
+        kept = pa.schema([right.field(name) for name in theirs]) if self._is_half else right
+        output = left if self._is_half else pa.schema([*left, *right])
+        return JoinCarry(
+            _side(left, left, mine, theirs), _side(right, kept, theirs, mine), Promises(lines_of(output))
+        )
+
+    def _pairs(self, carry: JoinCarry, left: pa.Table, right: pa.Table) -> list[pa.Table]:
+        """The pairs of new rows, and those without a partner for which the other side is closed."""
+        output: list[pa.Table] = [self._schema(carry).empty_table()]
+        one, other = carry.left, carry.right
+        for mine, theirs, rows, keeps in (
+            (one, other, left, self.kind in ("left", "full")),
+            (other, one, right, self.kind in ("right", "full")),
+        ):
+            has_keys, is_closed = _standing(mine, theirs, rows)
+            joinable = np.flatnonzero(has_keys)
+            found = theirs.rows.store.find(mine.asked(rows.take(pa.array(joinable))))
+            asked = joinable[found.asked]
+            theirs.rows.store.set_note(_PARTNER, found.places, np.ones(len(asked), np.int64))
+            has_partner = np.zeros(len(rows), np.int64)
+            has_partner[asked] = 1
+            both = [rows.take(pa.array(asked)), theirs.rows.store.rows(found.places)]
+            if mine is other:
+                both.reverse()
+            output.append(pa.table([*both[0].columns, *both[1].columns], schema=output[0].schema))
+            stays = has_keys & ~is_closed
+            if keeps:
+                output.append(self._padded(carry, rows.filter(pa.array(~stays & (has_partner == 0)))))
+            mine.rows.add(rows.filter(pa.array(stays)), **{_PARTNER: has_partner[stays]})
+        return output
+
+    def _halves(self, carry: JoinCarry, left: pa.Table, right: pa.Table) -> list[pa.Table]:
+        """The rows of a semi or anti join that new rows decide."""
+        one, other = carry.left, carry.right
+        has_keys, is_closed = _standing(one, other, left)
+        joinable = np.flatnonzero(has_keys)
+        has_partner = np.zeros(len(left), bool)
+        has_partner[joinable[other.rows.store.find(one.asked(left.take(pa.array(joinable)))).asked]] = True
+        stays = has_keys & ~is_closed & ~has_partner
+        output = [left.filter(pa.array(has_partner if self.kind == "semi" else ~stays & ~has_partner))]
+        one.rows.add(left.filter(pa.array(stays)), **{_PARTNER: np.zeros(int(stays.sum()), np.int64)})
+        keys = right.select(other.keys)
+        has_keys, is_closed = _standing(other, one, keys)
+        keys = keys.filter(pa.array(has_keys))
+        is_closed = is_closed[has_keys]
+        order, bounds = sorted_partitions(keys, other.keys, ())
+        first = bounds[:-1] if len(keys) else bounds[:0]
+        first = first if order is None else order[first]
+        keys, is_closed = keys.take(pa.array(first)), is_closed[first]
+        met = one.rows.store.find(other.asked(keys)).places
+        if self.kind == "semi":
+            output.append(one.rows.store.rows(met))
+        one.rows.remove(met)
+        is_new = ~is_closed
+        is_new[other.rows.store.find(keys).asked] = False
+        other.rows.add(keys.filter(pa.array(is_new)), **{_PARTNER: np.zeros(int(is_new.sum()), np.int64)})
+        return output
+
+    def _alone(self, side: _Side, closed: list[Box]) -> pa.Table:
+        """The rows that will have no partner; all for which the other side is closed are forgotten."""
+        places = side.rows.store.matching(closed)
+        rows = side.rows.store.rows(places[side.rows.store.note(_PARTNER, places) == 0])
+        side.rows.remove(places)
+        return rows
+
+    def _schema(self, carry: JoinCarry) -> pa.Schema:
+        return carry.left.schema if self._is_half else pa.schema([*carry.left.schema, *carry.right.schema])
+
+    def _padded(self, carry: JoinCarry, rows: pa.Table) -> pa.Table:
+        """Rows of one side with NULLs on the other."""
+        schema = self._schema(carry)
+        has = set(rows.column_names)
+        columns = [
+            rows.column(name) if name in has else pa.nulls(len(rows), kind)
+            for name, kind in zip(schema.names, schema.types, strict=True)
+        ]
+        return pa.table(columns, schema=schema)
+
+    def _told(
+        self,
+        carry: JoinCarry,
+        left: tuple[Pattern, ...],
+        right: tuple[Pattern, ...],
+        closed_right: list[Box],
+    ) -> Iterator[Box]:
+        """What holds of the output."""
+        one, other = carry.left, carry.right
+        for box in one.rows.free(box for pattern in left for box in pattern.boxes()):
+            yield from _present(box, one) if self.kind in ("right", "full") else [box]
+        if self._is_half:
+            if self.kind == "semi":
+                # what is closed already by a punctuation that waits may be free by itself
+                own = (box for pattern in right for box in pattern.boxes() if box.keys() <= {*other.keys})
+                yield from other.in_others(other.rows.free([*closed_right, *own]))
+            return
+        for box in other.rows.free(box for pattern in right for box in pattern.boxes()):
+            yield from _present(box, other) if self.kind in ("left", "full") else [box]
+        if one.closing.closed.covers({}) and other.closing.closed.covers({}):
+            yield {}
+
+
+def _side(schema: pa.Schema, kept: pa.Schema, keys: tuple[str, ...], partners: tuple[str, ...]) -> _Side:
+    rows = Watched(kept, keys, lines_of(kept), [_PARTNER])
+    return _Side(schema, keys, partners, Closing(lines_of(schema), keys), rows)
+
+
+def _standing(mine: _Side, theirs: _Side, rows: pa.Table) -> tuple[Bools, Bools]:
+    """Of each row whether it can have partners, and whether the other side is closed for it."""
+    has_keys = np.ones(len(rows), bool)
+    for name in mine.keys:
+        has_keys &= np.asarray(pc.is_valid(rows.column(name)))
+    return has_keys, theirs.closing.closed.matches(mine.asked(rows))
+
+
+def _present(box: Box, side: _Side) -> list[Box]:
+    """What a box says of rows that are not the one of NULLs alone, which stands for a row that is missing."""
+    if any(span is not NULL for span in box.values()):
+        return [box]
+    lines = side.closing.lines
+    return [{**box, name: (line.first, line.end)} for name, line in lines.items() if name not in box]

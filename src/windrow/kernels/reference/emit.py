@@ -1,0 +1,122 @@
+"""What EMIT means, instant by instant: the changes that are told of a relation of which all states are known.
+
+Slow and obvious. A state is what a query gives at a processing time; a group is the rows that have a key in
+common, of the nearest aggregates beneath.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+__all__ = ["Change", "State", "emitted", "versions"]
+
+Row = Hashable
+Group = Hashable
+
+
+@dataclass(frozen=True)
+class State:
+    """What a query gives at an instant.
+
+    Attributes
+    ----------
+    at
+        The processing time.
+    rows
+        How often each row is there.
+    complete
+        The groups that are complete.
+    """
+
+    at: int
+    rows: Counter[tuple[Group, Row]]
+    complete: frozenset[Group]
+
+
+@dataclass(frozen=True)
+class Change:
+    """So many more copies of a row of a group, from a processing time on."""
+
+    at: int
+    group: Group
+    row: Row
+    diff: int
+
+
+def emitted(states: Sequence[State], *, delay: int | None = None, watermark: bool = False) -> list[Change]:
+    """The changes that are told, in order of time.
+
+    Parameters
+    ----------
+    states
+        At every instant at which anything changes, in order.
+    delay
+        AFTER DELAY: the changes of a group are told together, so long after the first that was not told;
+        those of the very instant at which that is are among them.
+    watermark
+        AFTER WATERMARK: only complete rows are told; with a delay, also what is of a group when it becomes
+        complete, and then nothing of it is waiting.
+    """
+    if delay is None:
+        shown = [(state.at, _complete(state) if watermark else state.rows) for state in states]
+        return _differences(shown)
+    told: list[Change] = []
+    groups = {group for state in states for group, _ in state.rows}
+    for group in groups:
+        told += _delayed(states, group, delay, watermark)
+    return sorted(told, key=lambda change: change.at)
+
+
+def _complete(state: State) -> Counter[tuple[Group, Row]]:
+    return Counter({key: count for key, count in state.rows.items() if key[0] in state.complete})
+
+
+def _differences(shown: Sequence[tuple[int, Counter[tuple[Group, Row]]]]) -> list[Change]:
+    """What changes from one to the next; what is taken away is told before what is added."""
+    changes: list[Change] = []
+    before: Counter[tuple[Group, Row]] = Counter()
+    for at, rows in shown:
+        found = [
+            Change(at, group, row, rows[group, row] - before[group, row])
+            for group, row in dict.fromkeys([*before, *rows])
+            if rows[group, row] != before[group, row]
+        ]
+        changes += sorted(found, key=lambda change: change.diff > 0)
+        before = rows
+    return changes
+
+
+def _delayed(states: Sequence[State], group: Group, delay: int, watermark: bool) -> list[Change]:
+    """The changes of one group: a clock begins to run with the first change that has not been told."""
+    shown: list[tuple[int, Counter[tuple[Group, Row]]]] = []
+    current: Counter[tuple[Group, Row]] = Counter()
+    due: int | None = None
+    was_complete = False
+    for state in states:
+        if due is not None and due < state.at:
+            shown.append((due, current))
+            due = None
+        rows = Counter({key: count for key, count in state.rows.items() if key[0] == group})
+        if rows != current and due is None:
+            due = state.at + delay
+        current = rows
+        becomes_complete = watermark and not was_complete and group in state.complete
+        was_complete = was_complete or group in state.complete
+        if due is not None and (becomes_complete or due == state.at):
+            shown.append((state.at, current))
+            due = None
+    if due is not None:
+        shown.append((due, current))
+    return _differences(shown)
+
+
+def versions(changes: Sequence[Change]) -> list[int]:
+    """Of each change the number of those that were told of its group before."""
+    seen: Counter[Group] = Counter()
+    found = []
+    for change in changes:
+        found.append(seen[change.group])
+        seen[change.group] += 1
+    return found

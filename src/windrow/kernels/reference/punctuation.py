@@ -1,0 +1,379 @@
+"""What operators over punctuated streams may give, promise and must keep: the definitions, over sets so far.
+
+Tucker, Maier, Sheard, Fegaras, "Exploiting punctuation semantics in continuous data streams" (TKDE 2003)
+defines three invariants of an operator: *pass*, the rows that may be output of what has come; *propagate*,
+the punctuations that hold of its output; *keep*, the rows that it must still remember. Here each is a
+function of all rows and punctuations so far. What a punctuation of the output promises is told row by row,
+so that it does not matter how patterns are written down.
+
+"Every possible row" is a row of a *universe*: some values for each column, of which the patterns cannot tell
+any other apart. Rows are mappings, patterns conjunctions of comparisons.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from windrow.kernels.reference.comparison import compare
+from windrow.kernels.reference.values import Row, canonical
+
+__all__ = [
+    "Key",
+    "SoFar",
+    "closed",
+    "distinct",
+    "group",
+    "holds",
+    "join",
+    "project",
+    "promised",
+    "select",
+    "set_operator",
+    "sort",
+    "tupled",
+    "window",
+]
+
+Pattern = Sequence[tuple[Any, ...]]
+"""A conjunction of (column, operator) and (column, operator, operand)."""
+
+Universe = Mapping[str, Sequence[Any]]
+Tuple = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class SoFar:
+    """What has come of an input: its rows in order, its punctuations, and what its rows may be."""
+
+    rows: Sequence[Row]
+    patterns: Sequence[Pattern]
+    universe: Universe
+
+    @property
+    def possible(self) -> Iterable[Row]:
+        """All rows of the universe."""
+        return possible(self.universe)
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What an operator may have given, must keep, and promises of its output.
+
+    Attributes
+    ----------
+    passed
+        The rows, as tuples in the order of the output's columns; of `sort` in order.
+    kept
+        How many rows each of its inputs has in its state.
+    is_promised
+        Whether a row of the output will not come (again).
+    """
+
+    passed: list[Tuple]
+    kept: tuple[int, ...]
+    is_promised: Callable[[Row], bool]
+
+
+def holds(value: Any, operator: str, operand: Any = None) -> bool:
+    """Whether a comparison is true; one with NULL is not."""
+    if operator in ("is null", "is not null"):
+        return (value is None) == (operator == "is null")
+    if operator == "in":
+        return any(holds(value, "=", one) for one in operand)
+    if operator == "between":
+        return holds(value, ">=", operand[0]) and holds(value, "<=", operand[1])
+    if value is None or operand is None:
+        return False
+    order = compare(value, operand)
+    return {"=": order == 0, "<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0}[operator]
+
+
+def matches(row: Row, pattern: Pattern) -> bool:
+    """Whether a row is one of a pattern's."""
+    return all(holds(row[name], *told) for name, *told in pattern)
+
+
+def promised(row: Row, patterns: Iterable[Pattern]) -> bool:
+    """SetMatch: whether some pattern has the row."""
+    return any(matches(row, pattern) for pattern in patterns)
+
+
+def still_promised(row: Row, patterns: Iterable[Pattern], kept: Sequence[Row]) -> bool:
+    """Whether some pattern has the row, and none of the rows that are kept."""
+    free = (pattern for pattern in patterns if not any(matches(one, pattern) for one in kept))
+    return promised(row, free)
+
+
+def possible(universe: Universe) -> Iterable[Row]:
+    """All rows of a universe."""
+    for values in itertools.product(*universe.values()):
+        yield dict(zip(universe, values, strict=True))
+
+
+def closed(given: SoFar, known: Row) -> bool:
+    """Whether every possible row with these values in these columns is promised not to come."""
+    rest = {name: [known[name]] if name in known else own for name, own in given.universe.items()}
+    return all(promised(row, given.patterns) for row in possible(rest))
+
+
+def tupled(row: Row, names: Iterable[str] | None = None) -> Tuple:
+    """The values of a row, equal where they group together."""
+    return tuple(canonical(row[name]) for name in (row if names is None else names))
+
+
+def only(row: Row, names: Iterable[str]) -> Row:
+    """Some columns of a row."""
+    return {name: row[name] for name in names}
+
+
+def different(rows: Iterable[Row]) -> list[Row]:
+    """The first of each."""
+    return list({tupled(row): row for row in reversed([*rows])}.values())[::-1]
+
+
+def select(given: SoFar, qualifies: Callable[[Row], bool]) -> Meaning:
+    """WHERE: all that qualify; all punctuations; nothing."""
+    return Meaning(
+        [tupled(row) for row in given.rows if qualifies(row)],
+        (0,),
+        lambda row: promised(row, given.patterns),
+    )
+
+
+def project(given: SoFar, names: Sequence[str]) -> Meaning:
+    """Some columns: all rows; what every row that becomes this one is promised not to do; nothing."""
+    return Meaning(
+        [tupled(row, names) for row in given.rows], (0,), lambda row: closed(given, only(row, names))
+    )
+
+
+def distinct(given: SoFar) -> Meaning:
+    """DISTINCT: the first of each; all punctuations; the rows that match none."""
+    seen = different(given.rows)
+    return Meaning(
+        [tupled(row) for row in seen],
+        (sum(not promised(row, given.patterns) for row in seen),),
+        lambda row: promised(row, given.patterns),
+    )
+
+
+def group(
+    given: SoFar, names: Sequence[str], aggregated: Callable[[Sequence[Row]], Mapping[str, Any]]
+) -> Meaning:
+    """GROUP BY: the groups whose every possible member is promised not to come; those; the other groups."""
+    members: dict[Tuple, list[Row]] = {} if names else {(): []}
+    for row in given.rows:
+        members.setdefault(tupled(row, names), []).append(row)
+    is_closed = {key: closed(given, only(rows[0], names) if rows else {}) for key, rows in members.items()}
+    return Meaning(
+        [
+            (*key, *map(canonical, aggregated(rows).values()))
+            for key, rows in members.items()
+            if is_closed[key]
+        ],
+        (sum(not is_closed[key] and bool(rows) for key, rows in members.items()),),
+        lambda row: closed(given, only(row, names)),
+    )
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of ORDER BY."""
+
+    name: str
+    descending: bool = False
+    nulls_first: bool = True
+
+
+def in_order(keys: Sequence[Key], one: Row, other: Row) -> int:
+    """-1, 0 or 1 as a row comes before, with or after another."""
+    for key in keys:
+        left, right = one[key.name], other[key.name]
+        if left is None or right is None:
+            order = (left is not None) - (right is not None)
+            order = order if key.nulls_first else -order
+        else:
+            order = -compare(left, right) if key.descending else compare(left, right)
+        if order:
+            return order
+    return 0
+
+
+def sort(given: SoFar, keys: Sequence[Key]) -> Meaning:
+    """ORDER BY: the rows of `Initial` in order; that prefix; the rest.
+
+    `Initial` is the part of what is promised of which no possible row that is not promised comes before: the
+    patterns so far, cut where a pattern reaches beyond.
+    """
+    open_ = [row for row in given.possible if not promised(row, given.patterns)]
+
+    def is_initial(row: Row) -> bool:
+        return promised(row, given.patterns) and not any(in_order(keys, other, row) < 0 for other in open_)
+
+    passed = sorted(
+        (row for row in given.rows if is_initial(row)),
+        key=functools.cmp_to_key(functools.partial(in_order, keys)),
+    )
+    return Meaning([tupled(row) for row in passed], (len(given.rows) - len(passed),), is_initial)
+
+
+def join(left: SoFar, right: SoFar, on: Sequence[tuple[str, str]], kind: str) -> Meaning:
+    """A join whose columns are called differently on the two sides.
+
+    All pairs; rows without a partner when the other side is closed for them. Rows are kept while the other
+    side is not closed for them; those of a semi or an anti join are not when they have found a partner, and
+    their other side keeps the keys alone. What one side has promised holds of the output when no kept row of
+    that side matches it, but for rows of NULLs that stand for a row that is missing.
+    """
+    left_keys, right_keys = [one for one, _ in on], [other for _, other in on]
+
+    def match(one: Row, other: Row) -> bool:
+        return all(holds(one[name], "=", other[partner]) for name, partner in on)
+
+    def is_done(given: SoFar, values: Sequence[Any], names: Sequence[str]) -> bool:
+        return None in values or closed(given, dict(zip(names, values, strict=True)))
+
+    def open_rows(mine: SoFar, own: Sequence[str], other: SoFar, partner: Sequence[str]) -> list[Row]:
+        return [row for row in mine.rows if not is_done(other, [row[name] for name in own], partner)]
+
+    kept_left = open_rows(left, left_keys, right, right_keys)
+    kept_right = open_rows(right, right_keys, left, left_keys)
+    alone_left = [row for row in left.rows if not any(match(row, other) for other in right.rows)]
+    alone_right = [row for row in right.rows if not any(match(other, row) for other in left.rows)]
+    if kind in ("semi", "anti"):
+        kept_left = [row for row in kept_left if any(row is other for other in alone_left)]
+        keys = different(only(row, right_keys) for row in kept_right)
+        lone = [tupled(row) for row in left.rows if any(row is other for other in alone_left)]
+        done = [
+            tupled(row) for row in alone_left if is_done(right, [row[name] for name in left_keys], right_keys)
+        ]
+        paired = Counter(tupled(row) for row in left.rows) - Counter(lone)
+
+        of_keys = [told for told in right.patterns if all(name in right_keys for name, *_ in told)]
+
+        def is_promised(row: Row) -> bool:
+            found = still_promised(row, left.patterns, kept_left)
+            if kind == "anti" or found:
+                return found
+            key = {other: row[one] for one, other in on}
+            return still_promised(key, of_keys, keys)
+
+        return Meaning(
+            list(paired.elements()) if kind == "semi" else done, (len(kept_left), len(keys)), is_promised
+        )
+    pairs = [{**one, **other} for one in left.rows for other in right.rows if match(one, other)]
+    no_left, no_right = dict.fromkeys(left.universe), dict.fromkeys(right.universe)
+    if kind in ("left", "full"):
+        pairs += [
+            {**row, **no_right}
+            for row in alone_left
+            if is_done(right, [row[name] for name in left_keys], right_keys)
+        ]
+    if kind in ("right", "full"):
+        pairs += [
+            {**no_left, **row}
+            for row in alone_right
+            if is_done(left, [row[name] for name in right_keys], left_keys)
+        ]
+
+    def is_told(row: Row, mine: SoFar, kept: Sequence[Row], *, may_be_missing: bool) -> bool:
+        own = only(row, mine.universe)
+        if may_be_missing and all(value is None for value in own.values()):
+            return False
+        return still_promised(own, mine.patterns, kept)
+
+    is_over = closed(left, {}) and closed(right, {})
+
+    def is_promised_pair(row: Row) -> bool:
+        if is_over:
+            return True
+        return is_told(row, left, kept_left, may_be_missing=kind in ("right", "full")) or is_told(
+            row, right, kept_right, may_be_missing=kind in ("left", "full")
+        )
+
+    return Meaning([tupled(row) for row in pairs], (len(kept_left), len(kept_right)), is_promised_pair)
+
+
+def set_operator(left: SoFar, right: SoFar, operator: str) -> Meaning:
+    """UNION, INTERSECT, EXCEPT and their ALL forms over inputs with the same columns.
+
+    `kept` counts different rows, of both sides together.
+    """
+    one, other = (Counter(tupled(row) for row in given.rows) for given in (left, right))
+    rows = {tupled(row): row for given in (left, right) for row in given.rows}
+    closed_left = {key: promised(row, left.patterns) for key, row in rows.items()}
+    closed_right = {key: promised(row, right.patterns) for key, row in rows.items()}
+
+    def copies(key: Tuple) -> int:
+        match operator:
+            case "union all":
+                return one[key] + other[key]
+            case "union":
+                return 1
+            case "intersect":
+                return min(one[key], other[key], 1)
+            case "intersect all":
+                return min(one[key], other[key])
+            case "except":
+                return int(bool(one[key]) and not other[key] and closed_right[key])
+            case "except all":
+                return max(one[key] - other[key], 0) if closed_right[key] else 0
+        raise AssertionError(operator)
+
+    def is_kept(key: Tuple) -> bool:
+        may_left, may_right = not closed_left[key], not closed_right[key]
+        match operator:
+            case "union all":
+                return False
+            case "union":
+                return may_left or may_right
+            case "intersect":
+                if one[key] and other[key]:  # given out, and not to be given again
+                    return may_left and may_right
+                return may_right if one[key] else may_left
+            case "intersect all":
+                surplus = one[key] - other[key]
+                return (surplus > 0 and may_right) or (surplus < 0 and may_left)
+            case "except":
+                if other[key]:
+                    return may_left
+                return may_right or may_left  # undecided, or given out and not to be given again
+            case "except all":
+                surplus = one[key] - other[key]
+                return (surplus > 0 and may_right) or (surplus < 0 and may_left)
+        raise AssertionError(operator)
+
+    return Meaning(
+        [key for key in rows for _ in range(copies(key))],
+        (sum(map(is_kept, rows)),),
+        lambda row: promised(row, left.patterns) and promised(row, right.patterns),
+    )
+
+
+def window(given: SoFar, rowtime: str, length: int) -> Meaning:
+    """The changelog of a window of the last `length` ticks: (row, diff, instant).
+
+    A row enters when it comes, and has left when no row of a rowtime before that of its leaving, or at it,
+    can come. It is kept until then; what is promised of the rows holds of their changes when no kept row
+    matches.
+    """
+    times = [row[rowtime] for row in given.possible if not promised(row, given.patterns)]
+    reached = min((time for time in times if time is not None), default=None)
+    changes, kept = [], []
+    for row in given.rows:
+        leaves = row[rowtime] + length
+        changes.append((*tupled(row), 1, row[rowtime]))
+        if reached is None or leaves < reached:
+            changes.append((*tupled(row), -1, leaves))
+        else:
+            kept.append(row)
+    return Meaning(
+        changes,
+        (len(kept),),
+        lambda row: still_promised(row, given.patterns, kept),
+    )

@@ -1,0 +1,34 @@
+"""Steps of a live query in memory: what a window holds, and what changes from one frontier to the next.
+
+A step takes rows in, works on the keys that they touch, and lets go of what has left. Its operators are those
+of :mod:`windrow.kernels.zset`, over the rows of those keys alone.
+"""
+
+from __future__ import annotations
+
+from windrow.kernels.stages.changes import changes, netted
+from windrow.kernels.stages.completing import Completing, first_above
+from windrow.kernels.stages.held import Held, Times
+from windrow.kernels.stages.operated import Operated, UnmatchedError
+from windrow.kernels.stages.operators import group, join, rows_of
+from windrow.kernels.stages.upserts import Became, upserts
+from windrow.kernels.stages.versions import Versions
+from windrow.kernels.stages.windows import Window
+
+__all__ = [
+    "Became",
+    "Completing",
+    "Held",
+    "Operated",
+    "Times",
+    "UnmatchedError",
+    "Versions",
+    "Window",
+    "changes",
+    "first_above",
+    "group",
+    "join",
+    "netted",
+    "rows_of",
+    "upserts",
+]

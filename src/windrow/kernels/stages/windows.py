@@ -1,0 +1,81 @@
+"""Windows of live streams: when rows enter and leave, as rows come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windrow.kernels.sorting import SortKey, sorted_partitions
+from windrow.kernels.stages.held import Held, Times
+from windrow.kernels.zset.relation import NEVER
+
+__all__ = ["Window"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Window:
+    """What a bracket says.
+
+    Attributes
+    ----------
+    rowtime
+        The column of the rowtimes, int64.
+    length, slide
+        In ticks: how long rows stay, None for ever; and at which multiples they enter, None for at once.
+    rows
+        How many rows of a partition stay; None without such a limit.
+    partition
+        The columns of its keys.
+    ties
+        The columns that order rows of one rowtime, if they are not in order already.
+    """
+
+    rowtime: str
+    length: int | None = None
+    slide: int | None = None
+    rows: int | None = None
+    partition: tuple[str, ...] = ()
+    ties: tuple[str, ...] = ()
+
+    def taken(self, held: Held, rows: pa.Table, chunk: Ints, keys: tuple[tuple[str, ...], ...] = ()) -> Held:
+        """What is held when rows have come, all of them later than those held before.
+
+        Parameters
+        ----------
+        rows
+            Those that come: the columns of those held.
+        chunk
+            Of each, the file that keeps it.
+        keys
+            As of :meth:`Held.of`.
+        """
+        at = rows.column(self.rowtime).to_numpy()
+        enter = at if self.slide is None else at + (-at) % self.slide
+        leave = np.full(len(at), NEVER) if self.length is None else enter + self.length
+        whole = held.with_rows(Held.of(rows, enter, leave, chunk, keys))
+        if self.rows is None or not len(at):
+            return whole
+        came = np.arange(len(whole)) >= len(held)
+        # of a partition all later rows count, also those that have left since
+        places = np.flatnonzero(whole.alike(self.partition, came))
+        order, bounds = sorted_partitions(
+            whole.rows.select([self.rowtime, *self.ties, *self.partition]).take(pa.array(places)),
+            self.partition,
+            tuple(map(SortKey, (self.rowtime, *self.ties))),
+        )
+        places = places if order is None else places[order]
+        ends = np.repeat(bounds[1:], np.diff(bounds))
+        pushing = np.arange(len(places)) + self.rows
+        inside = pushing < ends
+        pushed = places[inside]
+        by = whole.enter[places[pushing[inside]]]
+        return whole.pushed(pushed, np.minimum(whole.leave[pushed], by))
+
+    def left(self, held: Held, times: Times) -> Held:
+        """What is held after a step."""
+        return held.at(times.until)

@@ -1,0 +1,157 @@
+"""``%windrow`` and ``%%windrow``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from IPython.core.magic import Magics, line_cell_magic, magics_class
+from IPython.display import display
+
+from windrow.cli.connection import open_session, start_spark, values
+from windrow.cli.formats import Format
+from windrow.cli.progress import Progress
+from windrow.cli.run import Output, View, at_its_place, draw_picture, print_rows, write_rows
+from windrow.cli.script import Statement, read_script, split_script
+from windrow.errors import UsageError, WindrowError
+from windrow.notebook.options import Line, help_text, read_line
+from windrow.notebook.watching import ROWS, watch
+from windrow.relation import LiveRelation, Relation
+from windrow.session import Session
+from windrow.spark.live import LiveQuery
+
+__all__ = ["ShownError", "WindrowMagics"]
+
+
+class ShownError(Exception):
+    """An error that the cell shows already: it stops the notebook, and adds one line and no traceback."""
+
+    def __init__(self, error: WindrowError) -> None:
+        super().__init__(f"[{error.condition}] {error.message}")
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+@magics_class
+class WindrowMagics(Magics):
+    """The magics of one notebook, and the session that its cells share."""
+
+    def __init__(self, shell: Any) -> None:
+        super().__init__(shell)
+        self._variables: dict[str, Any] = shell.user_ns
+        self._session: Session | None = None
+
+    @line_cell_magic
+    def windrow(self, line: str, cell: str | None = None) -> object:
+        """Run SQL.
+
+        ``%%windrow [OPTIONS] [>> name]`` runs the statements of the cell; the last one's relation is what the
+        cell gives, or is assigned to `name`. ``%windrow [OPTIONS]`` attaches tables and gives the session,
+        ``%windrow NAME`` makes the session in the variable NAME that of the cells, ``%windrow --help`` tells
+        the options.
+        """
+        with self._shown_errors():
+            if line.strip() in ("--help", "-h"):
+                print(help_text())  # noqa: T201 - what is asked for
+                return None
+            if cell is None and line.strip().isidentifier():
+                return self._adopt(line.strip())
+            read = read_line(line)
+            session = self._opened(read)
+            texts = [read_script(read.file, None)] if read.file is not None else []
+            if cell is not None and cell.strip():
+                texts.append(cell)
+            if not texts:
+                return session
+            relation: Relation | LiveQuery | None = None
+            for text in texts:
+                relation = self._run(session, split_script(text), read)
+            if read.result is not None:
+                self._variables[read.result] = relation
+                return None
+            return relation if read.format is Format.TABLE and read.output is None else None
+
+    def _adopt(self, name: str) -> Session:
+        given = self._variables.get(name)
+        if not isinstance(given, Session):
+            raise UsageError(
+                f"{name} is no session",
+                condition="UNKNOWN_SESSION",
+                hint=f"{name} = windrow.Session() makes one",
+            )
+        self._session = given
+        return given
+
+    def _opened(self, line: Line) -> Session:
+        """The session of the notebook with the tables of the line, made where there is none."""
+        if self._session is None:
+            self._session = open_session(line.asked, start_spark)
+            return self._session
+        if line.names_session:
+            raise UsageError(
+                "the notebook has a session already",
+                condition="SESSION_EXISTS",
+                hint="give --master and --conf in the first cell, or restart the kernel",
+            )
+        asked = line.asked
+        for name, paths in asked.tables.items():
+            self._session.register(name, paths, format=asked.format(name))
+        for name, path in asked.streams.items():
+            rowtime = asked.rowtimes.get(name) or asked.rowtimes.get("")
+            unit = asked.units.get(name) or asked.units.get("")
+            self._session.stream(name, path, rowtime=rowtime, unit=unit)
+        return self._session
+
+    def _run(self, session: Session, statements: list[Statement], line: Line) -> Relation | LiveQuery | None:
+        """Run statements, show all results but the last one's, and give that; or the query, if it is live."""
+        parameters = values(session.spark, line.asked.params)
+        view = View(line.at, line.envelope if line.live is None else None, line.key)
+        last: Relation | LiveQuery | None = None
+        with Progress(shown=False) as progress:
+            for statement in statements:
+                with at_its_place(statement, line.asked):
+                    relation = view.of(session.sql(statement.padded, **parameters), statement)
+                    is_last = statement is statements[-1]
+                    if is_last and line.live is not None:
+                        return watch(
+                            relation,
+                            envelope=line.envelope,
+                            limit=ROWS if line.limit is None else line.limit,
+                            checkpoint=line.live.checkpoint,
+                            trigger=line.live.as_spark,
+                        )
+                    if statement.is_silent or not _has_rows(relation):
+                        continue
+                    last = relation
+                    output = Output(line.format, line.output, line.limit)
+                    if is_last and line.output is not None:
+                        write_rows(relation, statement, output, line.output, progress)
+                    elif line.format is not Format.TABLE:
+                        print_rows(relation, statement, output, progress)
+                        sys.stdout.flush()
+                    else:
+                        last = relation if line.limit is None else relation.first(line.limit)
+                        if not is_last:
+                            _display(last)
+                    if is_last and line.plot is not None:
+                        draw_picture(relation, line.plot)
+        return last
+
+    @contextmanager
+    def _shown_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except WindrowError as error:
+            _display(error)
+            raise ShownError(error) from None
+
+
+def _display(shown: object) -> None:
+    display(shown)  # type: ignore[no-untyped-call] # IPython's
+
+
+def _has_rows(relation: Relation) -> bool:
+    return isinstance(relation, LiveRelation) or bool(relation.df.columns)

@@ -1,0 +1,139 @@
+"""Relations of live queries as tables that refresh: started when they are shown."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from IPython.display import HTML, display
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from windrow.cli.rows import as_text
+from windrow.errors import WindrowError
+from windrow.notebook.panels import before_start, open_panel, show_query
+from windrow.relation import LiveRelation, Relation, StartedRelation
+from windrow.rendering import html_table
+from windrow.spark.arrow import is_orderable
+from windrow.spark.live import LiveQuery
+from windrow.spark.live.sinks import Sink
+
+__all__ = ["ROWS", "show_live", "show_started", "watch"]
+
+ROWS = 20
+"""How many rows are shown unless the user says otherwise."""
+
+
+def watch(
+    relation: Relation,
+    *,
+    envelope: str | None = None,
+    limit: int = ROWS,
+    checkpoint: str | Path | None = None,
+    trigger: Mapping[str, Any] | None = None,
+) -> LiveQuery:
+    """Start a query over live or named streams, and show what it gives in the output of the cell.
+
+    A relation is shown as the table that it is after the last micro-batch, its rows in the order of the
+    columns; a stream, ``EMIT STREAM`` and ``CHANGELOG OF`` by the rows that came last.
+
+    Parameters
+    ----------
+    relation
+        Over live or named streams.
+    envelope
+        Show the changes of a relation, in this form, and not its table.
+    limit
+        How many rows are shown.
+    checkpoint, trigger
+        As of :meth:`windrow.Relation.start`.
+
+    Raises
+    ------
+    WindrowError
+        ``NO_NOTEBOOK`` where there is none, and what :meth:`windrow.Relation.start` raises.
+    """
+    before_start()
+    plan = relation.live
+    is_table = plan is not None and plan.is_relation and not plan.asks_changes and envelope is None
+    shown = _Table(limit) if is_table else _Latest(limit)
+    query = relation.start(
+        shown,  # type: ignore[arg-type] # a sink of ours
+        mode="table" if is_table else "changelog",
+        envelope=envelope,
+        checkpoint=checkpoint,
+        trigger=trigger,
+    )
+    open_panel(query, shown.html)
+    return query
+
+
+def show_live(relation: LiveRelation) -> None:
+    """Show a relation whose rows come as long as it runs."""
+    try:
+        watch(relation)
+    except WindrowError as error:
+        display(error)  # type: ignore[no-untyped-call] # IPython's
+
+
+def show_started(relation: StartedRelation) -> None:
+    """Show what INSERT INTO has started."""
+    if relation.query is not None:
+        show_query(relation.query)
+    else:
+        display(HTML(relation._repr_html_()))  # type: ignore[no-untyped-call] # IPython's
+
+
+class _Table(Sink):
+    """Shows the first rows of a table, in the order of its columns."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._shown = ""
+
+    def write(self, rows: DataFrame, number: int) -> int | None:  # noqa: ARG002 - of other sinks
+        """Take the table."""
+        named = rows.toDF(*(f"c{place}" for place in range(len(rows.columns))))
+        keys = [field.name for field in named.schema if is_orderable(field.dataType)]
+        found = as_text(named.orderBy(*keys).limit(self._limit), iso=False).collect()
+        count = rows.count()
+        told = _counted(count) if count <= self._limit else f"first {_counted(len(found))} of {count:,}"
+        self._shown = html_table(rows.schema, found, told)
+        return count
+
+    def html(self) -> str:
+        """The table."""
+        return self._shown
+
+
+class _Latest(Sink):
+    """Shows the rows that came last, the latest at the end."""
+
+    def __init__(self, limit: int) -> None:
+        self._rows: deque[Sequence[str | None]] = deque(maxlen=limit)
+        self._schema: T.StructType | None = None
+        self._count = 0
+        self._last = -1
+
+    def write(self, rows: DataFrame, number: int) -> int | None:
+        """Take the rows of a micro-batch."""
+        found = as_text(rows, iso=False).collect()
+        if number > self._last:  # not repeated
+            self._count += len(found)
+            self._rows.extend(found)
+            self._schema, self._last = rows.schema, number
+        return len(found)
+
+    def html(self) -> str:
+        """The rows."""
+        if self._schema is None:
+            return ""
+        shown = list(self._rows)
+        told = _counted(self._count)
+        return html_table(self._schema, shown, told if len(shown) == self._count else f"last of {told}")
+
+
+def _counted(count: int) -> str:
+    return f"{count:,} row{'' if count == 1 else 's'}"

@@ -1,0 +1,13 @@
+"""Pictures of windows, matches, relations that vary, and streams.
+
+    relation ─ reading/ ─▶ scene (plain data) ─ a module a kind ─▶ Altair chart ─ saving ─▶ SVG, PNG, HTML
+
+A scene has no more rows than one can look at; what was left out is said in the picture.
+"""
+
+from __future__ import annotations
+
+from windrow.plot.drawing import draw
+from windrow.plot.saving import SUFFIXES, chart_format, save
+
+__all__ = ["SUFFIXES", "chart_format", "draw", "save"]

@@ -1,0 +1,81 @@
+"""Which picture a relation has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from windrow.errors import NotSupportedError, UsageError
+from windrow.plot.reading.options import Options
+from windrow.relation import Changes, LiveRelation, Relation
+from windrow.spark.batch import BoundWindow
+from windrow.spark.streams import Stream
+from windrow.spark.varying import Varying
+
+if TYPE_CHECKING:
+    from windrow.plot.theme import Picture
+
+__all__ = ["draw"]
+
+
+def draw(
+    relation: Relation,
+    *,
+    value: str | None = None,
+    key: Any = None,
+    partitions: int = 3,
+    rows: int = 200,
+    width: int | None = None,
+) -> Picture:
+    """The picture of a relation: see :meth:`windrow.Relation.plot`."""
+    options = Options(value, key, partitions, rows)
+    made_of = relation.made_of
+    if isinstance(relation, LiveRelation):
+        raise NotSupportedError(
+            "a live relation has no picture",
+            condition="UNSUPPORTED_STREAM",
+            hint="start it into a folder or windrow.Memory(), and draw what it has given",
+        )
+    if made_of is None or made_of == ():
+        raise UsageError(
+            "there is nothing to draw: the query has no windows, patterns or streams",
+            condition="NOTHING_TO_DRAW",
+            hint="pictures are of WINDOW BY, MATCH_RECOGNIZE, windows of streams and streams",
+        )
+    _need_altair()
+    # Altair takes most of a second, and is an extra.
+    if isinstance(made_of, Varying):
+        from windrow.plot.reading.varying import read_varying
+        from windrow.plot.validity import draw_validity
+
+        return draw_validity(read_varying(made_of, options), width)
+    if isinstance(made_of, Changes):
+        from windrow.plot.reading.varying import read_changes
+        from windrow.plot.staircase import draw_staircase
+
+        return draw_staircase(read_changes(made_of, options), width)
+    if isinstance(made_of, Stream):
+        from windrow.plot.arrivals import draw_arrivals
+        from windrow.plot.reading.arrivals import read_arrivals
+
+        return draw_arrivals(read_arrivals(made_of, options), width)
+    last = made_of[-1]
+    if isinstance(last, BoundWindow):
+        from windrow.plot.reading.windows import read_windows
+        from windrow.plot.windows import draw_windows
+
+        return draw_windows(read_windows(last, options), width)
+    from windrow.plot.matches import draw_matches
+    from windrow.plot.reading.matches import read_matches
+
+    return draw_matches(read_matches(last, options), width)
+
+
+def _need_altair() -> None:
+    try:
+        import altair  # noqa: F401 - only whether it is there
+    except ImportError:
+        raise UsageError(
+            "pictures need Altair, which is not installed",
+            condition="MISSING_PACKAGE",
+            hint="pip install 'windrow[plot]'",
+        ) from None

@@ -1,0 +1,142 @@
+"""What pictures of windows and of matches share: a panel a sequence, values beneath, and the title."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+import altair as alt
+
+from windrow.plot.scene import Sequence as Drawn
+from windrow.plot.scene import SequenceScene
+from windrow.plot.theme import INK, LINE, Picture, axis_of, heading, legend_of, marks, place, styled
+
+__all__ = ["Panel", "bars", "edges", "extent", "lane_axis", "reach", "sequence_picture", "values_panel"]
+
+_HEIGHT = 130
+_BARE = 18
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The chart of one sequence: what was found in it above, its values beneath, and a remark."""
+
+    sequence: Drawn
+    top: Picture
+    beneath: Picture
+    remark: str | None = None
+
+
+def reach(sequence: Drawn) -> float:
+    """How far a row reaches to each side: less than half of the usual distance between rows."""
+    places = [row.x for row in sequence.rows]
+    steps = [later - one for one, later in pairwise(places) if later > one]
+    return 0.36 * median(steps) if steps else 0.36
+
+
+def extent(scene: SequenceScene) -> tuple[float, float]:
+    """The places from the first to the last row of all sequences, with a little air."""
+    places = [row.x for sequence in scene.sequences for row in sequence.rows]
+    half = max((reach(sequence) for sequence in scene.sequences), default=0.4)
+    if not places:
+        return 0.0, 1.0
+    return min(places) - 2 * half, max(places) + 2 * half
+
+
+def edges(sequence: Drawn, start: int, stop: int, half: float) -> tuple[float, float]:
+    """Where a stretch of rows begins and ends, its first and last row included."""
+    last = min(stop, len(sequence.rows) - 1)
+    return sequence.rows[start].x - half, sequence.rows[last].x + half
+
+
+def lane_axis(field: str, count: int) -> alt.Y:
+    """The place of a lane, of so many, from the top; there is no axis to be seen."""
+    return alt.Y(f"{field}:Q", scale=alt.Scale(domain=[count, 0], nice=False, zero=False), axis=None)
+
+
+def bars(
+    given: list[dict[str, Any]],
+    scene: SequenceScene,
+    domain: tuple[float, float],
+    count: int,
+    thickness: float,
+    **mark: Any,
+) -> alt.Chart:
+    """Bars from `from` to `to` in their `lane`, of so many lanes; `thickness` is a share of the lane's."""
+    margin = (1 - thickness) / 2
+    placed = [{**one, "upper": one["lane"] + margin, "lower": one["lane"] + 1 - margin} for one in given]
+    drawn: alt.Chart = (
+        marks(placed)
+        .mark_rect(aria=False, **mark)
+        .encode(x=place("from", scene.x, domain, None), x2="to:Q", y=lane_axis("upper", count), y2="lower:Q")
+    )
+    return drawn
+
+
+def values_panel(
+    scene: SequenceScene,
+    sequence: Drawn,
+    domain: tuple[float, float],
+    width: int,
+    groups: Sequence[str],
+    colours: Mapping[str, str],
+    *,
+    is_last: bool,
+) -> Picture:
+    """The rows as points along a line, coloured by their group; without values, on one level."""
+    has_values = scene.y is not None
+    points = [
+        {"x": row.x, "value": row.value if has_values else 0, "row": row.shown, "group": group}
+        for row, group in zip(sequence.rows, groups, strict=True)
+    ]
+    base = marks(points)
+    shown = axis_of(scene.x, grid=False, tickCount=10)
+    if not is_last:
+        shown.title = None
+    x = place("x", scene.x, domain, shown)
+    if scene.y is not None:
+        axis = axis_of(scene.y, tickCount=4, domain=False, ticks=False)
+        y = alt.Y("value:Q", axis=axis, scale=alt.Scale(zero=False, padding=8))
+    else:
+        y = alt.Y("value:Q", axis=None, scale=alt.Scale(domain=[-1, 1]))
+    line = base.mark_line(color=LINE, strokeWidth=1.5, aria=False).encode(x=x, y=y)
+    mark = base.mark_point(filled=True, size=38, opacity=1, stroke="white", strokeWidth=0.8, aria=False)
+    point = mark.encode(x=x, y=y, color=legend_of("group", colours), tooltip=["row:N", "value:Q", "group:N"])
+    return alt.layer(line, point).properties(width=width, height=_HEIGHT if has_values else _BARE)
+
+
+def sequence_picture(scene: SequenceScene, panels: Sequence[Panel], what: str) -> Picture:
+    """All panels, one below the other, with the title and what is left out."""
+    charts = []
+    for panel in panels:
+        title = alt.TitleParams(
+            panel.sequence.title or "all rows",
+            subtitle=_told(scene, panel, what),
+            fontSize=12,
+            color=INK,
+            offset=6,
+            subtitleFontSize=11,
+        )
+        charts.append(alt.vconcat(panel.top.properties(title=title), panel.beneath, spacing=2))
+    subtitle = list(scene.subtitle)
+    if scene.more_sequences:
+        subtitle.append("there are more partitions: partitions=N draws N of them, key=… one")
+    whole = alt.vconcat(*charts, spacing=16, title=heading(scene.title, subtitle))
+    return styled(whole.resolve_scale(color="shared", x="independent"))
+
+
+def _told(scene: SequenceScene, panel: Panel, what: str) -> str:
+    sequence = panel.sequence
+    found = sequence.found_count
+    plural = {"window": "windows", "match": "matches"}[what]
+    parts = [f"{found:,} {what if found == 1 else plural}" if found else f"no {plural}"]
+    if len(sequence.rows) < sequence.row_count:
+        parts.append(f"first {len(sequence.rows):,} of {sequence.row_count:,} rows")
+    else:
+        parts.append(f"{sequence.row_count:,} row{'' if sequence.row_count == 1 else 's'}")
+    if sequence.rows and not scene.by_position:
+        parts.append(f"{scene.x.title} {sequence.rows[0].shown} to {sequence.rows[-1].shown}")
+    return " · ".join([*parts, panel.remark] if panel.remark else parts)

@@ -1,0 +1,1 @@
+"""From relations to scenes: small queries that fetch what is drawn, and how much more there is."""

@@ -1,0 +1,33 @@
+"""Columns of Spark as places along an axis."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from windrow.algebra.clock import Clock
+
+__all__ = ["as_place", "is_time"]
+
+_CLOCK = Clock("timestamp_ntz", "MICROSECOND")
+
+
+def is_time(kind: T.DataType) -> bool:
+    """Whether values of a type are times."""
+    return isinstance(kind, T.DateType | T.TimestampType | T.TimestampNTZType)
+
+
+def as_place(column: str, kind: T.DataType) -> Column | None:
+    """A column of numbers or times as a place; None for other types. `column` is SQL.
+
+    Times are milliseconds since the epoch of what the session's clock shows, so that an axis in UTC shows it.
+    """
+    if isinstance(kind, T.NumericType):
+        return F.expr(f"CAST({column} AS DOUBLE)")
+    if isinstance(kind, T.DateType):
+        return F.expr(f"CAST(unix_date({column}) AS DOUBLE) * 86400000")
+    if is_time(kind):
+        shown = f"CAST({column} AS TIMESTAMP_NTZ)"
+        return F.expr(f"CAST({_CLOCK.of_column(shown, 'timestamp_ntz', 'MICROSECOND')} AS DOUBLE) / 1000")
+    return None

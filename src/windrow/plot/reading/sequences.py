@@ -1,0 +1,215 @@
+"""The partitions that are drawn, in order, and what of their rows is drawn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as SparkWindow
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.window import WindowSpec
+
+from windrow.algebra.match import Match
+from windrow.algebra.names import ROW, order_key, partition_key
+from windrow.algebra.nodes import Fragment, Window
+from windrow.errors import AnalysisError, UsageError, did_you_mean
+from windrow.plot.reading.options import Options
+from windrow.plot.reading.places import as_place, is_time
+from windrow.plot.scene import Axis, Row
+from windrow.plot.scene import Sequence as Drawn
+from windrow.spark.gateway import Gateway
+from windrow.spark.join_plan import tie_break
+from windrow.spark.keyed_rows import sort_key
+from windrow.syntax.nodes import OrderItem
+from windrow.syntax.sqltext import SqlText, quoted
+
+__all__ = ["ID", "POSITION", "Sequences", "by_position", "read_sequences"]
+
+ID = "__drawn_sequence"
+"""Names the partition of a row."""
+
+POSITION = "__drawn_position"
+"""The row's position in its partition, from 1."""
+
+_COUNT = "__drawn_count"
+_NO_VALUE = "NULL"
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """The partitions to draw.
+
+    Attributes
+    ----------
+    frame
+        All their rows, numbered: those of the clause, `ID` and `POSITION`.
+    drawn
+        What is drawn of each, by its ID and in the order of the keys.
+    x, y
+        The axes.
+    more
+        Whether there are more partitions.
+    by_position
+        Whether the x axis has positions, and not the first key of ORDER BY.
+    """
+
+    frame: DataFrame
+    drawn: dict[str, Drawn]
+    x: Axis
+    y: Axis | None
+    more: bool
+    by_position: bool
+
+
+def read_sequences(
+    gateway: Gateway, node: Window | Match, rows: DataFrame, read: Sequence[str], options: Options
+) -> Sequences:
+    """Fetch the rows that are drawn.
+
+    Parameters
+    ----------
+    node, rows
+        The clause, and its rows: a struct with the row, and the keys.
+    read
+        Texts of the query that read columns: the first number in them is what is drawn, unless the options
+        name another.
+    options
+        How much is drawn.
+
+    Raises
+    ------
+    WindrowError
+        ``UNRESOLVED_COLUMN``, ``INVALID_ARGUMENT`` for a value that cannot be drawn or a key of another
+        length than PARTITION BY.
+    """
+    keys = [partition_key(number) for number in range(len(node.partition_by))]
+    names = [_named(fragment) for fragment in node.partition_by]
+    struct = rows.schema[ROW].dataType
+    assert isinstance(struct, T.StructType)
+    x = _x(node, rows)
+    keyed = {*names, *((_named(key) for key, _ in node.order_by) if x is not None else ())}
+    value = _value(struct, keyed, read, options)
+    row_id = F.to_json(F.struct(*keys)) if keys else F.lit("")
+    known = rows.withColumn(ID, row_id)
+    if options.keys:
+        known = known.where(_is_key(keys, options))
+    ids, more = _chosen(gateway, known, keys, options)
+    chosen = known.where(F.col(ID).isin(*ids)) if keys and ids else known
+    frame = chosen.withColumn(POSITION, F.row_number().over(_order(node, keys, struct)).cast("bigint"))
+    place = F.col(POSITION).cast("double") if x is None else x[1]
+    amount = F.lit(None).cast("double") if value is None else F.expr(f"CAST({ROW}.{quoted(value)} AS DOUBLE)")
+    texts = [F.coalesce(F.col(key).cast("string"), F.lit(_NO_VALUE)) for key in keys]
+    shown = frame.select(
+        ID,
+        POSITION,
+        place.alias("x"),
+        amount.alias("value"),
+        F.coalesce(F.col(order_key(0)).cast("string"), F.lit(_NO_VALUE)).alias("shown"),
+        F.array(*texts).alias("keys") if texts else F.array().cast("array<string>").alias("keys"),
+        F.count(F.lit(1)).over(SparkWindow.partitionBy(ID)).alias(_COUNT),
+    )
+    with gateway.translated():
+        found = shown.where(F.col(POSITION) <= options.rows).orderBy(POSITION).collect()
+    drawn = {}
+    for each in ids:
+        own = [item for item in found if item[ID] == each]
+        title = ", ".join(f"{name} = {text}" for name, text in zip(names, own[0]["keys"], strict=True))
+        in_place = tuple(
+            Row(float(at if item["x"] is None else item["x"]), item["value"], item["shown"])
+            for at, item in enumerate(own, 1)
+        )
+        drawn[each] = Drawn(title, in_place, row_count=own[0][_COUNT])
+    y = None if value is None else Axis(value, is_whole=isinstance(struct[value].dataType, T.IntegralType))
+    axis = Axis("position", is_whole=True) if x is None else x[0]
+    return Sequences(frame, drawn, axis, y, more, by_position=x is None)
+
+
+def by_position(
+    node: Window | Match, frame: DataFrame
+) -> tuple[tuple[tuple[Fragment, OrderItem], ...], DataFrame]:
+    """The clause's order with the position as its last key, and the rows with it as one and in the row.
+
+    So rows with equal keys are everywhere in the order in which they are drawn.
+    """
+    last = order_key(len(node.order_by))
+    order = (*node.order_by, (Fragment(SqlText.of(POSITION)), OrderItem((0, 0))))
+    row = F.struct(f"{ROW}.*", ID, POSITION).alias(ROW)
+    keys = [name for name in frame.columns if name not in (ROW, ID, POSITION)]
+    return order, frame.select(row, *keys, F.col(POSITION).alias(last))
+
+
+def _order(node: Window | Match, keys: list[str], row: T.StructType) -> WindowSpec:
+    order: list[Column] = [
+        sort_key(order_key(number), item.descending, item.nulls_first)
+        for number, (_, item) in enumerate(node.order_by)
+    ]
+    return SparkWindow.partitionBy(*keys).orderBy(*order, tie_break(row))
+
+
+def _named(fragment: Fragment) -> str:
+    """A key as its column is called, without the table's name before it."""
+    text = fragment.text.render().strip()
+    found = re.fullmatch(r"(?:\w+\s*\.\s*)?(`[^`]+`|\w+)", text)
+    return found[1].strip("`") if found else text
+
+
+def _chosen(gateway: Gateway, rows: DataFrame, keys: list[str], options: Options) -> tuple[list[str], bool]:
+    """The IDs of the partitions that are drawn, and whether there are more."""
+    distinct = rows.select(ID, *keys).distinct().orderBy(*keys) if keys else rows.select(ID)
+    with gateway.translated():
+        found = [row[0] for row in distinct.limit(options.partitions + 1 if keys else 1).collect()]
+    return found[: options.partitions], len(found) > options.partitions
+
+
+def _is_key(keys: list[str], options: Options) -> Column:
+    if len(options.keys) != len(keys):
+        raise UsageError(
+            f"key has {len(options.keys)} values, and PARTITION BY has {len(keys)}",
+            condition="INVALID_ARGUMENT",
+            hint="give one value for each expression of PARTITION BY",
+        )
+    condition = F.lit(True)
+    for name, given in zip(keys, options.keys, strict=True):
+        condition &= F.col(name).cast("string").eqNullSafe(F.lit(None if given is None else str(given)))
+    return condition
+
+
+def _x(node: Window | Match, rows: DataFrame) -> tuple[Axis, Column] | None:
+    """The first key of ORDER BY if it is a number or time that rises; None where positions are drawn."""
+    kind = rows.schema[order_key(0)].dataType
+    place = as_place(order_key(0), kind)
+    if place is None or node.order_by[0][1].descending:
+        return None
+    return Axis(_named(node.order_by[0][0]), is_time(kind), isinstance(kind, T.IntegralType)), place
+
+
+def _value(row: T.StructType, keys: set[str], read: Sequence[str], options: Options) -> str | None:
+    """The column whose values are drawn."""
+    numeric = [field.name for field in row.fields if isinstance(field.dataType, T.NumericType)]
+    if options.value is not None:
+        found = [field.name for field in row.fields if field.name.lower() == options.value.lower()]
+        if not found:
+            raise AnalysisError(
+                f"the rows have no column {options.value}",
+                condition="UNRESOLVED_COLUMN",
+                sqlstate="42703",
+                hint=did_you_mean(options.value, numeric) or f"numbers are in {', '.join(numeric) or 'none'}",
+            )
+        if found[0] not in numeric:
+            raise UsageError(
+                f"column {found[0]} holds no numbers that could be drawn",
+                condition="INVALID_ARGUMENT",
+                hint=f"numbers are in {', '.join(numeric) or 'no column'}",
+            )
+        return found[0]
+    lower = {name.lower() for name in keys}
+    candidates = [name for name in numeric if name.lower() not in lower]
+    for text in read:
+        words = [word.lower() for word in re.findall(r"\w+", text)]
+        named = sorted((words.index(name.lower()), name) for name in candidates if name.lower() in words)
+        if named:
+            return named[0][1]
+    return candidates[0] if candidates else None

@@ -1,0 +1,104 @@
+"""A changelog as a staircase: the value of each row while it is there, or how many rows there are."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import altair as alt
+
+from windrow.plot.scene import Axis, Interval, VaryingScene
+from windrow.plot.theme import (
+    FAINT,
+    VARIABLES,
+    WIDTH,
+    WINDOW,
+    Picture,
+    axis_of,
+    heading,
+    legend_of,
+    marks,
+    place,
+    styled,
+)
+
+__all__ = ["draw_staircase"]
+
+_HEIGHT = 240
+_ROWS = "rows in the relation"
+
+
+def draw_staircase(scene: VaryingScene, width: int | None = None) -> Picture:
+    """The picture of a changelog."""
+    intervals = scene.intervals if scene.y is not None else _counted(scene)
+    y_axis = scene.y or Axis(_ROWS, is_whole=True)
+    keys = list(dict.fromkeys(interval.key for interval in intervals))
+    shown_keys = keys[: len(VARIABLES)]
+    colours = dict(zip(shown_keys, VARIABLES, strict=False)) if len(keys) > 1 else dict.fromkeys(keys, WINDOW)
+    enters = [interval.enter for interval in intervals]
+    leaves = [interval.leave for interval in intervals if interval.leave is not None]
+    first, last = min([scene.first, *enters]), max([scene.last, *enters, *leaves])
+    air = (last - first) * 0.02 or 1.0
+    domain = (first - air / 2, last + air)
+    treads, risers, dots = [], [], []
+    for key in shown_keys:
+        own = [one for one in intervals if one.key == key and one.amount is not None]
+        for one in own:
+            end = domain[1] if one.leave is None else one.leave
+            treads.append({"from": one.enter, "to": end, "value": one.amount, "key": key, "row": one.shown})
+            dots.append({"x": one.enter, "value": one.amount, "key": key, "row": one.shown})
+        for one, later in pairwise(own):
+            if one.leave == later.enter:
+                risers.append({"x": later.enter, "from": one.amount, "to": later.amount, "key": key})
+    scale = alt.Scale(zero=scene.y is None, padding=10)
+    y_shown = axis_of(y_axis, tickCount=6, domain=False, ticks=False)
+    y = alt.Y("value:Q", axis=y_shown, scale=scale)
+    axis = axis_of(scene.x, grid=False, tickCount=10)
+    x, at = (place(field, scene.x, domain, axis) for field in ("from", "x"))
+    colour = legend_of("key", colours, is_shown=len(keys) > 1)
+    tread = (
+        marks(treads)
+        .mark_rule(strokeWidth=2.4, strokeCap="round", aria=False)
+        .encode(x=x, x2="to:Q", y=y, color=colour, tooltip=["row:N", "value:Q"])
+    )
+    riser = (
+        marks(risers)
+        .mark_rule(strokeWidth=1.2, opacity=0.55, aria=False)
+        .encode(x=at, y=alt.Y("from:Q", scale=scale, axis=y_shown), y2="to:Q", color=colour)
+    )
+    dot = (
+        marks(dots)
+        .mark_point(filled=True, size=36, opacity=1, stroke="white", strokeWidth=0.8, aria=False)
+        .encode(x=at, y=y, color=colour, tooltip=["row:N"])
+    )
+    end = (
+        marks([{"x": scene.last}])
+        .mark_rule(strokeDash=[3, 3], color=FAINT, strokeWidth=1, aria=False)
+        .encode(x=at)
+    )
+    title = heading(scene.title, _told(scene, len(keys)))
+    chart = alt.layer(end, tread, riser, dot).properties(width=width or WIDTH, height=_HEIGHT, title=title)
+    return styled(chart)
+
+
+def _counted(scene: VaryingScene) -> tuple[Interval, ...]:
+    """How many rows there are, from one change to the next."""
+    steps: dict[float, int] = {}
+    for interval in scene.intervals:
+        steps[interval.enter] = steps.get(interval.enter, 0) + 1
+        if interval.leave is not None:
+            steps[interval.leave] = steps.get(interval.leave, 0) - 1
+    places = sorted(place for place, by in steps.items() if by)
+    counted, rows = [], 0
+    for at, later in zip(places, [*places[1:], None], strict=False):
+        rows += steps[at]
+        counted.append(Interval("", f"{rows:,} rows", "", at, later, float(rows)))
+    return tuple(counted)
+
+
+def _told(scene: VaryingScene, keys: int) -> list[str]:
+    told = ["a dot where a row enters, a line while it stays; dashed: the end of what is recorded"]
+    if len(scene.intervals) < scene.row_count:
+        told.append(f"the first {len(scene.intervals):,} of {scene.row_count:,} rows")
+    if keys > len(VARIABLES):
+        told.append(f"the first {len(VARIABLES)} of {keys:,} keys; key=… names other columns")
+    return told

@@ -1,0 +1,146 @@
+"""Patterns: sets of rows, told column by column."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from windrow.punctuations.boxes import NULL, Box, Lines
+from windrow.punctuations.lines import line_if_any
+from windrow.punctuations.values import Values
+
+__all__ = ["EVERYTHING", "Pattern", "lines_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """The rows whose columns have certain values. As a punctuation: no later row is one of them.
+
+    Attributes
+    ----------
+    columns
+        The columns that it tells of, in the order of their names, and their values. It is ``*`` on all
+        others.
+    """
+
+    columns: tuple[tuple[str, Values], ...]
+
+    @staticmethod
+    def of(columns: Mapping[str, Values] | Iterable[tuple[str, Values]]) -> Pattern:
+        """That of these columns; those that may have all values are left out."""
+        told = columns.items() if isinstance(columns, Mapping) else columns
+        return Pattern(tuple(sorted((name, own) for name, own in told if not own.is_everything)))
+
+    @staticmethod
+    def where(schema: pa.Schema, conditions: Iterable[tuple[Any, ...]]) -> Pattern:
+        """The rows for which all of some comparisons hold.
+
+        Parameters
+        ----------
+        schema
+            The columns of the rows.
+        conditions
+            (column, operator) or (column, operator, operand), as :meth:`Values.compared` has them.
+
+        Raises
+        ------
+        InputError
+            ``INVALID_VALUE``.
+        NotSupportedError
+            ``UNSUPPORTED_TYPE``.
+        """
+        found: dict[str, Values] = {}
+        for name, operator, *operand in conditions:
+            own = Values.compared(schema.field(name).type, operator, *operand)
+            found[name] = found[name] & own if name in found else own
+        return Pattern.of(found)
+
+    @staticmethod
+    def outside(schema: pa.Schema, conditions: Iterable[tuple[Any, ...]]) -> list[Pattern]:
+        """The rows for which one of the comparisons does not hold: what a domain says will never come.
+
+        NULL is outside, as a comparison with it is not true.
+        """
+        whole = Pattern.where(schema, conditions)
+        return [Pattern.of({name: ~own}) for name, own in whole.columns]
+
+    def __getitem__(self, name: str) -> Values | None:
+        return next((own for known, own in self.columns if known == name), None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that it tells of."""
+        return tuple(name for name, _ in self.columns)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it matches no row at all."""
+        return any(own.is_empty for _, own in self.columns)
+
+    def __and__(self, other: Pattern) -> Pattern:
+        found = dict(self.columns)
+        for name, own in other.columns:
+            found[name] = found[name] & own if name in found else own
+        return Pattern.of(found)
+
+    def __le__(self, other: Pattern) -> bool:
+        """Whether all its rows are rows of the other."""
+        if self.is_empty:
+            return True
+        mine = dict(self.columns)
+        return all(name in mine and mine[name] <= own for name, own in other.columns)
+
+    def only(self, names: Iterable[str]) -> Pattern:
+        """What it says of some columns."""
+        kept = set(names)
+        return Pattern(tuple((name, own) for name, own in self.columns if name in kept))
+
+    def renamed(self, names: Mapping[str, str]) -> Pattern:
+        """With other names of columns."""
+        return Pattern.of((names.get(name, name), own) for name, own in self.columns)
+
+    def boxes(self) -> Iterator[Box]:
+        """The boxes that it is made of: one for each span of each column with each of the others."""
+        told = [(*([NULL] if own.null else []), *own.spans) for _, own in self.columns]
+        for spans in itertools.product(*told):
+            yield dict(zip(self.names, spans, strict=True))
+
+    @staticmethod
+    def of_box(box: Box, lines: Lines) -> Pattern:
+        """The pattern of a box."""
+        return Pattern.of(
+            (name, Values(lines[name], span is NULL, () if span is NULL else (span,)))
+            for name, span in box.items()
+        )
+
+    def to_json(self) -> str:
+        """As a text: columns with lists of values, NULL and ranges.
+
+        ``{"hour": [1, null, {"in": {">=": 3, "<": 5}}]}`` is 1, NULL, 3 or 4. Times are in ticks of the
+        column's type.
+        """
+        return json.dumps({name: own.to_json() for name, own in self.columns})
+
+    @staticmethod
+    def from_json(text: str, schema: pa.Schema) -> Pattern:
+        """What :meth:`to_json` has told of rows of this schema."""
+        told = json.loads(text)
+        return Pattern.of((name, Values.of_json(schema.field(name).type, own)) for name, own in told.items())
+
+    def __str__(self) -> str:
+        return " AND ".join(own.shown(name) for name, own in self.columns) or "TRUE"
+
+
+EVERYTHING = Pattern(())
+"""All rows: none follows."""
+
+
+def lines_of(schema: pa.Schema) -> Lines:
+    """The lines of the columns that have one; of others a pattern tells nothing."""
+    found = {field.name: line_if_any(field.type) for field in schema}
+    return {name: line for name, line in found.items() if line is not None}

@@ -1,0 +1,339 @@
+"""DEFINE, WITHIN and DURATION: conditions for the machine, and the registers that they read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from windrow.algebra.match import Expression
+from windrow.algebra.names import ROW
+from windrow.algebra.navigations import Aggregation, Leaf, Numbered
+from windrow.algebra.nodes import Fragment
+from windrow.errors import AnalysisError, NotSupportedError, WindrowError
+from windrow.kernels import plan as kernel
+from windrow.kernels.patterns.plan import LABELS, NUMBERS, Condition, Duration, Register, register_side
+from windrow.rules.hoister import KERNEL_TYPES, NotTypedError, Ranks, RowVariable
+from windrow.rules.match_conditions import Conditions, Source
+from windrow.rules.match_draft import RunningLeaf, neighbour
+from windrow.rules.match_values import RowValues, literal
+from windrow.rules.share_keys import plain_field
+from windrow.rules.types import is_decimal
+from windrow.syntax import expressions
+from windrow.syntax.expressions import Name, parse_expression, plain_names
+from windrow.syntax.nodes import Range
+from windrow.syntax.sqltext import SqlText, quoted
+
+__all__ = ["Definitions"]
+
+_SOURCE = "__v"
+_CLASSIFIERS = "__c"
+_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double"})
+_WITHIN: tuple[Range, Range, Range, Range] = ((-4, -4), (-3, -3), (-2, -2), (-1, -1))
+
+
+class Definitions:
+    """The conditions of a clause over the columns of its rows."""
+
+    def __init__(self, rows: RowValues) -> None:
+        self.rows = rows
+        self.match, self.analyzer, self.tokens = rows.match, rows.analyzer, rows.tokens
+        self.ranks = Ranks()
+        self.of_names: dict[str, tuple[str, ...]] = {}
+        self.sources: dict[tuple[str, int, str], Source] = {}
+        self.made_columns: dict[str, tuple[str, bool]] = {}
+        self.running: list[RunningLeaf] = []
+        self.registers: list[Register] = []
+        self.neighbours: set[int] = set()
+
+    def defined(self) -> list[Condition]:
+        """The conditions of DEFINE."""
+        conditions = []
+        for item in self.match.defines:
+            label = self.match.labels.index(item.name)
+            typed = self.typed(item, label)
+            conditions.append(Condition(label, typed, (item.span.start, item.span.stop)))
+        return conditions
+
+    def typed(self, item: Expression, label: int) -> kernel.PairExpression:
+        """A condition of a label as the machine is told."""
+        atoms: dict[int, Name] = {}
+        replaced: dict[Range, str] = {}
+        beside: dict[Range, str] = {}
+        named: dict[str, list[Range]] = {}
+        for leaf in item.leaves:
+            source, field = self.read(leaf, label)
+            replaced[leaf.range] = beside[leaf.range] = self.shown(source, field)
+            if source.variable.side == "row" and source.variable.shift:
+                beside[leaf.range] = f"{neighbour(source.variable.shift)}.{quoted(field)}"
+            atoms[leaf.range[0]] = Name((source.variable.name, field), leaf.range)
+            if source.is_classifier:
+                named.setdefault(source.variable.name, []).append(leaf.range)
+        expression = parse_expression(self.tokens, *item.range, atoms, deeply=True)
+
+        def part(of: Range) -> SqlText:
+            return self.match.replace(of, replaced)
+
+        def with_neighbours(of: Range) -> SqlText:
+            return self.match.replace(of, beside)
+
+        def with_names(of: Range, name: str) -> list[SqlText]:
+            words = [*map(literal, self.match.labels), "CAST(NULL AS STRING)"]
+            return [self.match.replace(of, replaced | dict.fromkeys(named[name], word)) for word in words]
+
+        when = Fragment(part(item.range), expression, item.span, part)
+        return self.converted(when, f"DEFINE {item.name}", with_neighbours, with_names)
+
+    def converted(
+        self,
+        when: Fragment,
+        what: str,
+        with_neighbours: Callable[[Range], SqlText] | None = None,
+        with_names: Callable[[Range, str], list[SqlText]] | None = None,
+    ) -> kernel.PairExpression:
+        """A condition as the machine is told; `what` says in errors what it is."""
+        sources = list(self.sources.values())
+
+        def types_of(texts: list[SqlText]) -> list[str]:
+            return self.analyzer.types_of(texts, self.rows.arguments, sources)
+
+        hoister = Conditions(
+            sources,
+            when,
+            types_of,
+            self.analyzer.fields,
+            self.rows.columns,
+            self.ranks,
+            ansi=self.analyzer.ansi,
+            made=self.made_columns,
+            with_neighbours=with_neighbours,
+            with_names=with_names,
+            written=None if with_names is None else lambda part: self.tokens.text(*part),
+        )
+        try:
+            typed = hoister.typed(what)
+        except NotTypedError as reason:
+            raise NotSupportedError(
+                f"condition over several rows is not supported: {reason}",
+                condition="UNSUPPORTED_CONDITION",
+                sql=self.match.sql,
+                span=when.span,
+                hint="compute what reads one row in a subquery in FROM; combine rows by simpler functions",
+            ) from None
+        except WindrowError as error:
+            raise error.located(self.match.sql) from None
+        self.neighbours |= hoister.neighbours
+        self.of_names |= hoister.of_names
+        return typed
+
+    def read(self, leaf: Leaf, label: int) -> tuple[Source, str]:
+        """The source and the field that a leaf of a condition of this label is."""
+        if isinstance(leaf, Numbered):
+            if self.match.clause.every:
+                hint = "MATCH_NUMBER() may stand in MEASURES: all matches are numbered as they are completed"
+                raise self.unsupported(leaf, "MATCH_NUMBER in DEFINE beside ALL MATCHES", hint)
+            return self.number(Register(None, kind="number")), "value"
+        if isinstance(leaf, Aggregation):
+            return self.running_aggregate(leaf), "value"
+        members = self.match.members_of(leaf.variable)
+        if leaf.argument is None:
+            offset = leaf.offset
+            if leaf.shift:
+                if leaf.shift > 0 or members is not None or leaf.from_first:
+                    raise self.unsupported(
+                        leaf,
+                        "CLASSIFIER of a neighbour in DEFINE",
+                        "LAST(CLASSIFIER(), 1) is that of the row before",
+                    )
+                offset -= leaf.shift
+            register = self.register(Register(members, leaf.from_first, offset, "label"))
+            return self.source(register_side(register), 0, is_classifier=True), "name"
+        field = self.rows.value(leaf.argument, leaf.variable)
+        is_row = not leaf.from_first and leaf.offset == 0 and (members is None or label in members)
+        if is_row:
+            return self.source("row", leaf.shift), field
+        register = self.register(Register(members, leaf.from_first, leaf.offset))
+        return self.source(register_side(register), leaf.shift), field
+
+    def number(self, register: Register) -> Source:
+        """A register that is a number itself."""
+        side = register_side(self.register(register))
+        return self.made(side, NUMBERS, SqlText.of("CAST(1 AS BIGINT)"), counts=True)
+
+    def running_aggregate(self, leaf: Aggregation) -> Source:
+        """An aggregate over the rows so far: a count of rows is a register, others are of a list of rows."""
+        members = self.match.members_of(leaf.variable)
+        if leaf.function == "count_star":
+            return self.number(Register(members, kind="count"))
+        if leaf.of_classifier:
+            raise self.unsupported(
+                leaf, "an aggregate of variables' names in DEFINE", "COUNT(a.*) counts the rows of a variable"
+            )
+        value, argument = self.rows.aggregated(leaf)
+        column = self.rows.column(value)
+        call = "count(DISTINCT " if leaf.function == "count_distinct" else f"{leaf.function}("
+        text = SqlText.of(call, argument, ")")
+        side = register_side(self.register(Register(members, kind="rows")))
+        name = f"__d{len(self.running)}"
+        self.running.append(RunningLeaf(name, leaf, column, text))
+        counts = leaf.function in ("count", "count_distinct", "count_if")
+        return self.made(side, name, text, counts=counts)
+
+    def made(self, side: str, column: str, value: SqlText, *, counts: bool) -> Source:
+        """A source that is no row; of counts, there are none where there are no rows."""
+        key = (side, 0, column)
+        if key not in self.sources:
+            variable = RowVariable(f"{_SOURCE}{len(self.sources)}", side)
+            self.sources[key] = Source(variable, value=value)
+            self.made_columns[variable.name] = (column, counts)
+        return self.sources[key]
+
+    def unsupported(self, leaf: Leaf, what: str, hint: str) -> NotSupportedError:
+        """The error for something that a condition cannot read."""
+        return NotSupportedError(
+            f"{what} is not supported",
+            condition="UNSUPPORTED_CONDITION",
+            sql=self.match.sql,
+            span=self.tokens.span(*leaf.range),
+            hint=hint,
+        )
+
+    def register(self, wanted: Register) -> int:
+        """The number of a register; those that its chain needs stand before it."""
+        if wanted in self.registers:
+            return self.registers.index(wanted)
+        for offset in range(wanted.offset + 1):
+            self.registers.append(Register(wanted.members, wanted.from_first, offset, wanted.kind))
+        return len(self.registers) - 1
+
+    def shown(self, source: Source, field: str) -> str:
+        """A source's field or argument as text for Spark."""
+        if source.variable.is_there:
+            return field if self.rows.is_argument(field) else f"{ROW}.{quoted(field)}"
+        return f"{source.variable.name}.{quoted(field)}"
+
+    def source(self, side: str, shift: int, *, is_classifier: bool = False) -> Source:
+        """The row that a side is, so many rows on, or its variable's name."""
+        key = (side, shift, LABELS if is_classifier else "")
+        if key not in self.sources:
+            name = f"{_CLASSIFIERS if is_classifier else _SOURCE}{len(self.sources)}"
+            variable = RowVariable(name, side, shift, is_there=side == "row" and shift == 0)
+            self.sources[key] = Source(variable, is_classifier)
+        return self.sources[key]
+
+    # -- WITHIN and DURATION -----------------------------------------------------------------------
+
+    def within(self) -> list[Condition]:
+        """That a match is shorter than a duration: a condition of every variable."""
+        clause = self.match.clause
+        if clause.within is None:
+            return []
+        key = self.rising_key("WITHIN", clause.within)
+        column = next(plain_names(parse_expression(self.tokens, *clause.within, {}, deeply=True)), None)
+        if column is not None:
+            raise NotSupportedError(
+                "WITHIN of a length that is no constant is not supported",
+                condition="UNSUPPORTED_CONDITION",
+                sql=self.match.sql,
+                span=self.tokens.span(*column.range),
+                hint="compare with FIRST(…) of the first ORDER BY key in DEFINE",
+            )
+        field = plain_field(key, self.analyzer.fields) or self.rows.argument(key.text)
+        row = self.source("row", 0)
+        first = self.source(register_side(self.register(Register(None, True, 0))), 0)
+        whole, difference, left, right = _WITHIN
+        texts = {
+            left: SqlText.of(self.shown(row, field)),
+            right: SqlText.of(self.shown(first, field)),
+            clause.within: self.length() or SqlText(),
+        }
+        texts[difference] = SqlText.of(texts[left], " - ", texts[right])
+        sign = "<=" if clause.inclusive else "<"
+        texts[whole] = SqlText.of("(", texts[difference], f") {sign} (", texts[clause.within], ")")
+        names = Name((row.variable.name, field), left), Name((first.variable.name, field), right)
+        limit = expressions.Opaque((), clause.within)
+        length = expressions.Operation("-", names, difference)
+        condition = expressions.Operation(sign, (length, limit), whole)
+        span = self.tokens.span(*clause.within)
+        with self.measured("WITHIN", clause.within):
+            typed = self.converted(Fragment(texts[whole], condition, span, texts.__getitem__), "WITHIN")
+        return [Condition(label, typed, (span.start, span.stop)) for label in range(len(self.match.labels))]
+
+    def rising_key(self, what: str, at: Range) -> Fragment:
+        """The first ORDER BY key, by which times are measured."""
+        key, item = self.match.order_by[0]
+        if item.descending:
+            raise NotSupportedError(
+                f"{what} over a descending ORDER BY is not supported",
+                condition="UNSUPPORTED_CONDITION",
+                sql=self.match.sql,
+                span=self.tokens.span(*at),
+                hint="order by a time that rises",
+            )
+        return key
+
+    @contextmanager
+    def measured(self, what: str, at: Range) -> Iterator[None]:
+        """Say of a key and a time that Spark cannot compare of which type the key is."""
+        try:
+            yield
+        except (AnalysisError, NotSupportedError) as error:
+            if not error.condition.startswith(("DATATYPE_MISMATCH", "UNSUPPORTED_CONDITION")):
+                raise
+            kind, span = self.key_type(), self.tokens.span(*at)
+            hint = "order by a time, a date or a number"
+            if kind == "date" or kind.startswith("timestamp"):
+                hint = f"write an interval: {what} INTERVAL 5 MINUTES"
+            elif kind in _NUMBERS or is_decimal(kind):
+                hint = f"write a number: {what} 5"
+            raise type(error)(
+                f"{what} {self.tokens.text(*at)} does not measure keys of type {kind}",
+                condition=error.condition,
+                sqlstate=error.sqlstate,
+                sql=self.match.sql,
+                span=span,
+                hint=hint,
+            ) from None
+
+    def length(self) -> SqlText | None:
+        """The time of WITHIN or DURATION.
+
+        A number and a unit are an interval; so is a number alone where the key is a time: of seconds.
+        """
+        at = self.match.clause.within or self.match.clause.duration
+        if at is None:
+            return None
+        start, stop = at
+        if not self.tokens[start].text.isdigit() or stop > start + 2:
+            return self.match.replace(at, {})
+        seconds = stop == start + 1 and self.key_type().startswith("timestamp")
+        interval = seconds or stop == start + 2
+        return SqlText.of(
+            "INTERVAL " if interval else "", self.match.replace(at, {}), " SECONDS" if seconds else ""
+        )
+
+    def key_type(self) -> str:
+        """The type of the first ORDER BY key."""
+        return self.analyzer.types_of([self.match.order_by[0][0].text], [], [])[0]
+
+    def duration(self) -> Duration | None:
+        """The columns of the first key and of the instants at which the time of matches is over."""
+        at = self.match.clause.duration
+        if at is None:
+            return None
+        key = self.rising_key("DURATION", at)
+        over = SqlText.of("(", key.text, ") + (", self.length() or SqlText(), ")")
+        with self.measured("DURATION", at):
+            of_key, of_due = self.analyzer.types_of([key.text, over], [], [])
+        if of_key == "string" or of_due not in KERNEL_TYPES - {"boolean", "void"}:
+            raise NotSupportedError(
+                f"DURATION over keys of type {of_key} is not supported",
+                condition="UNSUPPORTED_CONDITION",
+                sql=self.match.sql,
+                span=self.tokens.span(*at),
+                hint="order by a time, a date, an integer or a DOUBLE",
+            )
+        field = plain_field(key, self.analyzer.fields) if of_key == of_due else None
+        same = key.text if of_key == of_due else SqlText.of("CAST((", key.text, f") AS {of_due})")
+        return Duration(
+            self.rows.column(field or self.rows.argument(same)), self.rows.column(self.rows.argument(over))
+        )

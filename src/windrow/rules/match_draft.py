@@ -1,0 +1,101 @@
+"""What a bound MATCH_RECOGNIZE is on its way to a plan, and what the rules ask of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from windrow.algebra.match import Match
+from windrow.algebra.navigations import Aggregation
+from windrow.algebra.physical import Hoisted
+from windrow.kernels.patterns.plan import Condition, Duration, Navigation, Register
+from windrow.rules.match_conditions import Source
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["ARGUMENT", "AggregateLeaf", "MatchAnalyzer", "MatchDraft", "RunningLeaf", "neighbour"]
+
+ARGUMENT = "__a"
+"""Prefix of the columns that hold expressions of one row."""
+
+
+def neighbour(shift: int) -> str:
+    """The struct with the row so many rows on, where Spark evaluates a condition over it.
+
+    >>> neighbour(-2)
+    '__prev2'
+    """
+    return f"__prev{-shift}" if shift < 0 else f"__next{shift}"
+
+
+class MatchAnalyzer(Protocol):
+    """What the rules ask of Spark about the rows of a MATCH_RECOGNIZE."""
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """The row's field names with their types, in order."""
+
+    @property
+    def ansi(self) -> bool:
+        """Whether the session raises errors where other modes give NULL."""
+
+    def types_of(
+        self, texts: Sequence[SqlText], arguments: Sequence[SqlText], sources: Sequence[Source]
+    ) -> list[str]:
+        """The types of expressions over the rows, their arguments, and the sources as structs of both.
+
+        Raises
+        ------
+        WindrowError
+            Located in the user's text, where Spark cannot analyse one of them.
+        """
+
+
+@dataclass(frozen=True)
+class AggregateLeaf:
+    """An aggregate that the kernel is to compute: `text` is it over the rows, for its type."""
+
+    name: str
+    leaf: Aggregation
+    column: str | None
+    text: SqlText
+
+
+RunningLeaf = AggregateLeaf
+
+
+@dataclass(frozen=True)
+class MatchDraft:
+    """A MATCH_RECOGNIZE on its way to a plan.
+
+    `arguments` are expressions over the rows, columns ``__a0`` and so on. `values` are the measures' values
+    at rows, `numbers` the names of match numbers, `running` aggregates that conditions read. `scope` has
+    the fields that measures read as they are, with the values that stand for them. `before` and `after` are
+    the fields of the result, with the columns that hold them, on either side of the measures. `texts` are
+    the measures over all these. `neighbours` say how far the rows are that Spark evaluates conditions over.
+    `length` is the time of WITHIN or DURATION, an expression; `duration` the columns of DURATION. `by_label`
+    are columns that are another one for each variable, `of_names` those of conditions that have a constant
+    for each.
+    """
+
+    match: Match
+    arguments: tuple[SqlText, ...]
+    sources: tuple[Source, ...]
+    hoisted: tuple[Hoisted, ...]
+    constants: tuple[tuple[str, SqlText], ...]
+    shared: tuple[tuple[str, str], ...]
+    conditions: tuple[Condition, ...]
+    registers: tuple[Register, ...]
+    neighbours: tuple[int, ...]
+    values: tuple[Navigation, ...]
+    aggregates: tuple[AggregateLeaf, ...]
+    numbers: tuple[str, ...]
+    running: tuple[RunningLeaf, ...]
+    scope: tuple[tuple[str, str], ...]
+    before: tuple[tuple[str, str], ...]
+    after: tuple[tuple[str, str], ...]
+    texts: tuple[tuple[str, SqlText], ...]
+    length: SqlText | None = None
+    duration: Duration | None = None
+    by_label: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    of_names: tuple[tuple[str, tuple[str, ...]], ...] = ()

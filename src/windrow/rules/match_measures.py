@@ -1,0 +1,140 @@
+"""MEASURES and the other columns of the result: what the kernel gives, and the texts over that."""
+
+from __future__ import annotations
+
+from windrow.algebra.match import Expression
+from windrow.algebra.navigations import Aggregation, Leaf, Navigated, Numbered
+from windrow.algebra.physical import find_field
+from windrow.kernels.patterns.plan import CLASSIFIER, Navigation
+from windrow.rules.match_draft import AggregateLeaf
+from windrow.rules.match_values import RowValues
+from windrow.rules.share_keys import plain_field
+from windrow.syntax.expressions import Name, names_in, parse_expression
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["Measures"]
+
+
+class Measures:
+    """The measures of a clause over the columns of its rows."""
+
+    def __init__(self, rows: RowValues) -> None:
+        self.rows = rows
+        self.match, self.analyzer, self.tokens = rows.match, rows.analyzer, rows.tokens
+        self.values: list[Navigation] = []
+        self.aggregates: list[AggregateLeaf] = []
+        self.numbers: list[str] = []
+        self.leaves = 0
+
+    def measure(self, item: Expression) -> SqlText:
+        """A measure's text over the values that the kernel gives."""
+        replaced = {leaf.range: self.leaf(leaf) for leaf in item.leaves}
+        return self.match.replace(item.range, replaced)
+
+    def leaf(self, leaf: Leaf) -> str:
+        """The column with a leaf's values."""
+        match leaf:
+            case Numbered():
+                name = self.new_leaf()
+                self.numbers.append(name)
+                return name
+            case Aggregation():
+                return self.aggregate(leaf)
+            case Navigated():
+                column = CLASSIFIER
+                if leaf.argument is not None:
+                    column = self.rows.column(self.rows.value(leaf.argument, leaf.variable))
+                members = self.match.members_of(leaf.variable)
+                return self.navigation(members, leaf.from_first, leaf.offset, leaf.shift, leaf.final, column)
+
+    def navigation(
+        self,
+        members: frozenset[int] | None,
+        from_first: bool,
+        offset: int,
+        shift: int,
+        final: bool,
+        column: str,
+    ) -> str:
+        """The name of the values at a row of the match; the same twice is one."""
+        final = final and self.match.clause.all_rows
+        for known in self.values:
+            same = Navigation(known.name, members, from_first, offset, shift, final, column)
+            if known == same:
+                return known.name
+        self.values.append(Navigation(self.new_leaf(), members, from_first, offset, shift, final, column))
+        return self.values[-1].name
+
+    def aggregate(self, leaf: Aggregation) -> str:
+        """The name of an aggregate's values."""
+        column, argument = None, SqlText.of("1")
+        if leaf.of_classifier:
+            column, argument = CLASSIFIER, SqlText.of("'x'")
+        elif leaf.argument is not None or leaf.filter is not None:
+            value, argument = self.rows.aggregated(leaf)
+            column = self.rows.column(value)
+        function = leaf.function
+        call = {"count_star": "count(", "count_distinct": "count(DISTINCT "}.get(function, f"{function}(")
+        name = self.new_leaf()
+        self.aggregates.append(AggregateLeaf(name, leaf, column, SqlText.of(call, argument, ")")))
+        return name
+
+    def new_leaf(self) -> str:
+        """A name for values that the kernel gives."""
+        self.leaves += 1
+        return f"__m{self.leaves - 1}"
+
+    def scope(self) -> list[tuple[str, str]]:
+        """The fields that measures read without a variable, with the values of the last row."""
+        found: dict[str, str] = {}
+        for item in self.match.measures:
+            atoms = {leaf.range[0]: Name(("",), leaf.range) for leaf in item.leaves}
+            for name in names_in(parse_expression(self.tokens, *item.range, atoms)):
+                field = find_field(self.analyzer.fields, name.parts[0])
+                if field is not None and field not in found:
+                    column = self.rows.columns.field(field)
+                    found[field] = self.navigation(None, False, 0, 0, False, column)
+        return list(found.items())
+
+    # -- the columns of the result -----------------------------------------------------------------
+
+    def given(self) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+        """The columns of the result before and after the measures, with the columns that hold them."""
+        fields = self.analyzer.fields
+        if self.match.clause.frame is not None:
+            return tuple(self.kept(list(fields))), ()
+        keys: list[str] = []
+        named: list[tuple[str, str]] = []
+        for key, name in zip(self.match.partition_by, self.match.clause.key_names, strict=True):
+            if name is not None:
+                named.append((name, plain_field(key, fields) or self.rows.argument(key.text)))
+                continue
+            field = find_field(fields, key.expression.parts[-1]) if isinstance(key.expression, Name) else None
+            if field is not None and field not in keys:
+                keys.append(field)
+                named.append((field, field))
+        rest: list[str] = []
+        if self.match.clause.all_rows:
+            for key, _ in self.match.order_by:
+                name = key.expression.parts[-1] if isinstance(key.expression, Name) else ""
+                field = find_field(fields, name)
+                if field is not None and field not in keys:
+                    keys.append(field)
+                    named.append((field, field))
+            rest = [field for field in fields if field not in keys]
+        mentioned = self.match.mentioned
+        before = tuple(
+            (name, self.rows.column(field))
+            for name, field in named
+            if mentioned is None or name.lower() in mentioned
+        )
+        return before, tuple(self.kept(rest))
+
+    def kept(self, names: list[str]) -> list[tuple[str, str]]:
+        """Those of the fields that the query may read, with their columns."""
+        mentioned = self.match.mentioned
+        return [
+            (name, self.rows.columns.field(name))
+            for name in names
+            if mentioned is None or name.lower() in mentioned
+        ]

@@ -1,0 +1,117 @@
+"""Expressions of one row, in conditions, aggregates and navigations, as columns that Spark computes."""
+
+from __future__ import annotations
+
+from windrow.algebra.match import Match
+from windrow.algebra.names import ROW
+from windrow.algebra.navigations import Aggregation, classifiers, references
+from windrow.algebra.physical import Columns, find_field
+from windrow.errors import AnalysisError
+from windrow.rules.match_draft import ARGUMENT, MatchAnalyzer
+from windrow.syntax.expressions import Name, names_in, parse_expression
+from windrow.syntax.nodes import Range
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["RowValues", "literal"]
+
+_CHOSEN = "__b"
+
+
+def literal(name: str) -> str:
+    """A variable's name as a literal of SQL."""
+    return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+class RowValues:
+    """The columns of one clause; the same expression twice is one column."""
+
+    def __init__(self, match: Match, analyzer: MatchAnalyzer) -> None:
+        self.match, self.analyzer = match, analyzer
+        self.tokens = match.tokens
+        self.columns = Columns()
+        self.arguments: list[SqlText] = []
+        self.by_label: dict[str, tuple[str, ...]] = {}
+
+    def value(self, argument: Range, variable: str | None) -> str:
+        """The field or the argument that holds an expression of one row."""
+        self.refuse_mixed(argument, variable)
+        if classifiers(self.tokens, argument):
+            return self.chosen([self.of_row(argument, label) for label in self.match.labels])
+        parsed = parse_expression(self.tokens, *argument)
+        if isinstance(parsed, Name):
+            path = parsed.parts[1:] if variable is not None else parsed.parts
+            field = find_field(self.analyzer.fields, path[0]) if len(path) == 1 else None
+            if field is not None:
+                return field
+            if len(path) == 1 and variable is not None and path[0].upper() == "ELEMENT_TIME":
+                return self.argument(self.match.order_by[0][0].text)
+        return self.argument(self.of_row(argument))
+
+    def of_row(self, part: Range, label: str | None = None) -> SqlText:
+        """The user's text with the row in place of variables, and `label` in place of CLASSIFIER()."""
+        known = frozenset(self.match.members)
+        replaced = {(at, at + 1): ROW for _, at in references(self.tokens, part, known)}
+        replaced |= dict.fromkeys(classifiers(self.tokens, part), literal(label or self.match.labels[0]))
+        return self.match.replace(part, replaced)
+
+    def chosen(self, texts: list[SqlText]) -> str:
+        """A column that is another one for each variable."""
+        columns = tuple(self.column(self.argument(text)) for text in texts)
+        name = f"{_CHOSEN}{len(self.by_label)}"
+        self.by_label[name] = columns
+        return name
+
+    def aggregated(self, leaf: Aggregation) -> tuple[str, SqlText]:
+        """The field or argument that an aggregate is over, and its text."""
+        if leaf.filter is None:
+            assert leaf.argument is not None
+            return self.value(leaf.argument, leaf.variable), self.of_row(leaf.argument)
+        for part in (leaf.filter, leaf.argument):
+            if part is not None:
+                self.refuse_mixed(part, leaf.variable)
+
+        def text(filtered: Range, label: str) -> SqlText:
+            value = SqlText.of("1") if leaf.argument is None else self.of_row(leaf.argument, label)
+            return SqlText.of("CASE WHEN (", self.of_row(filtered, label), ") THEN (", value, ") END")
+
+        texts = [text(leaf.filter, label) for label in self.match.labels]
+        by_label = any(classifiers(self.tokens, part) for part in (leaf.filter, leaf.argument) if part)
+        return self.chosen(texts) if by_label else self.argument(texts[0]), texts[0]
+
+    def argument(self, text: SqlText) -> str:
+        """The name of the column with an expression over the rows."""
+        rendered = text.render()
+        for number, known in enumerate(self.arguments):
+            if known.render() == rendered:
+                return f"{ARGUMENT}{number}"
+        self.arguments.append(text)
+        return f"{ARGUMENT}{len(self.arguments) - 1}"
+
+    def refuse_mixed(self, argument: Range, variable: str | None) -> None:
+        """Columns without a variable are of all rows: they do not stand beside those of one."""
+        if variable is None:
+            return
+        for name in names_in(parse_expression(self.tokens, *argument)):
+            start = name.range[0]
+            bare = len(name.parts) == 1 and self.tokens[start].is_name and start + 1 == name.range[1]
+            if bare and find_field(self.analyzer.fields, name.parts[0]) is not None:
+                raise AnalysisError(
+                    f"column {name.parts[0]} of all rows stands beside columns of {variable}",
+                    condition="MIXED_VARIABLES",
+                    sqlstate="42601",
+                    sql=self.match.sql,
+                    span=self.tokens.span(*name.range),
+                    hint=f"write {variable}.{name.parts[0]}",
+                )
+
+    def column(self, name: str) -> str:
+        """The hoisted column of a field or an argument."""
+        if name in self.by_label:
+            return name
+        if self.is_argument(name):
+            return self.columns.add(SqlText.of(name), ROW)
+        return self.columns.field(name)
+
+    def is_argument(self, name: str) -> bool:
+        """Whether it is such a name, and no field."""
+        return name.startswith(ARGUMENT) and name not in self.analyzer.fields

@@ -1,0 +1,97 @@
+"""Types conditions over several rows that compute with them, by functions that the kernel has too."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from windrow.algebra.physical import Columns
+from windrow.kernels import plan as kernel
+from windrow.rules.hoister import Guards, Hoister, NotTypedError
+from windrow.rules.pair_functions import Functions
+from windrow.rules.types import is_decimal
+from windrow.syntax.expressions import Call, Expression, Operation
+from windrow.syntax.nodes import Range
+
+__all__ = ["Attempt", "PairConditions"]
+
+
+class Attempt:
+    """A context in which a part is typed, or the `reason` why it cannot be kept."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns, self.reason = columns, ""
+        self.before = dict(columns.hoisted), dict(columns.constants)
+
+    def __enter__(self) -> Attempt:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, NotTypedError):
+            return False
+        self.reason = str(error)
+        self.columns.hoisted, self.columns.constants = self.before
+        return True
+
+
+class PairConditions(Hoister):
+    """Types one expression over row variables; functions of several rows by :class:`Functions`."""
+
+    @cached_property
+    def functions(self) -> Functions:
+        """Those that the kernel has."""
+        return Functions(self)
+
+    @cached_property
+    def failed(self) -> dict[Range, str]:
+        """Why parts could not be typed: they are tried in several ways, each time with all their parts."""
+        return {}
+
+    def convert(self, expression: Expression, guards: Guards) -> kernel.PairExpression:
+        """As ever, else by a function that the kernel has too."""
+        if expression.range in self.failed:
+            raise NotTypedError(self.failed[expression.range])
+        with self.attempt() as first:
+            return super().convert(expression, guards)
+        with self.attempt() as other:
+            return self.otherwise(expression, guards, first.reason)
+        self.failed[expression.range] = other.reason
+        raise NotTypedError(other.reason)
+
+    def otherwise(self, expression: Expression, guards: Guards, reason: str) -> kernel.PairExpression:
+        """What could not be converted as ever for this reason."""
+        with self.attempt() as second:
+            return self.functions.typed(expression, guards)
+        raise NotTypedError(second.reason if _computes(expression) else reason)
+
+    def attempt(self) -> Attempt:
+        """Type a part; where that fails, forget the columns that it would have read."""
+        return Attempt(self.columns)
+
+    def is_for_kernel(self, *_parts: Expression) -> bool:
+        """Whether the kernel is to compute with values of these parts, whatever their types."""
+        return True
+
+    def comparison(
+        self, operator: str, operands: tuple[Expression, ...], guards: Guards
+    ) -> kernel.PairExpression:
+        """As ever; else of values that are computed from several rows."""
+        with self.attempt() as first:
+            return super().comparison(operator, operands, guards)
+        if not self.is_for_kernel(*operands):
+            raise NotTypedError(first.reason)
+        return self.functions.comparison(operator, operands, guards)
+
+    def has_values(self, kind: str) -> bool:
+        """As ever; texts and decimals are Python's objects."""
+        return super().has_values(kind) or kind == "string" or is_decimal(kind)
+
+    def is_made(self, _expression: Expression) -> bool:
+        """Whether the part is no column of a row: all are."""
+        return False
+
+
+def _computes(expression: Expression) -> bool:
+    return isinstance(expression, Call) or (
+        isinstance(expression, Operation)
+        and expression.operator in ("+", "-", "*", "/", "%", "DIV", "NEG", "||", "LIKE")
+    )

@@ -1,0 +1,74 @@
+"""Named and live streams as logs: what has come of them, and when.
+
+So a query that is told by processing time reads them as it reads a recorded log. Their processing times are
+microseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from windrow.algebra.clock import Clock
+from windrow.algebra.watermarks import Steps
+from windrow.spark.streams import (
+    ARRIVED,
+    CAME,
+    IS_LATE,
+    NUMBER,
+    PRODUCER,
+    PROMISE,
+    PTIME,
+    ROWTIME,
+    Arrivals,
+    Stream,
+)
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["PTIMES", "arrived", "nothing_arrived"]
+
+PTIMES = Clock("timestamp", "MICROSECOND")
+"""What processing times of named and live streams are counted in."""
+
+
+def arrived(stream: Stream, rows: DataFrame, watermark: Steps, ends: tuple[int, int] | None) -> Stream:
+    """The stream as the log of these rows.
+
+    Parameters
+    ----------
+    stream
+        A named or live stream.
+    rows
+        Those that no promise rules out: the stream's columns, `ROWTIME`, and `ARRIVED` in ticks of `PTIMES`;
+        maybe `NUMBER`.
+    watermark
+        Up to which rowtime the stream was known, in time.
+    ends
+        The first and the last processing time.
+    """
+    numbers = [NUMBER] if NUMBER in rows.columns else []
+    frame = rows.select(*map(quoted, stream.columns), ROWTIME, ARRIVED, *numbers)
+    nothing = F.lit(None).cast("bigint")
+    came = frame.select(
+        F.expr(PTIMES.to_column(ARRIVED)).alias(CAME),
+        F.col(ARRIVED).alias(PTIME),
+        F.lit("").alias(PRODUCER),
+        F.col(ROWTIME),
+        nothing.alias(PROMISE),
+    )
+    if watermark:
+        steps = rows.sparkSession.createDataFrame(watermark, f"{PTIME} bigint, {PROMISE} bigint")
+        shown = F.expr(PTIMES.to_column(PTIME)).alias(CAME)
+        told = steps.select(shown, PTIME, F.lit("").alias(PRODUCER), nothing.alias(ROWTIME), PROMISE)
+        came = came.unionByName(told)
+    judged = came.withColumn(IS_LATE, F.lit(False))
+    arrivals = Arrivals(came, judged, stream.clock, "ptime", PTIMES, (watermark, ends))
+    return replace(stream, frame=frame, ties=(ARRIVED,), arrivals=arrivals)
+
+
+def nothing_arrived(stream: Stream) -> Stream:
+    """The stream as an empty log."""
+    empty = stream.frame.select(*map(quoted, stream.columns), ROWTIME).limit(0)
+    return arrived(stream, empty.withColumn(ARRIVED, F.lit(0).cast("bigint")), [], None)

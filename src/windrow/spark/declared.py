@@ -1,0 +1,154 @@
+"""Streams that a statement declares itself: FROM STREAM t WATERMARK ts DELAY OF INTERVAL …."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from urllib.parse import quote
+
+from windrow.algebra.clock import Clock
+from windrow.algebra.continuous import (
+    ChangelogOf,
+    Continuous,
+    Input,
+    NamedRelation,
+    StreamQuery,
+    WindowedStream,
+)
+from windrow.algebra.names import verbatim
+from windrow.errors import AnalysisError, NotSupportedError, Span
+from windrow.spark.continuous import length_of
+from windrow.spark.gateway import Gateway
+from windrow.spark.live import live_stream
+from windrow.spark.streams import Catalog, Log
+from windrow.syntax.spellings import Spelled, Watermark
+from windrow.syntax.sqltext import Piece, SqlText, quoted
+from windrow.syntax.streams import alias_after
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["declare", "in_place", "keys_of", "read_by", "refuse_mixed"]
+
+
+def keys_of(written: Spelled) -> Mapping[int, str]:
+    """The names under which the session knows the streams that are declared, by where they stand."""
+    tokens = written.written
+    if tokens is None:
+        return {}
+    return {at: _key(tokens, source) for at, source in written.sources.items() if source.column is not None}
+
+
+def read_by(inputs: Iterable[Input]) -> frozenset[str]:
+    """The names of the streams of which there are windows."""
+    return frozenset(
+        item.source
+        for item in inputs
+        if isinstance(item, WindowedStream) and not isinstance(item.source, StreamQuery)
+    )
+
+
+def in_place(written: Spelled, start: int, stop: int) -> SqlText:
+    """A stretch of the text as it was written, with the names of declared streams where they are declared."""
+    tokens, keys = written.written, keys_of(written)
+    assert tokens is not None
+    parts: list[Piece | SqlText | str] = []
+    at = tokens.span(start, stop).start
+    for place, source in sorted(written.sources.items()):
+        first, last = source.name
+        parts.append(verbatim(tokens, at, tokens[first - 1].start))
+        at = tokens[last - 1].stop
+        if place not in keys:
+            parts.append(verbatim(tokens, tokens[first].start, at))
+            continue
+        assert source.delay is not None
+        named = tokens[first]
+        key = Piece(quoted(keys[place]), tokens.sql, named.start, at - named.start)
+        is_named = alias_after(tokens, source.delay[1], stop) is not None
+        parts += [key, " " if is_named else f" AS {quoted(tokens[last - 1].name)} "]
+        at = tokens[source.delay[1] - 1].stop
+    return SqlText.of(*parts, verbatim(tokens, at, tokens.span(start, stop).stop))
+
+
+def declare(gateway: Gateway, catalog: Catalog, written: Spelled, used: Collection[str]) -> None:
+    """Make the streams that the statement declares and that are used, by the names of :func:`keys_of`.
+
+    Raises
+    ------
+    WindrowError
+        ``UNSUPPORTED_STREAM`` for what does not stream, ``UNKNOWN_ROWTIME``, ``INVALID_ROWTIME``.
+    """
+    tokens = written.written
+    for source in written.sources.values():
+        if tokens is None or source.column is None or source.delay is None:
+            continue
+        key = _key(tokens, source)
+        if key not in used or key in catalog.streams:
+            continue
+        span = tokens.span(*source.name)
+        name = tokens.text(*source.name)
+        if name.lower() in catalog.streams:
+            raise NotSupportedError(
+                f"{name} is a stream already, and its rows lag as it was declared",
+                condition="UNSUPPORTED_STREAM",
+                sql=tokens.sql,
+                span=span,
+                hint=f"leave the WATERMARK out: FROM {name} [RANGE …]",
+            )
+        frame = gateway.sql(SqlText.of("SELECT * FROM STREAM ", verbatim(tokens, span.start, span.stop)))
+        if not frame.isStreaming:
+            raise NotSupportedError(
+                f"{name} does not stream",
+                condition="UNSUPPORTED_STREAM",
+                sql=tokens.sql,
+                span=span,
+                hint="STREAM is of tables and views over streaming DataFrames",
+            )
+        column = tokens[source.column]
+        log = Log(column.name, places={column.name.lower(): column.span}, sql=tokens.sql)
+        kinds = {field.name.lower(): field.dataType.simpleString() for field in frame.schema}
+        clock = Clock.of(kinds.get(column.name.lower(), ""))
+        delay = length_of(gateway, tokens, source.delay, may_be_zero=True)
+        lag = None if clock is None else int(delay // clock.nanoseconds)
+        catalog.streams[key] = live_stream(gateway.spark, frame, log, lag=lag)
+
+
+def refuse_mixed(catalog: Catalog, query: Continuous, sql: str) -> None:
+    """Refuse a live query over streams whose rowtimes are of several kinds.
+
+    Raises
+    ------
+    AnalysisError
+        ``MIXED_ROWTIMES``.
+    """
+    first: tuple[str, str] | None = None
+    for name, kind, span in _kinds(catalog, query):
+        if first is None:
+            first = name, kind
+        elif kind != first[1]:
+            raise AnalysisError(
+                f"rowtimes of {name} are of type {kind.upper()}, and those of {first[0]} of type"
+                f" {first[1].upper()}: they have no order that does not change with the session's zone",
+                condition="MIXED_ROWTIMES",
+                sql=sql,
+                span=span,
+                hint="cast one of them to the type of the other where the stream is made",
+            )
+
+
+def _kinds(catalog: Catalog, query: Continuous) -> Iterable[tuple[str, str, Span]]:
+    relation = query.query if isinstance(query, StreamQuery) else query
+    for item in relation.inputs:
+        if isinstance(item, ChangelogOf):
+            yield from _kinds(catalog, item.query)
+        elif isinstance(item, NamedRelation):
+            yield item.name, catalog.relations[item.name.lower()].clock.kind, item.span
+        elif isinstance(item.source, StreamQuery):
+            yield from _kinds(catalog, item.source)
+        else:
+            stream = catalog.streams[item.source.lower()]
+            yield stream.name or item.source, stream.clock.kind, item.span
+
+
+def _key(tokens: TokenList, source: Watermark) -> str:
+    assert source.column is not None
+    assert source.delay is not None
+    parts = tokens.text(*source.name), tokens[source.column].name, tokens.text(*source.delay)
+    return quote("-".join(" ".join(part.lower().split()) for part in parts), safe=" '-")

@@ -1,0 +1,504 @@
+"""Queries over recorded logs as their entries came: tables as of a processing time, and their changes.
+
+A stream is here the table of the rows that have come so far. So a query is a relation that varies on the
+clock of processing time, and all operators for such relations serve it; a table at one instant is plain
+Spark SQL over the rows that had come by then. EMIT moves the times at which rows are shown: it is a relation
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, LongType, StructType
+
+from windrow.algebra.clock import NEVER, Clock
+from windrow.algebra.continuous import Query, Reader
+from windrow.algebra.watermarks import Steps, held_back, value_at
+from windrow.errors import AnalysisError, Span
+from windrow.kernels.stages import first_above
+from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE
+from windrow.spark.arrow import is_orderable
+from windrow.spark.changelog import changelog
+from windrow.spark.continuous import Runner
+from windrow.spark.emit_reference import shown_by_definition
+from windrow.spark.event_time import HIDDEN, Completeness, Occurrence, Sessions, Timed
+from windrow.spark.gateway import Gateway
+from windrow.spark.keyed import run_keyed
+from windrow.spark.streams import NUMBER, PTIME, ROWTIME, Arrivals, Catalog, Stream
+from windrow.spark.table_functions import Functions, TableFunctions
+from windrow.spark.varying import AT, DIFF, Varying, columns_of
+from windrow.syntax.sqltext import Piece, SqlText, quoted
+from windrow.syntax.tokens import tokenize
+
+__all__ = ["Emitted", "Materialization", "common_ptime", "one_sql"]
+
+_FEW = 256  # steps of a watermark that are an expression of SQL
+
+
+@dataclass(frozen=True)
+class Materialization:
+    """How a query is shown, with lengths of time in ticks.
+
+    Attributes
+    ----------
+    watermark
+        AFTER WATERMARK.
+    delay
+        AFTER DELAY, in ticks of processing time.
+    lateness
+        For how long after the watermark rows count, in ticks of each stream's rowtime.
+    until
+        AS OF SYSTEM TIME: the last processing time that is known.
+    """
+
+    watermark: bool = False
+    delay: int | None = None
+    lateness: Mapping[str, int] | None = None
+    until: int | None = None
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """A query over recorded logs, on the clock of processing time.
+
+    Parameters
+    ----------
+    gateway, streams, functions
+        The session, its streams that the query reads, and its table functions.
+    execution
+        ``"batch"`` or ``"reference"``.
+    timed
+        The query.
+    how
+        How it is shown.
+    place
+        The user's text and where in it the query is.
+    """
+
+    gateway: Gateway
+    streams: Mapping[str, Stream]
+    functions: Functions
+    execution: str
+    timed: Timed
+    how: Materialization
+    place: tuple[str, Span]
+
+    @property
+    def clock(self) -> Clock:
+        """What processing times are counted in."""
+        return common_ptime(self._arrivals.values(), self.place)
+
+    @property
+    def _arrivals(self) -> dict[str, Arrivals]:
+        return {
+            name: arrivals for name, stream in self.streams.items() if (arrivals := stream.timed) is not None
+        }
+
+    @cached_property
+    def ends(self) -> tuple[int, int] | None:
+        """The first and the last processing time of the logs."""
+        found = [ends for arrival in self._arrivals.values() if (ends := arrival.ends) is not None]
+        return (min(first for first, _ in found), max(last for _, last in found)) if found else None
+
+    @cached_property
+    def watermark(self) -> Steps:
+        """That of the query's rows."""
+        return self.watermark_of(self.timed.streams)
+
+    def watermark_of(self, names: Iterable[str]) -> Steps:
+        """That of what is made of these streams."""
+        arrivals = [self._arrivals[name] for name in names]
+        clocks = {arrival.rowtime for arrival in arrivals}
+        if len(clocks) > 1:
+            raise AnalysisError(
+                "watermarks of rowtimes of several types have no least",
+                condition="NO_COMMON_CLOCK",
+                sql=self.place[0],
+                span=self.place[1],
+                hint="make the streams with rowtimes of one type",
+            )
+        return held_back([arrival.watermark for arrival in arrivals])
+
+    # -- what has come ---------------------------------------------------------------------------------
+
+    @cached_property
+    def arrived(self) -> dict[str, DataFrame]:
+        """The rows of each stream in the query, with `ENTER`: when they came."""
+        return {each.name: self._arrived(each) for each in self.timed.occurrences}
+
+    def _arrived(self, occurrence: Occurrence) -> DataFrame:
+        name = occurrence.stream
+        stream = self.streams[name]
+        arrival = self._arrivals[name]
+        came = F.expr(arrival.came).alias(ENTER)
+        number = []
+        if occurrence.is_numbered:
+            known = F.col(NUMBER) if NUMBER in stream.frame.columns else F.lit(0)
+            number = [known.cast("bigint").alias(occurrence.number)]
+        frame = stream.frame.select(*(F.col(quoted(each)) for each in stream.columns), *number, came)
+        if not occurrence.watermark_of:
+            return frame
+        steps = self.watermark_of(occurrence.watermark_of)
+        lateness = (self.how.lateness or {}).get(name, 0)
+        # entries of one instant come at once, so those of the row's own are not before it
+        mark = _looked_up(ENTER, [at + 1 for at, _ in steps], [value - lateness for _, value in steps])
+        shown = F.expr(arrival.rowtime.to_column("__mark"))
+        return frame.withColumn("__mark", mark).withColumn(occurrence.watermark, shown).drop("__mark")
+
+    # -- at an instant ---------------------------------------------------------------------------------
+
+    def at(self, tick: int) -> DataFrame:
+        """The table at an instant of processing time."""
+        if self.how.delay is not None:
+            frame = self.shown.at(tick)
+            return _without_hidden(frame, self.shown.names)
+        frame = self.raw_at(tick)
+        if self.how.watermark:
+            frame = frame.where(self.is_complete(tick))
+        return _without_hidden(frame, frame.columns)
+
+    def raw_at(self, tick: int) -> DataFrame:
+        """All rows of the query at an instant, with the columns of ours."""
+        frames = {name: frame.where(F.col(ENTER) <= tick).drop(ENTER) for name, frame in self.arrived.items()}
+        with ExitStack() as stack:
+            text, _ = self._text(stack, frames)
+            return self.gateway.sql(SqlText.of(Piece(text, text)))
+
+    def sessions_of(self, sessions: Sessions) -> DataFrame:
+        """Of each row in one of these sessions ``number``, as `NUMBER` of its stream has it, and ``end``."""
+        with ExitStack() as stack:
+            frames = {name: frame.drop(ENTER) for name, frame in self.arrived.items()}
+            text, _ = self._text(stack, frames, sessions.text)
+            return self.gateway.sql(SqlText.of(Piece(text, text)))
+
+    @cached_property
+    def schema(self) -> StructType:
+        """The query's columns, with those of ours; what is wrong with the query is told here."""
+        with ExitStack() as stack:
+            text, _ = self._text(stack, {name: frame.drop(ENTER) for name, frame in self.arrived.items()})
+            return self.gateway.sql(SqlText.of(Piece(text, text))).schema
+
+    def _text(
+        self, stack: ExitStack, frames: Mapping[str, DataFrame], query: SqlText | None = None
+    ) -> tuple[str, dict[str, str]]:
+        """The query over relations that have names in Spark while the stack is open, and those names."""
+        names = stack.enter_context(self.gateway.views(frames))
+        read = stack.enter_context(self.gateway.instead(query or self.timed.text, names))
+        tokens = tokenize(read)
+        reader = TableFunctions(self.gateway, tokens, self.execution, self.functions, self._schema_of)
+        instead = reader.text(0, len(tokens))
+        tables = stack.enter_context(self.gateway.views(reader.frames))
+        return stack.enter_context(self.gateway.instead(instead, tables)), names
+
+    def _schema_of(self, query: SqlText) -> StructType:
+        return self.gateway.sql(query).schema
+
+    def is_complete(self, tick: int) -> Column:
+        """Whether rows are complete at an instant: any key of a stream tells, and all streams must."""
+        mark = value_at(self.watermark, tick)
+        if mark is None:
+            return F.lit(False)
+        shown = self._rowtime.to_column(f"{mark}L")
+        by_origin: dict[int, Column] = {}
+        for each in self.timed.complete:
+            below = F.coalesce(
+                F.expr(f"{quoted(each.column)} < {each.mapped.replace('{t}', shown)}"), F.lit(False)
+            )
+            by_origin[each.origin] = by_origin.get(each.origin, F.lit(False)) | below
+        whole = F.lit(bool(by_origin))
+        for below in by_origin.values():
+            whole = whole & below
+        return whole
+
+    @property
+    def _rowtime(self) -> Clock:
+        return next(self._arrivals[name].rowtime for name in self.timed.streams)
+
+    # -- in time ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def varying(self) -> Varying:
+        """The query's rows, with the columns of ours, and when they are there."""
+        never = F.lit(NEVER).cast("bigint").alias(LEAVE)
+        found, reasons = self.varying_over(
+            {name: rows.withColumn(LEAVE, never) for name, rows in self.arrived.items()}
+        )
+        self.by_instants.update(dict.fromkeys(reasons, True))
+        return found
+
+    def varying_over(self, arrived: Mapping[str, DataFrame]) -> tuple[Varying, list[str]]:
+        """The same over these rows of each stream in the query, and why it is evaluated instant by instant.
+
+        Parameters
+        ----------
+        arrived
+            With the columns of :attr:`arrived`, and `LEAVE`.
+        """
+        static = {name: frame.drop(ENTER, LEAVE) for name, frame in arrived.items()}
+        with ExitStack() as stack:
+            text, names = self._text(stack, static)
+            relations = {}
+            for each in self.timed.occurrences:
+                entries = self._arrivals[each.stream].entries.select(F.col(PTIME).alias(ROWTIME))
+                known = self._arrivals[each.stream].known
+                came = Stream(entries, (), self.clock, known_ends=None if known is None else known[1])
+                rows = arrived[each.name]
+                columns = [F.col(quoted(name)) for name in rows.columns if name not in (ENTER, LEAVE)]
+                relations[names[each.name].lower()] = Varying.of(
+                    rows.select(*columns, ENTER, LEAVE), self.clock, [came]
+                )
+            catalog = Catalog(relations=relations)
+            reader = Reader(tokenize(text), frozenset(), frozenset(relations))
+            query = reader.read(0, len(reader.tokens))
+            assert isinstance(query, Query)
+            runner = Runner(self.gateway, catalog, reader, "batch")
+            found = runner.run(query)
+            assert isinstance(found, Varying)
+            return found, [str(reason) for reason in runner.by_instants.values()]
+
+    @cached_property
+    def by_instants(self) -> dict[str, bool]:
+        """Why the query was evaluated instant by instant, if it was."""
+        return {}
+
+    @cached_property
+    def shown(self) -> Varying:
+        """What EMIT shows of them, and when."""
+        if self.execution == "reference" or self.timed.calls_own:
+            return shown_by_definition(self)
+        found = self.varying
+        frame = found.frame
+        if self.how.watermark:
+            frame = frame.withColumn(COMPLETE, self._complete_since(found))
+        if self.how.delay is not None:
+            if not self.how.watermark:
+                frame = frame.withColumn(COMPLETE, F.lit(NEVER).cast("bigint"))
+            kinds = StructType([field for field in frame.schema if field.name in found.columns])
+            keys = self.keys(found)
+            frame = run_keyed(self.gateway, "delay", [frame], keys, kinds, self.how.delay)
+            return replace(found, frame=frame, net_by=None)
+        if self.how.watermark:
+            later = F.greatest(F.col(ENTER), F.col(COMPLETE))
+            frame = frame.withColumn(ENTER, later).where(F.col(ENTER) < F.col(LEAVE)).drop(COMPLETE)
+        return replace(found, frame=frame, net_by=None)
+
+    def keys(self, found: Varying) -> list[str]:
+        """The columns inside that rows of one group have in common."""
+        if self.timed.keys is None:
+            return found.columns
+        wanted = set(self.timed.keys)
+        return [column for name, column in zip(found.names, found.columns, strict=True) if name in wanted]
+
+    def _complete_since(self, found: Varying) -> Column:
+        """When a row is complete."""
+        inside = {name.lower(): column for name, column in zip(found.names, found.columns, strict=True)}
+        by_origin: dict[int, list[Column]] = {}
+        for each in self.timed.complete:
+            column = inside[each.column.lower()]
+            by_origin.setdefault(each.origin, []).append(self._complete_by(each, found.frame, column))
+        never = F.lit(NEVER).cast("bigint")
+        parts = [columns[0] if len(columns) == 1 else F.least(*columns) for columns in by_origin.values()]
+        return never if not parts else parts[0] if len(parts) == 1 else F.greatest(*parts)
+
+    def _complete_by(self, each: Completeness, frame: DataFrame, column: str) -> Column:
+        """When a column of event time is below what the watermark is mapped to."""
+        found = self.mapped(each, frame.schema[column].dataType, self.watermark)
+        # from the last on: complete by a step if the value is below it
+        values, whens = [value for value, _ in found], [when for _, when in found]
+        return _first_above(self.ticks_of(frame.schema[column].dataType, column), values, whens)
+
+    @staticmethod
+    def ticks_of(kind: DataType, column: str) -> Column:
+        """A column of event time in ticks."""
+        clock = _clock_of(kind)
+        return F.expr(clock.of_column(column, clock.kind, clock.unit))
+
+    def mapped(self, each: Completeness, kind: DataType, watermark: Steps) -> list[tuple[int, int]]:
+        """What a watermark is mapped to in a column of event time, in ticks, and from when on; in time."""
+        clock = _clock_of(kind)
+        shown = self._rowtime.to_column("mark")
+        mapped = clock.of_column(f"({each.mapped.replace('{t}', shown)})", clock.kind, clock.unit)
+        steps = self.gateway.spark.createDataFrame(watermark, "at bigint, mark bigint")
+        with self.gateway.translated():
+            found = steps.selectExpr("at", f"{mapped} AS mapped").orderBy("at").collect()
+        return [(row["mapped"], row["at"]) for row in found]
+
+    def plan(self, is_stream: bool) -> str:
+        """How the query is read: its streams, its columns of event time, and how it is shown."""
+        lines = []
+        for each in self.timed.occurrences:
+            judged = ", late rows of groups left out" if each.watermark_of else ""
+            lines.append(f"stream {each.stream}, as it came{judged}")
+        counted = "of the whole row" if self.timed.keys is None else f"by {len(self.timed.keys)} keys"
+        lines.append(f"groups {counted if self.timed.counts else 'none'}")
+        shown = "changes" if is_stream else "rows"
+        waits = [f"gathered for {self.how.delay} ticks"] if self.how.delay is not None else []
+        waits += ["complete by the watermark"] if self.how.watermark else []
+        lines.append(f"shown {', '.join([shown, *waits])}")
+        lines += [f"operator {each}" for each in self.timed.operators]
+        return "\n".join(lines)
+
+    def changes(self, envelope: str, shown: Varying | None = None) -> Varying:
+        """The relation whose changelog in an envelope is that of the query; of `shown`, if that is known."""
+        shown = self.shown if shown is None else shown
+        if self.how.until is not None:
+            until = F.lit(self.how.until)
+            frame = shown.frame.where(F.col(ENTER) <= until)
+            left = F.when(F.col(LEAVE) > until, F.lit(NEVER)).otherwise(F.col(LEAVE))
+            shown = replace(shown, frame=frame.withColumn(LEAVE, left))
+        if envelope == "one-sql":
+            return shown
+        kept = [place for place, name in enumerate(shown.names) if not name.startswith(HIDDEN)]
+        columns = [shown.columns[place] for place in kept]
+        names = tuple(shown.names[place] for place in kept)
+        inner = shown.frame.select(*columns, ENTER, LEAVE).toDF(*columns_of(names), ENTER, LEAVE)
+        return replace(shown, frame=inner, names=names)
+
+    def told(
+        self,
+        envelope: str,
+        *,
+        ordered: bool = False,
+        since: int | None = None,
+        key: Sequence[tuple[str, Span | None]] = (),
+        shown: Varying | None = None,
+    ) -> DataFrame:
+        """The changelog in an envelope: ``"one-sql"``, or one of :func:`windrow.spark.changelog.changelog`.
+
+        Parameters
+        ----------
+        envelope, ordered, key
+            As there.
+        since
+            The first processing time of which changes are told; None for all.
+        shown
+            What EMIT shows, if that has been computed.
+        """
+        shown = self.changes(envelope, shown)
+        if envelope != "one-sql":
+            return changelog(replace(shown, since=since), envelope, key=key, ordered=ordered)
+        groups = self.keys(shown) if self.timed.counts else None
+        return one_sql(shown, groups, ordered=ordered, since=since)
+
+
+def one_sql(
+    relation: Varying, groups: Sequence[str] | None, *, ordered: bool, since: int | None = None
+) -> DataFrame:
+    """The changes of a relation as rows with ``undo``, ``ptime`` and ``ver``, without columns of ours.
+
+    Parameters
+    ----------
+    relation
+        On the clock of processing time.
+    groups
+        The columns inside of which each combination counts its changes; None where none are counted.
+    ordered
+        Whether they are in order of time, those of one group together, what is undone first.
+    since
+        The first instant of which changes are told; those before are counted.
+    """
+    changes = relation.changes()
+    copies = changes.withColumn("__copy", F.explode(F.array_repeat(F.lit(0), F.abs(DIFF).cast("int"))))
+    kinds = {field.name: field.dataType for field in copies.schema}
+    values = [name for name in relation.columns if is_orderable(kinds[name])]
+    if groups is None:
+        version = F.lit(0).cast("bigint")
+    else:
+        of_group = Window.partitionBy(*groups) if groups else Window.partitionBy(F.lit(0))
+        place = of_group.orderBy(AT, DIFF, *values)
+        version = F.row_number().over(place).cast("bigint") - 1
+    told = copies.withColumn("__version", version)
+    if since is not None:
+        told = told.where(F.col(AT) >= since)
+    if ordered:
+        told = told.orderBy(AT, *(groups or []), "__version", DIFF, *values)
+    kept = [
+        (name, column)
+        for name, column in zip(relation.names, relation.columns, strict=True)
+        if not name.startswith(HIDDEN)
+    ]
+    shown = [F.col(column) for _, column in kept]
+    names = [name for name, _ in kept]
+    undo, ptime = F.col(DIFF) < 0, relation.shown_time()
+    return told.select(*shown, undo, ptime, "__version").toDF(*names, "undo", "ptime", "ver")
+
+
+def _clock_of(kind: DataType) -> Clock:
+    clock = Clock.of(kind.simpleString(), "NANOSECOND")
+    assert clock is not None
+    return clock
+
+
+def common_ptime(arrivals: Iterable[Arrivals], place: tuple[str, Span]) -> Clock:
+    """The clock of processing times that logs have in common.
+
+    Raises
+    ------
+    AnalysisError
+        ``NO_COMMON_CLOCK``.
+    """
+    clocks = {arrival.ptime for arrival in arrivals}
+    if len(clocks) != 1:
+        raise AnalysisError(
+            "the streams have processing times of several types",
+            condition="NO_COMMON_CLOCK",
+            sql=place[0],
+            span=place[1],
+            hint="cast the PTIME columns to one type",
+        )
+    return clocks.pop()
+
+
+def _without_hidden(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    inside = [f"c{number}" for number in range(len(names))]
+    kept = [(name, column) for name, column in zip(names, inside, strict=True) if not name.startswith(HIDDEN)]
+    return frame.toDF(*inside).select(*(column for _, column in kept)).toDF(*(name for name, _ in kept))
+
+
+def _looked_up(column: str, since: Sequence[int], values: Sequence[int]) -> Column:
+    """The value of the last step that is not after a tick; NULL before the first."""
+    if not since:
+        return F.lit(None).cast("bigint")
+    if len(since) <= _FEW:
+        cases = [
+            f"WHEN {column} >= {at}L THEN {value}L"
+            for at, value in zip(reversed(since), reversed(values), strict=True)
+        ]
+        return F.expr(f"CASE {' '.join(cases)} END")
+    keys, found = np.asarray(since, np.int64), np.asarray(values, np.int64)
+
+    def look_up(ticks: pd.Series) -> pd.Series:
+        place = np.searchsorted(keys, ticks.to_numpy(), side="right")
+        return pd.Series(found[place - 1]).where(place > 0).astype("Int64")
+
+    return _udf(look_up)(F.col(column))
+
+
+def _first_above(ticks: Column, values: Sequence[int], whens: Sequence[int]) -> Column:
+    """When the first of the values is above a tick; never, if none is or it is NULL."""
+    never = F.lit(NEVER).cast("bigint")
+    if len(values) <= _FEW:
+        found: Column | None = None
+        for value, when in zip(values, whens, strict=True):
+            condition, then = ticks < F.lit(value), F.lit(when).cast("bigint")
+            found = F.when(condition, then) if found is None else found.when(condition, then)
+        return never if found is None else found.otherwise(never)
+    keys, results = np.asarray(values, np.int64), np.asarray(whens, np.int64)
+
+    def look_up(ticks: pd.Series) -> pd.Series:
+        return pd.Series(first_above(keys, results, ticks.fillna(NEVER).to_numpy().astype("int64")))
+
+    return _udf(look_up)(ticks)
+
+
+def _udf(function: Callable[[pd.Series], pd.Series]) -> Callable[..., Column]:
+    made: Callable[..., Column] = F.pandas_udf(function, LongType())  # type: ignore[attr-defined]
+    return made

@@ -1,0 +1,106 @@
+"""Event time in the columns of SELECT: of which expressions watermarks are known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from windrow.spark.event_time.facts import HIDDEN, EventColumn, Sides
+from windrow.spark.grouping import alias_of, without_alias
+from windrow.syntax.expressions import Name, parse_expression
+from windrow.syntax.nodes import Range
+from windrow.syntax.queries import Select
+from windrow.syntax.rising import rising
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["canonical", "columns_of", "event_of", "is_star", "name_of", "starred"]
+
+
+def columns_of(
+    tokens: TokenList, select: Select, sides: Sides
+) -> tuple[tuple[str, EventColumn | None], ...] | None:
+    """What SELECT without groups gives, None where not all of it is known."""
+    columns: list[tuple[str, EventColumn | None]] = []
+    for start, stop in select.items:
+        if tokens.is_symbol(stop - 1, "*") or tokens.is_symbol(start, "*"):
+            if stop - start > 1 or any(facts.columns is None for _, facts in sides):
+                return None
+            columns += [column for _, facts in sides for column in facts.columns or ()]
+            continue
+        columns.append(
+            (name_of(tokens, (start, stop)), event_of(tokens, without_alias(tokens, (start, stop)), sides))
+        )
+    return tuple(columns)
+
+
+def starred(tokens: TokenList, select: Select, sides: Sides) -> dict[str, EventColumn]:
+    """The event time of a SELECT with stars over relations of which not all columns are known."""
+    events: dict[str, EventColumn] = {}
+    for start, stop in select.items:
+        if tokens.is_symbol(stop - 1, "*") or tokens.is_symbol(start, "*"):
+            alias = tokens[start].name.lower() if stop - start == 3 else None
+            for item, facts in sides:
+                if alias is None or alias == (item.alias or "").lower():
+                    own = {name: each for name, each in facts.events.items() if name not in facts.hidden}
+                    events |= own | {
+                        name: facts.events[name] for name in facts.hidden if not name.startswith(HIDDEN)
+                    }
+        else:
+            event = event_of(tokens, without_alias(tokens, (start, stop)), sides)
+            if event is not None:
+                events[name_of(tokens, (start, stop))] = event
+    return events
+
+
+def is_star(tokens: TokenList, at: int) -> bool:
+    """Whether a token within an expression stands for all columns, as it does not in ``COUNT(*)``."""
+    if not tokens.is_symbol(at, "*"):
+        return False
+    begins = any(tokens.is_symbol(at - 1, symbol) for symbol in ("(", ",", "."))
+    return begins and not (tokens.is_symbol(at - 1, "(") and tokens.word(at - 2) == "COUNT")
+
+
+def name_of(tokens: TokenList, item: Range) -> str:
+    """The name of a column of SELECT."""
+    alias = alias_of(tokens, item)
+    last = tokens[item[1] - 1]
+    return alias or (last.name.lower() if last.is_name else tokens.text(*item).lower())
+
+
+def canonical(tokens: TokenList, item: Range) -> str:
+    """An expression as text in which spaces, capitals and the relations of names do not matter."""
+    expression = parse_expression(tokens, *item)
+    if isinstance(expression, Name):
+        return expression.parts[-1].lower()
+    return " ".join(tokens[at].text.lower() for at in range(*item))
+
+
+def event_of(tokens: TokenList, item: Range, sides: Sides) -> EventColumn | None:
+    """The event time of an expression: of a column, or of what rises with one."""
+    start, stop = item
+    while tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1:
+        start, stop = start + 1, stop - 1
+    if start >= stop:
+        return None
+    expression = parse_expression(tokens, start, stop)
+    if isinstance(expression, Name):
+        *alias, name = (part.lower() for part in expression.parts)
+        found = [
+            facts.events[name]
+            for side, facts in sides
+            if name in facts.events and (not alias or alias == [(side.alias or "").lower()])
+        ]
+        return found[0] if len(found) == 1 else None
+    inner = rising(tokens, start, stop)
+    event = event_of(tokens, inner, sides) if inner is not None else None
+    if event is None or inner is None:
+        return None
+    text = tokens.sql[tokens[start].start : tokens[inner[0]].start]
+    rest = tokens.sql[tokens[inner[1] - 1].stop : tokens[stop - 1].stop]
+    if "?" in text + rest:
+        return None
+    greatest, settled = (
+        None if each is None else f"({text}{each}{rest})" for each in (event.greatest, event.settled)
+    )
+    peers = tuple((origin, f"({text}{each}{rest})") for origin, each in event.peers)
+    mapped = f"({text}{event.mapped}{rest})"
+    return replace(event, mapped=mapped, greatest=greatest, settled=settled, peers=peers)

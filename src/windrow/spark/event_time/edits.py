@@ -1,0 +1,53 @@
+"""Changes of a text: what is put before a token, and what stands instead of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from windrow.algebra.names import verbatim
+from windrow.syntax.sqltext import SqlText
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["Edits"]
+
+
+@dataclass(frozen=True)
+class Edits:
+    """The changes of a text, by the places of tokens.
+
+    Attributes
+    ----------
+    tokens
+        The text.
+    instead
+        What stands for a token.
+    """
+
+    tokens: TokenList
+    instead: dict[int, SqlText] = field(default_factory=dict)
+    _before: dict[int, list[SqlText]] = field(default_factory=dict)
+
+    def text(self, start: int, stop: int) -> SqlText:
+        """A stretch of the text with what is put into it."""
+        parts: list[SqlText] = []
+        at = start
+        for index in range(start, stop + 1):
+            if index in self._before:
+                parts += [self.piece(at, index), *self._before[index]]
+                at = index
+            if index in self.instead and index < stop:
+                parts += [self.piece(at, index), self.instead[index]]
+                at = index + 1
+        parts.append(self.piece(at, stop))
+        return SqlText.of(*parts)
+
+    def piece(self, start: int, stop: int) -> SqlText:
+        """A stretch of the text as it was."""
+        if start >= stop:
+            return SqlText()
+        span = self.tokens.span(start, stop)
+        return SqlText.of(verbatim(self.tokens, span.start, span.stop), " ")
+
+    def put(self, index: int, *text: str | SqlText) -> None:
+        """Put a text before a token."""
+        self._before.setdefault(index, []).append(SqlText.of(" ", *text, " "))

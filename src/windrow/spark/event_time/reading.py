@@ -1,0 +1,624 @@
+"""Reads a query over streams: finds groups and event time, and adds columns of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from windrow.algebra.time_windows import TimeWindow
+from windrow.errors import AnalysisError, NotSupportedError, Span
+from windrow.spark.event_time.columns import canonical, columns_of, event_of, name_of, starred
+from windrow.spark.event_time.edits import Edits
+from windrow.spark.event_time.facts import (
+    HIDDEN,
+    Closing,
+    Completeness,
+    EventColumn,
+    Facts,
+    Occurrence,
+    Sessions,
+    Sides,
+    Timed,
+    Wanted,
+)
+from windrow.spark.event_time.joins import closing_by, linked, meetings
+from windrow.spark.event_time.late import Late, covers
+from windrow.spark.event_time.lifetimes import Endless
+from windrow.spark.event_time.operators import ALL_ROWS, Operator, kept_of_groups, operator, shown
+from windrow.spark.event_time.windows import greatest, mapped, settled
+from windrow.spark.grouping import alias_of, calls_aggregate, without_alias
+from windrow.syntax.nodes import Range
+from windrow.syntax.queries import (
+    FromItem,
+    Ordered,
+    Select,
+    SetOperation,
+    Shape,
+    UnknownShapeError,
+    parse_query,
+)
+from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.streams import alias_after
+from windrow.syntax.table_functions import LIFE, WINDOWS, FunctionCall, call_at, window_call
+from windrow.syntax.tokens import Kind, TokenList
+
+__all__ = ["EventTimes"]
+
+_GROWING = {"inner", "semi"}  # which give no row that leaves again, of what only grows
+_OF_THE_FIRST = {"inner", "left", "semi", "anti"}  # of which each row of the first side is by itself
+
+
+class EventTimes:
+    """Reads one query.
+
+    Parameters
+    ----------
+    tokens
+        The text, in which named queries over streams stand where they are used.
+    streams
+        The columns of each stream and its rowtime's, by its name in lower case.
+    window_of
+        A windowing function with its lengths.
+    watermark
+        Where AFTER WATERMARK stands, if it does.
+    place
+        The user's text, and where in it errors about that clause are.
+
+    Attributes
+    ----------
+    endless
+        The groups over streams that have been read which have no key of event time.
+    """
+
+    def __init__(
+        self,
+        tokens: TokenList,
+        streams: Mapping[str, tuple[tuple[str, ...], str]],
+        window_of: Callable[[FunctionCall], TimeWindow],
+        watermark: Span | None,
+        place: tuple[str, Span | None],
+        functions: Collection[str] = (),
+    ) -> None:
+        self.tokens, self.streams, self.window_of, self.watermark = tokens, streams, window_of, watermark
+        self.place, self.functions = place, functions
+        self._called_own = False
+        self._edits = Edits(tokens)
+        self._late = Late(tokens, self._edits)
+        self._occurrences: list[Occurrence] = []
+        self.endless: list[Endless] = []
+        self._operators: list[Operator] = []
+        self._sessions: list[tuple[FunctionCall, TimeWindow, str, str]] = []  # of: times, numbers
+
+    def read(self, start: int, stop: int, body: int) -> Timed:
+        """The query in a range, of which the part after WITH begins at `body`.
+
+        Raises
+        ------
+        NotSupportedError
+            ``UNSUPPORTED_QUERY``.
+        AnalysisError
+            ``GROUP_WITHOUT_EVENT_TIME`` where AFTER WATERMARK is asked of groups that are never complete.
+        """
+        facts = self._query(body, stop, Wanted(keys=True))
+        complete: list[Completeness] = []
+        events = facts.keys if facts.grouped and not facts.whole else {}
+        if not facts.grouped and not facts.whole:
+            events = {name: facts.events[name] for name in facts.hidden if name in facts.events}
+        elif facts.whole:
+            events = dict(facts.events)
+        for name, event in events.items():
+            if event is not None:
+                complete.append(Completeness(name, event.mapped, event.origin))
+        return Timed(
+            self._edits.text(start, stop),
+            tuple(self._occurrences),
+            tuple(facts.keys) if facts.grouped and not facts.whole else None,
+            facts.grouped or facts.counted,
+            tuple(complete),
+            facts.streams,
+            facts.closes,
+            facts.holds or self._never_closed(facts),
+            tuple(self._told_sessions(start, body, *each) for each in self._sessions),
+            tuple(map(str, self._operators)),
+            any(window.names == LIFE for _, window, *_ in self._sessions),
+            self._called_own,
+        )
+
+    def _never_closed(self, facts: Facts) -> str | None:
+        """Why rows of one of several streams may be needed for ever, if nothing says when they are not."""
+        if len(self._occurrences) == 1:
+            return None
+        every = {each.place for each in self._occurrences}
+        closed = {each.origin for grouping in facts.closes for each in grouping}
+        return None if every <= closed else "of several streams"
+
+    def _told_sessions(
+        self, start: int, body: int, call: FunctionCall, window: TimeWindow, time: str, number: str
+    ) -> Sessions:
+        """Which session each row is in, as a query of its own."""
+        first, last = call.tokens
+        relation = SqlText.of(self._edits.text(first, last - 1), self._edits.piece(last - 1, last))
+        (occurrence,) = (each for each in self._occurrences if each.number == number)
+        listed = f"SELECT {quoted(number)} AS number, {quoted(window.names[1])} AS end FROM "
+        text = SqlText.of(self._edits.text(start, body), listed, relation, " AS v")
+        return Sessions(text, occurrence.stream, time)
+
+    # -- queries -------------------------------------------------------------------------------------
+
+    def _query(self, start: int, stop: int, wanted: Wanted) -> Facts:
+        try:
+            return self._shape(parse_query(self.tokens, start, stop), wanted)
+        except UnknownShapeError as found:
+            raise self._unsupported(str(found), self.tokens.span(start, stop)) from None
+
+    def _shape(self, shape: Shape, wanted: Wanted) -> Facts:
+        if isinstance(shape, Ordered):
+            facts = self._shape(shape.query, wanted)
+            facts = replace(facts, raw=False, holds="of ORDER BY and LIMIT", updates=True)
+            return self._told("first rows in order", facts, ALL_ROWS)
+        if isinstance(shape, SetOperation):
+            return self._set_operation(shape)
+        return self._select(shape, wanted)
+
+    def _set_operation(self, shape: SetOperation) -> Facts:
+        left, right = (self._shape(side, Wanted(keys=False)) for side in (shape.left, shape.right))
+        columns: list[tuple[str, EventColumn | None]] = []
+        for (name, one), (_, other) in zip(left.columns or (), right.columns or (), strict=False):
+            alike = one is not None and other is not None and one.mapped == other.mapped
+            columns.append((name, one if alike else None))
+        events = {name: event for name, event in columns if event is not None}
+        is_union = shape.operator == "union" and shape.all
+        told_apart = not is_union or left.grouped or right.grouped or left.whole or right.whole
+        if self.watermark is not None and not events:
+            raise self._never_complete("the sides of a set operator have no event time in common", None)
+        facts = Facts(
+            events,
+            tuple(columns) or None,
+            whole=told_apart or bool(events),
+            counted=told_apart,
+            raw=False,
+            updates=left.updates or right.updates or shape.operator == "except",
+            streams=left.streams | right.streams,
+            places=left.places | right.places,
+            holds="of a set operator",
+        )
+        name = f"{shape.operator} all" if shape.all else shape.operator
+        return self._told(name, facts, None if is_union else ALL_ROWS)
+
+    def _told(self, name: str, facts: Facts, keeps: str | None = None) -> Facts:
+        """What an operator gives, which is remembered for EXPLAIN."""
+        if facts.streams:
+            self._operators.append(operator(name, facts, keeps))
+        return facts
+
+    def _select(self, select: Select, wanted: Wanted) -> Facts:
+        tokens = self.tokens
+        grouped = (
+            select.group_by is not None
+            or select.having is not None
+            or any(calls_aggregate(tokens, item) for item in select.items)
+        )
+        inner = Wanted(wanted.keys and not select.distinct and not grouped)
+        if not grouped and not select.distinct:
+            inner = replace(inner, watermark_of=wanted.watermark_of, numbers=wanted.numbers)
+        judges = grouped or (select.distinct and self._late.names_columns(select))
+        if judges:
+            inner = replace(inner, watermark_of=frozenset(self._streams_beneath(select)))
+        sides = linked(tokens, select, [(item, self._relation(item, inner)) for item in select.source])
+        streams = frozenset().union(*(facts.streams for _, facts in sides))
+        places = frozenset().union(*(facts.places for _, facts in sides))
+        reads_streams = self._subqueries(select)
+        holds = next((facts.holds for _, facts in sides if facts.holds), None)
+        own = self._holds(select, sides, reads_streams=reads_streams)
+        meeting = meetings(sides) if own == "of a join" else ()
+        # late rows are to be left out of all sides, beneath or here
+        raw = {facts.raw for _, facts in sides if facts.streams}
+        if not meeting or not (raw == {False} or (raw == {True} and judges)):
+            holds, meeting = holds or own, ()
+        updates = any(facts.updates for _, facts in sides) or own in ("of OVER", "of a subquery")
+        if len(sides) > 1 and streams:
+            updates = updates or (own == "of a join" and any(item.join not in _GROWING for item, _ in sides))
+            events = {name: event for _, facts in sides for name, event in facts.events.items()}
+            kept = None
+            if own == "of a join":
+                kept = "rows until the watermark has passed what is equal" if meeting else ALL_ROWS
+            self._told("join", Facts(events, streams=streams, places=places, updates=updates), kept)
+        if grouped:
+            self._late.hide_watermarks(select, sides)
+            wished = replace(wanted, keys=wanted.keys and not select.distinct)
+            facts = replace(
+                self._groups(select, sides, wished, streams), **self._kept(select, sides, holds, meeting)
+            )
+            by = [(key, event_of(tokens, key, sides)) for key in self._keys(select, sides)]
+            named = f"group by {shown(tokens, [key for key, _ in by])}" if by else "one group"
+            self._told(named, facts, kept_of_groups(tokens, by))
+            return self._told_apart(facts, facts.holds) if select.distinct else facts
+        columns = columns_of(self.tokens, select, sides)
+        events = {name: event for name, event in columns or () if event is not None}
+        if columns is None:
+            events = starred(self.tokens, select, sides)
+        if select.distinct:
+            closes = (*(each for _, facts in sides for each in facts.closes), *meeting)
+            facts = Facts(events, columns, streams=streams, places=places, closes=closes, updates=updates)
+            if judges:
+                self._late.leave_copies_out(select, sides)
+            return self._told_apart(facts, holds if judges else "of DISTINCT")
+        hidden, watermarks, numbers = self._passed(select, sides, wanted)
+        keys = {new: facts.keys[old] for _, facts, old, new in hidden if old in facts.keys}
+        inside = {new: facts.events[old] for _, facts, old, new in hidden if old in facts.events}
+        facts = Facts(
+            {**events, **inside},
+            columns,
+            tuple(new for *_, new in hidden),
+            keys,
+            any(facts.grouped for _, facts in sides),
+            any(facts.whole for _, facts in sides),
+            any(facts.counted for _, facts in sides),
+            all(facts.raw for _, facts in sides) and select.qualify is None,
+            updates,
+            streams,
+            places,
+            watermarks,
+            numbers,
+            (*(each for _, facts in sides for each in facts.closes), *meeting),
+            holds,
+        )
+        beside = {"of OVER": "select with OVER", "of a subquery": "select with a subquery"}.get(own or "")
+        return self._told(beside or "select", facts, ALL_ROWS if beside else None)
+
+    def _told_apart(self, facts: Facts, holds: str | None) -> Facts:
+        """A relation of which each row is there once."""
+        closing = closing_by(facts.events.values())
+        closes = (*facts.closes, closing) if closing else facts.closes
+        if not facts.places <= {each.origin for each in closing}:
+            holds = holds or "of DISTINCT"
+        ending = [name for name, event in facts.events.items() if event.greatest is not None]
+        kept = (
+            f"rows until the watermark has passed {', '.join(ending)}" if ending and not holds else ALL_ROWS
+        )
+        told = Facts(
+            facts.events,
+            facts.columns,
+            whole=True,
+            counted=True,
+            raw=False,
+            updates=facts.updates,
+            streams=facts.streams,
+            places=facts.places,
+            closes=closes,
+            holds=holds,
+        )
+        return self._told("distinct", told, kept)
+
+    def _holds(self, select: Select, sides: Sides, *, reads_streams: bool) -> str | None:
+        """Why rows of streams in FROM may be needed for ever; None if only groups need them."""
+        of_streams = [place for place, (_, facts) in enumerate(sides) if facts.streams]
+        if reads_streams or not of_streams:
+            return "of a subquery"
+        joins = {item.join for item, _ in sides[1:]}
+        if len(of_streams) > 1 or not joins <= ({"inner"} if of_streams[0] else _OF_THE_FIRST):
+            return "of a join"
+        words = {self.tokens.word(at) for item in select.items for at in range(*item)}
+        return "of OVER" if "OVER" in words or select.qualify is not None else None
+
+    def _kept(
+        self, select: Select, sides: Sides, holds: str | None, meeting: tuple[tuple[Closing, ...], ...]
+    ) -> dict[str, Any]:
+        """Until when groups need their rows."""
+        events = [event_of(self.tokens, key, sides) for key in self._keys(select, sides)]
+        closing = closing_by(events)
+        inner = (*(each for _, facts in sides for each in facts.closes), *meeting)
+        if not closing:
+            return {"holds": holds or "of a group without a key of event time"}
+        if not {place for _, facts in sides for place in facts.places} <= {each.origin for each in closing}:
+            holds = holds or "of a join"
+        return {"closes": (*inner, closing), "holds": holds}
+
+    def _passed(
+        self, select: Select, sides: Sides, wanted: Wanted
+    ) -> tuple[list[tuple[FromItem, Facts, str, str]], tuple[str, ...], tuple[str, ...]]:
+        """The columns of ours that SELECT is given too: (side, facts, name there, name here), and others."""
+        hidden: list[tuple[FromItem, Facts, str, str]] = []
+        watermarks: list[str] = []
+        numbers: list[str] = []
+        place = select.items[0][0]
+        last = select.items[-1][1]
+        for number, (item, facts) in enumerate(sides):
+            joins_one_side = item.join in ("semi", "anti")
+            alias = f"{quoted(item.alias)}." if item.alias else ""
+            if wanted.keys and not joins_one_side:
+                for count, name in enumerate(facts.hidden):
+                    new = f"{HIDDEN}{place}_{number}_{count}"
+                    self._edits.put(last, f", {alias}{quoted(name)} AS {new}")
+                    hidden.append((item, facts, name, new))
+            if joins_one_side:
+                continue
+            starred = any(covers(self.tokens, each, item) for each in select.items)
+            watermarks += facts.watermarks if wanted.watermark_of else ()
+            numbers += facts.numbers if wanted.numbers else ()
+            for name in (*facts.watermarks, *facts.numbers):
+                if name in (*watermarks, *numbers) and not starred:
+                    self._edits.put(last, f", {alias}{quoted(name)}")
+        return hidden, tuple(watermarks), tuple(numbers)
+
+    def _subqueries(self, select: Select) -> bool:
+        """Read the subqueries of a block's expressions; they have no part in how its rows are told.
+
+        Whether one of them reads a stream.
+        """
+        found = False
+        clauses = (
+            select.where,
+            select.having,
+            select.qualify,
+            *select.items,
+            *(each.on for each in select.source),
+        )
+        for start, stop in (clause for clause in clauses if clause is not None):
+            at = start
+            while at < stop:
+                if self.tokens.is_symbol(at, "(") and self.tokens.word(at + 1) in ("SELECT", "WITH"):
+                    if self._reads_stream((at, self.tokens.partner[at])):
+                        found = True
+                        self._query(at + 1, self.tokens.partner[at], Wanted(keys=False))
+                    at = self.tokens.partner[at]
+                at += 1
+        return found
+
+    # -- groups --------------------------------------------------------------------------------------
+
+    def _groups(
+        self,
+        select: Select,
+        sides: Sides,
+        wanted: Wanted,
+        streams: frozenset[str],
+    ) -> Facts:
+        keys = self._keys(select, sides)
+        events = [event_of(self.tokens, key, sides) for key in keys]
+        if self.watermark is not None and streams and not any(events):
+            at = select.group_by or select.items[0]
+            raise self._never_complete(
+                "a group without a key of event time is never complete",
+                self.tokens.span(*at),
+                may_live=bool(keys) and all(facts.raw for _, facts in sides),
+            )
+        if streams and not any(events):
+            self.endless.append(Endless(select, tuple(keys), sides))
+        telling = [(self._edits.piece(*key), event) for key, event in zip(keys, events, strict=True) if event]
+        self._late.leave_out(select, sides, telling)
+        place, last = select.items[0][0], select.items[-1][1]
+        hidden: dict[str, EventColumn | None] = {}
+        if wanted.keys:
+            for number, (key, event) in enumerate(zip(keys, events, strict=True)):
+                name = f"{HIDDEN}{place}_{number}"
+                self._edits.put(last, ", ", self._edits.piece(*key), f"AS {name}")
+                hidden[name] = event
+        columns: list[tuple[str, EventColumn | None]] = []
+        texts = {canonical(self.tokens, key): event for key, event in zip(keys, events, strict=True)}
+        for item in select.items:
+            expression = without_alias(self.tokens, item)
+            columns.append((name_of(self.tokens, item), texts.get(canonical(self.tokens, expression))))
+        known = {name: event for name, event in columns if event is not None}
+        return Facts(
+            known,
+            tuple(columns),
+            tuple(hidden),
+            hidden,
+            grouped=True,
+            whole=False,
+            raw=False,
+            updates=True,
+            streams=streams,
+            places=frozenset().union(*(facts.places for _, facts in sides)),
+        )
+
+    def _keys(self, select: Select, sides: Sides) -> list[Range]:
+        tokens = self.tokens
+        if select.group_by is None:
+            return []
+        start, stop = select.group_by
+        listed = [item for item in select.items if not calls_aggregate(tokens, item)]
+        if stop - start == 1 and tokens.word(start) == "ALL":
+            return [without_alias(tokens, item) for item in listed]
+        words = {tokens.word(at) for at in tokens.level(start, stop)}
+        if words & {"ROLLUP", "CUBE", "GROUPING"}:
+            raise self._unsupported("GROUP BY of several sets of keys", tokens.span(start, stop))
+        named = {alias_of(tokens, item): without_alias(tokens, item) for item in select.items}
+        known = {name for _, facts in sides for name, _ in facts.columns or ()}
+        keys = []
+        for first, last in tokens.split(start, stop):
+            key = (first, last)
+            if last - first == 1 and tokens[first].kind is Kind.NUMBER and tokens[first].text.isdigit():
+                number = int(tokens[first].text)
+                if 1 <= number <= len(select.items):
+                    key = without_alias(tokens, select.items[number - 1])
+            elif last - first == 1 and tokens[first].is_name:
+                name = tokens[first].name.lower()
+                if name in named and name not in known:
+                    key = named[name]
+            keys.append(key)
+        return keys
+
+    # -- FROM ----------------------------------------------------------------------------------------
+
+    def _streams_beneath(self, select: Select) -> list[str]:
+        """The streams that are read in FROM."""
+        found = []
+        for item in select.source:
+            for at in range(*item.source):
+                token = self.tokens[at]
+                if token.is_name and token.name.lower() in self.streams and self._stands_as_relation(at):
+                    found.append(token.name.lower())
+        return found
+
+    def _stands_as_relation(self, at: int) -> bool:
+        tokens = self.tokens
+        if tokens.is_symbol(at - 1, ".") or tokens.is_symbol(at + 1, "."):
+            return False
+        before = at - 1
+        while tokens.is_symbol(before, "("):
+            before -= 1
+        return tokens.word(before) in ("FROM", "JOIN", "TABLE") or tokens.is_symbol(before, ",")
+
+    def _relation(self, item: FromItem, wanted: Wanted) -> Facts:
+        facts = self._source(item.source, item.alias, wanted)
+        if item.columns and facts.columns is not None:
+            columns = tuple(
+                (new.lower(), event) for new, (_, event) in zip(item.columns, facts.columns, strict=False)
+            )
+            if len(columns) == len(facts.columns) and not facts.hidden and not facts.watermarks:
+                named = {name: event for name, event in columns if event is not None}
+                return replace(facts, columns=columns, events=named)
+        if item.columns and facts.streams:
+            raise self._unsupported("other names for the columns", self.tokens.span(*item.source))
+        return facts
+
+    def _source(self, source: Range, alias: str | None, wanted: Wanted) -> Facts:
+        tokens, (start, stop) = self.tokens, source
+        call = call_at(tokens, start, [name.lower() for name in WINDOWS])
+        if call is not None and call.tokens[1] == stop:
+            return self._window(call, wanted)
+        own = call_at(tokens, start, list(self.functions))
+        if own is not None and own.tokens[1] == stop and self._reads_stream(source):
+            return self._call(own)
+        if tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1:
+            inside = start + 1
+            while tokens.is_symbol(inside, "(") and tokens.partner[inside] == stop - 1 - (inside - start):
+                inside += 1
+            if tokens.word(inside) in ("SELECT", "WITH", "(") or tokens.is_symbol(inside, "("):
+                return self._query(start, stop, wanted)
+            if self._reads_stream(source):
+                raise self._unsupported("brackets in FROM", tokens.span(start, stop))
+            return Facts()
+        if stop - start == 1 and tokens[start].is_name and tokens[start].name.lower() in self.streams:
+            return self._stream(start, alias, wanted)
+        if self._reads_stream(source):
+            raise self._unsupported(f"{tokens[start].text} over a stream", tokens.span(start, stop))
+        return Facts()
+
+    def _reads_stream(self, source: Range) -> bool:
+        return any(
+            self.tokens[at].is_name
+            and self.tokens[at].name.lower() in self.streams
+            and self._stands_as_relation(at)
+            for at in range(*source)
+        )
+
+    def _stream(self, at: int, alias: str | None, wanted: Wanted) -> Facts:
+        """The stream that a token names."""
+        token = self.tokens[at]
+        name = token.name.lower()
+        occurrence = Occurrence(f"__arrived{at}", name, at, wanted.watermark_of, wanted.numbers)
+        self._occurrences.append(occurrence)
+        text = SqlText.of(Relation(occurrence.name))
+        is_data = self.tokens.word(at - 1 - self.tokens.is_symbol(at - 1, "(")) == "TABLE"
+        named = alias_after(self.tokens, at + 1, len(self.tokens)) is not None
+        self._edits.instead[at] = SqlText.of(
+            text, " " if named or is_data else f" AS {quoted(alias or token.name)} "
+        )
+        names, rowtime = self.streams[name]
+        event = EventColumn("{t}", at, greatest="{t}")
+        columns = tuple((each.lower(), event if each == rowtime else None) for each in names)
+        hidden = (rowtime.lower(),) if wanted.keys and self.watermark is not None else ()
+        facts = Facts(
+            {rowtime.lower(): event},
+            columns,
+            hidden,
+            streams=frozenset([name]),
+            places=frozenset([at]),
+            watermarks=(occurrence.watermark,) if wanted.watermark_of else (),
+            numbers=(occurrence.number,) if wanted.numbers else (),
+        )
+        return self._told(f"stream {name}", facts)
+
+    def _call(self, call: FunctionCall) -> Facts:
+        """A function of one's own: of what it makes of streams nothing is known but what it has made."""
+        if self.watermark is not None:
+            raise self._unsupported(f"AFTER WATERMARK of {call.name}", self.tokens.span(*call.tokens))
+        self._called_own, streams = True, frozenset[str]()
+        tokens, asked = self.tokens, Wanted(keys=False)
+        for table in (argument.table for argument in call.arguments if argument.table is not None):
+            is_query = tokens.word(table[0]) in ("SELECT", "WITH") or tokens.is_symbol(table[0], "(")
+            facts = self._query(*table, asked) if is_query else self._source(table, None, asked)
+            streams |= facts.streams
+        made = Facts(raw=False, streams=streams, updates=True, holds="of a function of one's own")
+        return self._told(f"{call.name}, a function of one's own", made, ALL_ROWS)
+
+    def _window(self, call: FunctionCall, wanted: Wanted) -> Facts:
+        tokens = self.tokens
+        parsed = window_call(tokens, call)
+        start, stop = parsed.data
+        is_query = tokens.word(start) in ("SELECT", "WITH") or tokens.is_symbol(start, "(")
+        if parsed.kind == "SESSION":
+            wanted = replace(wanted, numbers=bool(wanted.watermark_of))
+        facts = self._query(start, stop, wanted) if is_query else self._source(parsed.data, None, wanted)
+        if not facts.streams:
+            return Facts()
+        name = tokens[start].name if stop - start == 1 and tokens[start].is_name else None
+        if name is not None and alias_after(tokens, call.tokens[1], len(tokens)) is None:
+            self._edits.put(call.tokens[1], f"AS {quoted(name)}")
+        window = self.window_of(call)
+        event = facts.events.get(window.time.lower())
+        added: dict[str, EventColumn | None] = dict.fromkeys(name.lower() for name in window.names)
+        if event is not None:
+            last = {} if event.greatest is None else greatest(window, event.greatest)
+            later = {} if event.settled is None else mapped(window, event.settled)
+            for each, least in mapped(window, event.mapped).items():
+                tells_late = window.kind != "SESSION"
+                added[each.lower()] = EventColumn(
+                    least, event.origin, tells_late, last.get(each), event.sessions, later.get(each)
+                )
+        holds, closes = facts.holds, facts.closes
+        if window.kind == "SESSION":
+            if event is not None and facts.watermarks:
+                self._late.leave_out_of_sessions(parsed.data, is_query, window, event, facts.watermarks)
+            end = added[window.names[1].lower()]
+            if event is not None and end is not None and facts.raw and len(facts.numbers) == 1:
+                least = settled(window, event.mapped)
+                number = len(self._sessions)
+                known = replace(end, greatest="{t}", sessions=number, settled=least)
+                added[window.names[1].lower()] = known
+                closes = (*closes, (Closing("{t}", least, event.origin, number),))
+                self._sessions.append((call, window, event.mapped, facts.numbers[0]))
+            else:
+                holds = holds or "of sessions, which may grow"
+        events = {**facts.events, **{name: event for name, event in added.items() if event is not None}}
+        columns = None if facts.columns is None else (*facts.columns, *added.items())
+        is_session = window.kind == "SESSION"
+        facts = replace(
+            facts,
+            events=events,
+            columns=columns,
+            numbers=() if is_session else facts.numbers,
+            updates=facts.updates or is_session,
+            holds=holds,
+            closes=closes,
+        )
+        settled_by = "rows until the watermark has passed the end of their session by the gap"
+        keeps = (settled_by if len(closes) > 0 and holds is None else ALL_ROWS) if is_session else None
+        kind = "lives of keys" if window.names == LIFE else call.name
+        return self._told(f"{kind} by {window.time}", facts, keeps)
+
+    # -- errors --------------------------------------------------------------------------------------
+
+    def _never_complete(self, told: str, span: Span | None, *, may_live: bool = False) -> AnalysisError:
+        instead = "say how long a key lives: STATE LIFETIME INTERVAL 1 HOUR"
+        return AnalysisError(
+            told,
+            condition="GROUP_WITHOUT_EVENT_TIME",
+            sql=self.tokens.sql if span is not None else self.place[0],
+            span=span or self.place[1],
+            hint="group by the end of a window too: FROM TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL 1 HOUR) … "
+            f"GROUP BY wend; or {instead if may_live else 'leave AFTER WATERMARK out'}",
+        )
+
+    def _unsupported(self, what: str, span: Span) -> NotSupportedError:
+        return NotSupportedError(
+            f"{what} in a query over streams that is told by processing time is not supported",
+            condition="UNSUPPORTED_QUERY",
+            sql=self.tokens.sql,
+            span=span,
+            hint="docs/sql/emit.md says what there is",
+        )

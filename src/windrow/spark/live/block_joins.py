@@ -1,0 +1,324 @@
+"""FROM and WHERE of queries over whole streams: joins, and subqueries as joins."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyspark.sql.types import DataType, StructType
+
+from windrow.algebra.continuous import WindowedStream
+from windrow.kernels.punctuated import Join
+from windrow.spark.arrow import is_orderable
+from windrow.spark.live.block_nodes import BlockNodes, Joined, Rows, is_bare
+from windrow.spark.scope import ROWS, Part, Scope, Unplanned
+from windrow.syntax.expressions import Name, Operation, names_in, parse_expression
+from windrow.syntax.nodes import Range
+from windrow.syntax.queries import FromItem, Select, Shape, conjuncts, parse_query
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["BlockJoins"]
+
+
+class BlockJoins(BlockNodes, ABC):
+    """The rows that FROM and WHERE of a block let through."""
+
+    @abstractmethod
+    def _rows_of(self, shape: Shape) -> Rows:
+        """The rows of a query."""
+
+    def _over(self, select: Select) -> Range | None:
+        """Where a block looks at several rows by OVER."""
+        for start, stop in select.items:
+            for at in range(start, stop):
+                if self.tokens.word(at) == "OVER" and self.tokens.is_symbol(at - 1, ")"):
+                    return (at, at + 1)
+        return select.window or select.qualify
+
+    # -- FROM and WHERE ------------------------------------------------------------------------------
+
+    def _from_where(self, select: Select) -> tuple[Joined, list[Range]]:
+        """The rows of FROM, and the conditions that are still to be held against each."""
+        over = self._over(select)
+        if over is not None:
+            raise Unplanned("OVER", over)
+        where = [] if select.where is None else conjuncts(self.tokens, *select.where)
+        asked = [part for part in where if self._is_asked(part)]
+        where = [part for part in where if part not in asked]
+        joined: Joined | None = None
+        # of rows that an outer join makes WHERE is told after it
+        is_padded = any(item.join in ("right", "full") for item in select.source)
+        for item in select.source:
+            one = self._part(item)
+            if joined is None:
+                joined = one
+                continue
+            joined, where = self._join(joined, one, item, where, is_padded=is_padded)
+        assert joined is not None
+        aliases = [part.alias.lower() for part in joined.parts]
+        for number, alias in enumerate(aliases):
+            if alias in aliases[:number]:
+                raise Unplanned("relations of one name", select.source[number].source)
+        for part in asked:
+            joined = self._asked_of(joined, part)
+        return joined, where
+
+    def _part(self, item: FromItem) -> Joined:
+        rows = self._relation(item)
+        names = item.columns or rows.names
+        if len(names) != len(rows.names):
+            raise Unplanned("other names for the columns than there are columns", item.source)
+        made = self._fresh(len(names))
+        rows = self._project(rows, rows.columns, made, names, "columns")
+        return Joined(rows, (Part(item.alias or f"__t{self._found.blocks}", tuple(names), tuple(made)),))
+
+    def _relation(self, item: FromItem) -> Rows:
+        known = self.reader.inputs.get(item.source)
+        if known is not None:
+            return self._stream(known, item.source)
+        start, stop = item.source
+        cte = self._cte(start) if stop - start == 1 and self.tokens[start].is_name else None
+        if cte is not None and self._varies(cte.body):
+            if cte.recursive:
+                raise Unplanned("WITH RECURSIVE", (start, stop))
+            if cte.body not in self._named_queries:
+                self._named_queries[cte.body] = self._rows_of(parse_query(self.tokens, *cte.body))
+            rows = self._named_queries[cte.body]
+            at = cte.item[0] + 1
+            if self.tokens.is_symbol(at, "("):
+                listed = self.tokens.split(at + 1, self.tokens.partner[at])
+                rows = replace(rows, names=tuple(self.tokens[first].name for first, _ in listed))
+            return rows
+        if self.tokens.is_symbol(start, "(") and self._varies(item.source):
+            return self._rows_of(parse_query(self.tokens, start, stop))
+        if self._varies(item.source):
+            raise Unplanned("a function of a stream", item.source)
+        return self._table(item.source)
+
+    def _stream(self, item: object, source: Range) -> Rows:
+        if not isinstance(item, WindowedStream) or not is_bare(item):
+            raise Unplanned("a window of a stream beside one without", source)
+        name = str(item.source).lower()
+        stream = self.catalog.streams[name]
+        if stream.live is None:
+            raise self._refused(
+                (item.span.start, item.span.stop),
+                f"{item.source}, which is no live stream,",
+                "run it over what was recorded",
+                is_place=True,
+            )
+        kinds = StructType([stream.frame.schema[column] for column in stream.columns])
+        self._refuse_types(kinds)
+        own = {f"{name}.{column}": (name, column) for column in stream.columns}
+        self._found.origins |= own
+        made = StructType()
+        for (key, _), one in zip(own.items(), kinds, strict=True):
+            made = made.add(key, one.dataType)
+        return Rows(name, stream.columns, made)
+
+    def _table(self, source: Range) -> Rows:
+        """A table beside the streams: all of it is there when the query starts."""
+        text = SqlText.of(self._prefix(source[0]), "SELECT * FROM ", self.reader.text(*source))
+        key = f"__table{source[0]}"
+        found = self.gateway.sql(text)
+        self._refuse_types(found.schema)
+        made = [f"{key}_{at}" for at in range(len(found.columns))]
+        kinds = StructType()
+        for name, one in zip(made, found.schema, strict=True):
+            kinds = kinds.add(name, one.dataType)
+        self._found.tables[key] = text
+        return Rows(key, tuple(found.columns), kinds)
+
+    def _join(
+        self, left: Joined, right: Joined, item: FromItem, where: list[Range], *, is_padded: bool
+    ) -> tuple[Joined, list[Range]]:
+        """Both sides, and the conditions that are still to be held against each pair."""
+        if item.using != ():
+            raise Unplanned("USING and NATURAL", item.source)
+        given = [] if item.on is None else conjuncts(self.tokens, *item.on)
+        if item.join == "inner" and not is_padded:
+            given, where = [*given, *where], []
+        keys: list[tuple[str, str]] = []
+        rest: list[Range] = []
+        for part in given:
+            pair = self._equal(left, right, part)
+            if pair is None:
+                rest.append(part)
+                continue
+            left, right, key = pair
+            keys.append(key)
+        if not keys:
+            raise Unplanned("a join without an equality", item.on or item.source)
+        if item.join != "inner":
+            left, right = self._filtered_sides(left, right, item, rest)
+            rest = []
+        told = " AND ".join(f"{self._shown(one)} = {self._shown(other)}" for one, other in keys)
+        words = {"inner": "", "semi": "LEFT SEMI ", "anti": "LEFT ANTI "}
+        name = f"{words.get(item.join, f'{item.join.upper()} ')}JOIN ON {told}"
+        joined = self._paired(left, right, keys, item.join, name)
+        if is_padded:
+            for part in rest:
+                joined = self._filtered(joined, part)
+            rest = []
+        return joined, [*where, *rest]
+
+    def _paired(
+        self, left: Joined, right: Joined, keys: Sequence[tuple[str, str]], kind: str, name: str
+    ) -> Joined:
+        place = self._add(name, Join(tuple(keys), kind), left.rows.place, right.rows.place)
+        if kind in ("semi", "anti"):
+            return replace(left, rows=replace(left.rows, place=place))
+        kinds = StructType([*left.rows.kinds, *right.rows.kinds])
+        rows = Rows(place, (*left.rows.names, *right.rows.names), kinds)
+        return Joined(rows, (*left.parts, *right.parts))
+
+    def _shown(self, column: str) -> str:
+        origin = self._found.origins.get(column)
+        return ".".join(origin) if origin is not None else "an expression"
+
+    def _filtered_sides(
+        self, left: Joined, right: Joined, item: FromItem, rest: Sequence[Range]
+    ) -> tuple[Joined, Joined]:
+        """The sides of a join that is no inner one, without the rows that no condition of ON lets in."""
+        for part in rest:
+            if item.join in ("left", "semi", "anti") and self._reads_only(part, right):
+                right = self._filtered(right, part)
+            elif item.join in ("right", "semi") and self._reads_only(part, left):
+                left = self._filtered(left, part)
+            else:
+                raise self._refused(
+                    part, f"{self._told(part)} in the ON of an outer join", "compare the two sides by ="
+                )
+        return left, right
+
+    def _equal(
+        self, left: Joined, right: Joined, part: Range
+    ) -> tuple[Joined, Joined, tuple[str, str]] | None:
+        """The sides with the columns that an equality of both compares; None if it is none."""
+        parsed = parse_expression(self.tokens, *part)
+        if not isinstance(parsed, Operation) or parsed.operator != "=":
+            return None
+        one, other = (operand.range for operand in parsed.operands)
+        if self._reads_only(other, left) and self._reads_only(one, right):
+            one, other = other, one
+        if not (self._reads_only(one, left) and self._reads_only(other, right)):
+            return None
+        if self._reads_only(one, right) or self._reads_only(other, left):
+            raise self._refused(part, "a name of both sides", "put the relation's name before it")
+        left, mine = self._column(left, one)
+        right, theirs = self._column(right, other)
+        kinds = [left.rows.kinds[mine].dataType, right.rows.kinds[theirs].dataType]
+        if kinds[0] != kinds[1] or not is_orderable(kinds[0]):
+            shown = " and ".join(kind.simpleString().upper() for kind in kinds)
+            raise self._refused(part, f"an equality of {shown}", "cast one to the type of the other")
+        return left, right, (mine, theirs)
+
+    def _reads_only(self, stretch: Range, side: Joined) -> bool:
+        """Whether an expression reads columns of a side, and nothing else."""
+        names = list(names_in(parse_expression(self.tokens, *stretch)))
+        return bool(names) and all(self._resolved(name, side) is not None for name in names)
+
+    def _resolved(self, name: Name, side: Joined) -> str | None:
+        """The column of ours that a path names."""
+        *before, last = (part.lower() for part in name.parts)
+        found = [
+            column
+            for part in side.parts
+            for shown, column in zip(part.names, part.columns, strict=True)
+            if shown.lower() == last and (not before or before == [part.alias.lower()])
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def _column(self, side: Joined, stretch: Range) -> tuple[Joined, str]:
+        """The side with a column that holds an expression."""
+        parsed = parse_expression(self.tokens, *stretch)
+        if isinstance(parsed, Name):
+            found = self._resolved(parsed, side)
+            assert found is not None
+            return side, found
+        (made,) = self._fresh(1)
+        scope = self._scope(side)
+        query = SqlText.of(
+            f"SELECT {ROWS}.*, (", self._text(stretch), f") AS {made} FROM ", self._scoped(scope)
+        )
+        result = self.gateway.sql(query, {ROWS: scope.frame}).schema
+        plain = [(column, column) for column in side.rows.columns]
+        names = (*side.rows.names, made)
+        rows = self._map(side.rows, query, ROWS, result, plain, names, self._told(stretch))
+        return replace(side, rows=rows), made
+
+    def _filtered(self, side: Joined, condition: Range) -> Joined:
+        scope = self._scope(side)
+        where = self._text(condition)
+        query = SqlText.of(f"SELECT {ROWS}.* FROM ", self._scoped(scope), " WHERE ", where)
+        self.gateway.sql(query, {ROWS: scope.frame})
+        plain = [(column, column) for column in side.rows.columns]
+        told = f"WHERE {self._told(condition)}"
+        rows = self._map(side.rows, query, ROWS, side.rows.kinds, plain, side.rows.names, told)
+        return replace(side, rows=rows)
+
+    def _scope(self, side: Joined) -> Scope:
+        return Scope(self._frame(side.rows), side.parts, varies=False)
+
+    # -- subqueries ----------------------------------------------------------------------------------
+
+    def _is_asked(self, part: Range) -> bool:
+        """Whether a condition has a subquery over streams."""
+        return any(
+            self.tokens.is_symbol(at, "(")
+            and self.tokens.word(at + 1) in ("SELECT", "WITH")
+            and self._varies((at, self.tokens.partner[at] + 1))
+            for at in range(*part)
+        )
+
+    def _asked_of(self, joined: Joined, part: Range) -> Joined:
+        """The rows for which EXISTS, NOT EXISTS or IN holds."""
+        start, stop = part
+        is_not = self.tokens.word(start) == "NOT"
+        if (
+            self.tokens.word(start + is_not) == "EXISTS"
+            and self.tokens.partner[start + is_not + 1] == stop - 1
+        ):
+            return self._exists_of(joined, (start + is_not + 1, stop), part, "anti" if is_not else "semi")
+        bracket = self.tokens.partner[stop - 1] if self.tokens.is_symbol(stop - 1, ")") else -1
+        if bracket < 0 or self.tokens.word(bracket - 1) != "IN":
+            raise self._refused(part, "this subquery", "EXISTS, NOT EXISTS and IN are, in AND of WHERE")
+        if self.tokens.word(bracket - 2) == "NOT" or is_not:
+            raise self._refused(part, "NOT IN a subquery", "write NOT EXISTS (SELECT … WHERE a = b)")
+        inner = self._rows_of(parse_query(self.tokens, bracket, stop))
+        if len(inner.names) != 1:
+            raise self._refused((bracket, stop), "IN a subquery of several columns", "select one")
+        joined, mine = self._column(joined, (start, bracket - 1))
+        made = self._fresh(1)
+        rows = self._project(inner, inner.columns, made, inner.names, "columns")
+        other = Joined(rows, ())
+        self._refuse_other_type(part, joined.rows.kinds[mine].dataType, rows.kinds[made[0]].dataType)
+        return self._paired(joined, other, [(mine, made[0])], "semi", self._told(part))
+
+    def _refuse_other_type(self, part: Range, one: DataType, other: DataType) -> None:
+        if one != other or not is_orderable(one):
+            shown = f"{one.simpleString().upper()} and {other.simpleString().upper()}"
+            raise self._refused(part, f"an equality of {shown}", "cast one to the type of the other")
+
+    def _exists_of(self, joined: Joined, bracket: Range, part: Range, kind: str) -> Joined:
+        shape = parse_query(self.tokens, *bracket)
+        if not isinstance(shape, Select) or self._is_grouped(shape):
+            raise self._refused(bracket, "EXISTS of groups or set operators", "ask for the rows of a block")
+        where = [] if shape.where is None else conjuncts(self.tokens, *shape.where)
+        keys: list[tuple[str, str]] = []
+        inside, _ = self._from_where(replace(shape, where=None))
+        for condition in where:
+            pair = None
+            if not self._reads_only(condition, inside):
+                pair = self._equal(joined, inside, condition)
+            if pair is not None:
+                joined, inside, key = pair
+                keys.append(key)
+            elif self._is_asked(condition):
+                inside = self._asked_of(inside, condition)
+            else:
+                inside = self._filtered(inside, condition)
+        if not keys:
+            raise self._refused(part, "EXISTS without an equality with the query around it", "compare by =")
+        return self._paired(joined, inside, keys, kind, self._told(part))

@@ -1,0 +1,559 @@
+"""Reads queries over whole streams: their blocks become operators over punctuated streams.
+
+Windows bound what a query keeps by time. Without them, groups, joins, DISTINCT, set operators and ORDER BY
+wait for what the streams promise: a :class:`~windrow.kernels.punctuated.flow.Flow`. What the text computes of
+rows Spark computes as they come (:mod:`windrow.spark.live.row_maps`), the rest is done by kernels. On the way
+columns have names of ours, and no two blocks the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql.types import IntegerType, StructType
+
+from windrow.algebra.continuous import Query, Reader
+from windrow.algebra.time_windows import OF_WINDOWS, TICKS
+from windrow.errors import NotSupportedError, Span, WindrowError
+from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.punctuated import Group, Project, SetOperator, Sort
+from windrow.kernels.punctuated.flow import Flow
+from windrow.kernels.sorting import SortKey
+from windrow.punctuations.lines import line_if_any
+from windrow.spark.arrow import arrow_type
+from windrow.spark.gateway import Gateway
+from windrow.spark.grouping import GROUPS, Groups, groups_of, without_alias
+from windrow.spark.live.block_joins import BlockJoins
+from windrow.spark.live.block_nodes import Joined, Rows, is_bare, renamed
+from windrow.spark.live.row_maps import Moved, RowMap
+from windrow.spark.scope import ROWS, Unplanned
+from windrow.spark.streams import Catalog
+from windrow.syntax.expressions import Name, Operation, parse_expression
+from windrow.syntax.nodes import OrderItem, Range
+from windrow.syntax.ordering import order_item
+from windrow.syntax.queries import (
+    Ordered,
+    Select,
+    SetOperation,
+    Shape,
+    UnknownShapeError,
+    parse_query,
+)
+from windrow.syntax.rising import rising
+from windrow.syntax.sqltext import Relation, SqlText
+from windrow.syntax.tokens import Kind, TokenList
+
+__all__ = ["Blocking", "Blocks", "blocking", "is_blocking", "order_of"]
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """A query over whole streams.
+
+    Attributes
+    ----------
+    flow
+        Its operators; their inputs are streams by their names, and tables by keys.
+    tables
+        The queries of tables that stand beside the streams.
+    names, result
+        The columns of the query as it knows them, and as the flow does.
+    origins
+        Of columns of ours: the stream and its column that they pass on.
+    sorted_by
+        The first key of ORDER BY, a column of ours, if it ascends.
+    """
+
+    flow: Flow
+    tables: Mapping[str, SqlText]
+    names: tuple[str, ...]
+    result: StructType
+    origins: Mapping[str, tuple[str, str]]
+    sorted_by: str | None
+
+    @property
+    def only_orders(self) -> bool:
+        """Whether all that it keeps rows for is ORDER BY."""
+        return all(isinstance(node.operator, Project | RowMap | Sort) for node in self.flow.nodes)
+
+
+def order_of(tokens: TokenList, start: int, stop: int) -> int | None:
+    """Where the ORDER BY of a whole query stands."""
+    level = [at for at in tokens.level(start, stop) if not tokens.is_symbol(at - 1, ".")]
+    return next((at for at in level if tokens.word(at) == "ORDER" and tokens.word(at + 1) == "BY"), None)
+
+
+def is_blocking(gateway: Gateway, catalog: Catalog, reader: Reader, query: Query) -> bool:
+    """Whether a query over streams without windows waits for what they promise, or only looks at each row."""
+    tokens, (start, stop) = reader.tokens, query.tokens
+    if not query.inputs or not all(is_bare(item) for item in query.inputs):
+        return False
+    body = reader.after_with(start, stop)
+    if order_of(tokens, body, stop) is not None:
+        return True
+    try:
+        shape = parse_query(tokens, body, stop)
+    except UnknownShapeError:
+        return len(query.inputs) > 1
+    blocks = Blocks(gateway, reader, catalog)
+    if len(query.inputs) > 1:
+        turns = _streams_in_turn(shape)
+        return len(turns) != len(query.inputs) or any(map(blocks.gathers, turns))
+    return blocks.gathers(shape)
+
+
+def _streams_in_turn(shape: Shape) -> list[Select]:
+    """The blocks of one relation each that stand one after the other; none for what is more than that."""
+    if isinstance(shape, SetOperation):
+        left, right = _streams_in_turn(shape.left), _streams_in_turn(shape.right)
+        return left + right if shape.operator == "union" and shape.all and left and right else []
+    return [shape] if isinstance(shape, Select) and len(shape.source) == 1 else []
+
+
+def blocking(
+    gateway: Gateway, catalog: Catalog, reader: Reader, query: Query, names: Sequence[str]
+) -> Blocking:
+    """The operators of a query over streams without windows.
+
+    Parameters
+    ----------
+    names
+        Those of the query's columns.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_STREAM``: what no operator does.
+    """
+    try:
+        return Blocks(gateway, reader, catalog).read(query, tuple(names))
+    except (Unplanned, UnknownShapeError) as found:
+        raise NotSupportedError(
+            f"{found} over live streams without windows is not supported",
+            condition="UNSUPPORTED_STREAM",
+            sql=reader.tokens.sql,
+            span=query.span if found.at is None else reader.tokens.span(*found.at),
+            hint="run it over what was recorded: leave STREAM out",
+        ) from None
+
+
+class Blocks(BlockJoins):
+    """Reads the blocks of one query; takes what :class:`BlockNodes` does."""
+
+    def gathers(self, shape: Shape) -> bool:
+        """Whether a query puts rows together."""
+        if not isinstance(shape, Select):
+            return True
+        if (
+            shape.distinct
+            or self._over(shape) is not None
+            or (len(shape.source) > 1 and sum(self._varies(one.source) for one in shape.source) > 1)
+        ):
+            return True
+        if shape.group_by is not None or shape.having is not None or self._aggregates(shape):
+            return True
+        for item in shape.source:
+            start, stop = item.source
+            cte = self._cte(start) if stop - start == 1 and self.tokens[start].is_name else None
+            inner = cte.body if cte is not None else item.source
+            if (cte is not None or self.tokens.is_symbol(start, "(")) and self._varies(inner):
+                return self.gathers(parse_query(self.tokens, *inner))
+        return False
+
+    def read(self, query: Query, names: tuple[str, ...]) -> Blocking:
+        """The operators of a query."""
+        start, stop = query.tokens
+        body = self.reader.after_with(start, stop)
+        order = order_of(self.tokens, body, stop)
+        shape = parse_query(self.tokens, body, stop)
+        items: Sequence[OrderItem] = ()
+        bounds: tuple[int, int | None] = 0, None
+        if isinstance(shape, Ordered):
+            items, bounds, stop = shape.order, self._bounds(shape), _tail(shape)
+            shape = shape.query
+        elif order is not None:
+            items = [order_item(self.tokens, item) for item in self.tokens.split(order + 2, stop)]
+        rows, keys, _ = self._with_keys(shape, items)
+        sorted_by = None
+        if keys:
+            rows = self._sorted(rows, keys, self.tokens.span(order or 0, stop), bounds)
+            first = keys[0]
+            sorted_by = None if first.descending else first.column
+        shown = rows.columns[: len(names)]
+        rows = self._project(rows, shown, [f"c{at}" for at in range(len(names))], names, "rows given")
+        flow = Flow(tuple(self._found.nodes))
+        return Blocking(flow, self._found.tables, names, rows.kinds, self._found.origins, sorted_by)
+
+    # -- queries -------------------------------------------------------------------------------------
+
+    def _rows_of(self, shape: Shape) -> Rows:
+        if isinstance(shape, Ordered):
+            bounds, (first, _) = self._bounds(shape), shape.order[0].expression
+            rows, keys, shown = self._with_keys(shape.query, shape.order)
+            rows = self._sorted(rows, keys, self.tokens.span(first - 2, _tail(shape)), bounds)
+            return self._project(
+                rows, rows.columns[:shown], self._fresh(shown), rows.names[:shown], "columns"
+            )
+        return self._set(shape) if isinstance(shape, SetOperation) else self._with_keys(shape, [])[0]
+
+    def _with_keys(self, shape: Shape, items: Sequence[OrderItem]) -> tuple[Rows, list[SortKey], int]:
+        """The rows of a query, and the columns of ORDER BY: its own, or further ones after so many."""
+        if not isinstance(shape, Select):
+            rows = self._rows_of(shape)
+            return rows, [self._sort_key(rows, item) for item in items], len(rows.columns)
+        joined, conditions = self._from_where(shape)
+        if self._is_grouped(shape):
+            rows = self._groups(shape, joined, conditions)
+            rows = self._distinct(rows) if shape.distinct else rows
+            return rows, [self._sort_key(rows, item) for item in items], len(rows.columns)
+        hidden = []
+        if not shape.distinct:
+            shown = self._shown_names(shape, joined)
+            hidden = [item for item in items if self._place_of(shown, item) is None]
+        rows = self._each(shape, joined, conditions, [item.expression for item in hidden])
+        rows = self._distinct(rows) if shape.distinct else rows
+        first = len(rows.columns) - len(hidden)
+        keys = []
+        for item in items:
+            if item in hidden:
+                keys.append(_key(rows.columns[first + hidden.index(item)], item))
+            else:
+                keys.append(self._sort_key(rows, item))
+        return rows, keys, first
+
+    def _sort_key(self, rows: Rows, item: OrderItem) -> SortKey:
+        place = self._place_of(rows.names, item)
+        if place is None:
+            raise self._refused(
+                item.expression,
+                f"ORDER BY {self._told(item.expression)}, which the query does not give,",
+                "select it, and order by its name",
+            )
+        return _key(rows.columns[place], item)
+
+    def _place_of(self, names: Sequence[str], item: OrderItem) -> int | None:
+        """The column of the result that an element of ORDER BY names."""
+        start, stop = item.expression
+        token = self.tokens[start]
+        if stop - start > 1:
+            return None
+        if token.kind is Kind.NUMBER and token.text.isdigit():
+            return int(token.text) - 1 if 0 < int(token.text) <= len(names) else None
+        found = [at for at, name in enumerate(names) if token.is_name and name.lower() == token.name.lower()]
+        return found[0] if len(found) == 1 else None
+
+    def _bounds(self, shape: Ordered) -> tuple[int, int | None]:
+        """How many rows of an order are left out, and how many are given then.
+
+        Without an order it would be any rows, and others whenever the query is run.
+        """
+        what, stretch = ("OFFSET", shape.offset) if shape.limit is None else ("LIMIT", shape.limit)
+        place = None if stretch is None else (stretch[0] - 1, stretch[1])
+        if not shape.order:
+            raise Unplanned(f"{what} without ORDER BY", place)
+        limit = None if shape.limit is None else self._count(shape.limit)
+        return 0 if shape.offset is None else self._count(shape.offset) or 0, limit
+
+    def _count(self, stretch: Range) -> int | None:
+        """The value of LIMIT or OFFSET; None for ALL."""
+        start, stop = stretch
+        if stop - start == 1 and self.tokens.word(start) == "ALL":
+            return None
+        text = self.tokens.text(*stretch)
+        if stop - start > 1 or not text.isdigit():
+            raise Unplanned("a number of rows that is computed", stretch)
+        return int(text)
+
+    def _sorted(
+        self, rows: Rows, keys: Sequence[SortKey], span: Span, bounds: tuple[int, int | None] = (0, None)
+    ) -> Rows:
+        for key in keys:
+            kind = rows.kinds[key.column].dataType
+            if line_if_any(arrow_type(kind)) is None:
+                raise NotSupportedError(
+                    f"ORDER BY a {kind.simpleString().upper()} over live streams is not supported",
+                    condition="UNSUPPORTED_STREAM",
+                    sql=self.tokens.sql,
+                    span=span,
+                    hint="order by numbers, times, booleans, strings or binaries",
+                )
+        told = f"ORDER BY {self._told((self.tokens_at(span.start) + 2, self.tokens_at(span.stop - 1) + 1))}"
+        return replace(rows, place=self._add(told, Sort(tuple(keys), (), *bounds), rows.place))
+
+    def tokens_at(self, place: int) -> int:
+        """The token at a place of the text."""
+        return next(at for at, token in enumerate(self.tokens.tokens) if token.start <= place < token.stop)
+
+    def _distinct(self, rows: Rows) -> Rows:
+        self._refuse_unordered(rows.kinds, "DISTINCT")
+        shown = ", ".join(rows.names)
+        return replace(rows, place=self._add(f"DISTINCT {shown}", SetOperator("distinct"), rows.place))
+
+    def _set(self, operation: SetOperation) -> Rows:
+        left, right = self._rows_of(operation.left), self._rows_of(operation.right)
+        if len(left.names) != len(right.names):
+            raise Unplanned("sides of a set operator with other numbers of columns")
+        both = SqlText.of("SELECT * FROM ", Relation("l"), " UNION ALL SELECT * FROM ", Relation("r"))
+        union = self.gateway.sql(both, {"l": self._frame(left), "r": self._frame(right)}).schema
+        sides = [self._as(side, union) for side in (left, right)]
+        name = operation.operator + (" all" if operation.all else "")
+        if name != "union all":
+            self._refuse_unordered(sides[0].kinds, name.upper())
+        places = [side.place for side in sides]
+        return replace(sides[0], place=self._add(name.upper(), SetOperator(name), *places))
+
+    def _as(self, rows: Rows, union: StructType) -> Rows:
+        """The columns in the types of a union."""
+        made = self._fresh(len(rows.columns))
+        wanted = [kind.dataType for kind in union]
+        if [kind.dataType for kind in rows.kinds] == wanted:
+            return self._project(rows, rows.columns, made, rows.names, "columns")
+        cast = ", ".join(
+            f"CAST({column} AS {kind.simpleString()}) AS {name}"
+            for column, kind, name in zip(rows.columns, wanted, made, strict=True)
+        )
+        result = StructType()
+        for name, kind in zip(made, wanted, strict=True):
+            result = result.add(name, kind)
+        same = zip(made, rows.columns, rows.kinds, wanted, strict=True)
+        plain = [(name, column) for name, column, kind, other in same if kind.dataType == other]
+        text = SqlText.of(f"SELECT {cast} FROM ", Relation(ROWS))
+        return self._map(rows, text, ROWS, result, plain, rows.names, "columns")
+
+    # -- SELECT --------------------------------------------------------------------------------------
+
+    def _where(self, conditions: Sequence[Range]) -> SqlText:
+        if not conditions:
+            return SqlText()
+        parts = [SqlText.of("(", self._text(part), ")") for part in conditions]
+        return SqlText.of(" WHERE ", SqlText.join(" AND ", parts))
+
+    def _shown_names(self, select: Select, joined: Joined) -> tuple[str, ...]:
+        scope = self._scope(joined)
+        query = SqlText.of("SELECT ", self._items(select, scope), " FROM ", self._scoped(scope))
+        return tuple(self._sql(query, scope.frame, select).columns)
+
+    def _each(
+        self, select: Select, joined: Joined, conditions: Sequence[Range], further: Sequence[Range]
+    ) -> Rows:
+        """SELECT without groups, with further columns after its own."""
+        scope = self._scope(joined)
+        items = [self._items(select, scope), *(self._text(item) for item in further)]
+        listed = SqlText.join(", ", items)
+        query = SqlText.of("SELECT ", listed, " FROM ", self._scoped(scope), self._where(conditions))
+        found = self._sql(query, scope.frame, select)
+        of_items = [self._item_sources(item, joined) for item in select.items]
+        sources = [one for each in of_items for one in each]
+        sources += [self._source_of(one, joined) for one in further]
+        if len(sources) != len(found.columns):
+            raise Unplanned("columns that are told in another way")
+        made = self._fresh(len(found.columns))
+        if not conditions and None not in sources:
+            columns = [source for source in sources if source is not None]
+            return self._project(joined.rows, columns, made, found.columns, "columns")
+        result = found.toDF(*made).schema
+        plain = [(name, source) for name, source in zip(made, sources, strict=True) if source is not None]
+        prefixed = SqlText.of(self._prefix(select.items[0][0]), query)
+        told = " AND ".join(map(self._told, conditions))
+        name = f"WHERE {told}" if told else "expressions"
+        own: list[Range | None] = []
+        for item, columns_of in zip(select.items, of_items, strict=True):
+            own += [None] * len(columns_of) if self._is_star(item) else [without_alias(self.tokens, item)]
+        named = zip(made, [*own, *further], strict=True)
+        each = [(column, expression) for column, expression in named if expression is not None]
+        moved = self._moved(select, joined, each)
+        return self._map(joined.rows, prefixed, ROWS, result, plain, found.columns, name, moved)
+
+    def _is_star(self, item: Range) -> bool:
+        """Whether an item of SELECT is all columns, or all but some."""
+        if self.tokens.is_symbol(item[0], "*"):
+            return True
+        is_last = self.tokens.is_symbol(item[1] - 1, "*")
+        return is_last and not isinstance(parse_expression(self.tokens, *item), Operation)
+
+    def _item_sources(self, item: Range, joined: Joined) -> list[str | None]:
+        """Of each column that an item of SELECT gives, the one that it passes on."""
+        if not self._is_star(item):
+            return [self._source_of(without_alias(self.tokens, item), joined)]
+        start, stop = item
+        is_bare_star = self.tokens.is_symbol(start, "*")
+        alias = None if is_bare_star else self.tokens[start].name.lower()
+        left_out = set()
+        if is_bare_star and stop - start > 1:  # * EXCEPT (…)
+            left_out = {
+                self.tokens[at].name.lower() for at in range(start + 3, stop - 1) if self.tokens[at].is_name
+            }
+        return [
+            column
+            for part in joined.parts
+            if alias in (None, part.alias.lower())
+            for name, column in zip(part.names, part.columns, strict=True)
+            if name.lower() not in left_out
+        ]
+
+    def _moved(self, select: Select, joined: Joined, named: Sequence[tuple[str, Range]]) -> list[Moved]:
+        """Of columns that are computed, those that rise with a column."""
+        scope = self._scope(joined)
+        found = []
+        for name, expression in named:
+            inner = self._rises_with(expression, joined)
+            if inner is not None:
+                text = SqlText.of("SELECT (", self._text(expression), ") AS c0 FROM ", self._scoped(scope))
+                found.append(Moved(name, inner, SqlText.of(self._prefix(select.items[0][0]), text)))
+        return found
+
+    def _rises_with(self, expression: Range, joined: Joined) -> str | None:
+        """The column with which an expression that is none itself rises."""
+        start, stop = expression
+        while self.tokens.is_symbol(start, "(") and self.tokens.partner[start] == stop - 1:
+            start, stop = start + 1, stop - 1
+        inner = rising(self.tokens, start, stop) if start < stop else None
+        is_ticks = self.tokens.word(expression[1]) == "AS" and self.tokens[expression[1] + 1].name == TICKS
+        for at in range(start, stop):  # what is computed for windows of time has one column
+            is_told = self.tokens[at].is_name and self.tokens[at].name in OF_WINDOWS
+            if is_told or (is_ticks and self._source_of((at, at + 1), joined) is not None):
+                inner = (at, at + 1)
+        if inner is None:
+            return None
+        return self._source_of(inner, joined) or self._rises_with(inner, joined)
+
+    def _source_of(self, expression: Range, joined: Joined) -> str | None:
+        parsed = parse_expression(self.tokens, *expression)
+        return self._resolved(parsed, joined) if isinstance(parsed, Name) else None
+
+    def _groups(self, select: Select, joined: Joined, conditions: Sequence[Range]) -> Rows:
+        scope = self._scope(joined)
+        keys = self._group_keys(select, scope)
+        groups = None if keys is None else groups_of(self.tokens, select, keys, self._text)
+        if keys is None or groups is None:
+            raise Unplanned("groups of this form, or an aggregate that only Spark knows,", select.group_by)
+        listed: list[tuple[str, SqlText, str | None]] = [
+            (name, text, self._source_of(where, joined))
+            for name, (where, text) in zip(groups.key_names, keys, strict=True)
+        ]
+        counted = set()
+        for call in groups.calls.values():
+            assert call.argument is not None
+            parsed = call.argument.expression
+            if call.function == "count" and call.argument.text.render().strip() == "1":
+                counted.add(call.name)
+                continue
+            source = self._resolved(parsed, joined) if isinstance(parsed, Name) else None
+            listed.append((f"{call.name}_of", call.argument.text, source))
+        if not listed:  # rows without columns could not be counted
+            listed.append(("nothing", SqlText.of("1"), None))
+        rows = self._listed(select, joined, conditions, listed, [where for where, _ in keys])
+        kinds = {name: one.dataType for (name, _, _), one in zip(listed, rows.kinds, strict=True)}
+        inside = dict(zip(kinds, rows.columns, strict=True))
+        by = [(name, inside[name]) for name in groups.key_names]
+        specs, result = [], renamed(rows.kinds, by)
+        self._refuse_unordered(result, "GROUP BY")
+        of_calls = {
+            call.name: IntegerType() if call.name in counted else kinds[f"{call.name}_of"]
+            for call in groups.calls.values()
+        }
+        found = groups.aggregates(self.gateway, of_calls, lambda text: self._kind(text, scope, select))
+        if found is None:
+            raise Unplanned("an aggregate that only Spark knows")
+        for name, spec, kind in found:
+            is_counted = name in counted
+            specs.append(
+                (
+                    name,
+                    Aggregate(
+                        "count_star" if is_counted else spec.function,
+                        None if is_counted else inside[f"{name}_of"],
+                        spec.result_type,
+                        spec.ignore_nulls,
+                        spec.parameters,
+                        spec.ansi,
+                    ),
+                )
+            )
+            result = result.add(name, kind)
+        told = ", ".join(self._told(where) for where, _ in keys)
+        node = self._add(f"GROUP BY {told or '()'}", Group(tuple(by), tuple(specs)), rows.place)
+        self._found.origins |= {
+            f"{node}.{name}": self._found.origins[column]
+            for name, column in by
+            if column in self._found.origins
+        }
+        return self._over_groups(select, Rows(node, (), result), groups, node)
+
+    def _listed(
+        self,
+        select: Select,
+        joined: Joined,
+        conditions: Sequence[Range],
+        listed: Sequence[tuple[str, SqlText, str | None]],
+        keys: Sequence[Range],
+    ) -> Rows:
+        """The keys of groups and the arguments of aggregates as columns."""
+        made = self._fresh(len(listed))
+        names = [name for name, _, _ in listed]
+        if not conditions and all(source is not None for _, _, source in listed):
+            columns = [source for _, _, source in listed if source is not None]
+            return self._project(joined.rows, columns, made, names, "columns")
+        scope = self._scope(joined)
+        texts = [
+            SqlText.of("(", text, f") AS {name}") for name, (_, text, _) in zip(made, listed, strict=True)
+        ]
+        shown = SqlText.join(", ", texts)
+        query = SqlText.of("SELECT ", shown, " FROM ", self._scoped(scope), self._where(conditions))
+        result = self._sql(query, scope.frame, select).schema
+        plain = [
+            (name, source) for name, (_, _, source) in zip(made, listed, strict=True) if source is not None
+        ]
+        prefixed = SqlText.of(self._prefix(select.items[0][0]), query)
+        told = " AND ".join(map(self._told, conditions))
+        moved = self._moved(select, joined, list(zip(made, keys, strict=False)))
+        name = f"WHERE {told}" if told else "expressions"
+        return self._map(joined.rows, prefixed, ROWS, result, plain, names, name, moved)
+
+    def _over_groups(self, select: Select, rows: Rows, groups: Groups, node: int) -> Rows:
+        """SELECT and HAVING over groups."""
+        items = [without_alias(self.tokens, item) for item in select.items]
+        sources = [groups.replaced.get(item) for item in items]
+        names = self._group_names(select)
+        made = self._fresh(len(items))
+        if select.having is None and None not in sources:
+            columns = [source for source in sources if source is not None]
+            pairs = tuple(zip(made, columns, strict=True))
+            self._pass_on([(name, f"{node}.{column}") for name, column in pairs])
+            return Rows(self._add("columns", Project(pairs), rows.place), names, renamed(rows.kinds, pairs))
+        query = groups.select(select, self.tokens, self._text, varies=False)
+        try:
+            result = self.gateway.sql(query, {GROUPS: self._frame(rows)}).toDF(*made).schema
+        except WindrowError:
+            raise Unplanned("an expression over groups that only Spark understands") from None
+        plain = [
+            (name, source)
+            for name, source in zip(made, sources, strict=True)
+            if source is not None and source in groups.key_names
+        ]
+        prefixed = SqlText.of(self._prefix(select.items[0][0]), query)
+        told = "" if select.having is None else f"HAVING {self._told(select.having)}"
+        mapped = self._map(rows, prefixed, GROUPS, result, plain, names, told or "expressions")
+        self._pass_on([(name, f"{node}.{column}") for name, column in plain])
+        return mapped
+
+    def _group_names(self, select: Select) -> tuple[str, ...]:
+        """The names of the columns of a block with groups, as far as they can be known without the rows."""
+        names = []
+        for item in select.items:
+            bare = without_alias(self.tokens, item)
+            last = self.tokens[item[1] - 1]
+            parsed = parse_expression(self.tokens, *bare)
+            named = bare != item or isinstance(parsed, Name)
+            names.append(last.name if named and last.is_name else self._told(item))
+        return tuple(names)
+
+
+def _tail(shape: Ordered) -> int:
+    """Where LIMIT and OFFSET end."""
+    return max(stretch[1] for stretch in (shape.limit, shape.offset) if stretch is not None)
+
+
+def _key(column: str, item: OrderItem) -> SortKey:
+    return SortKey(column, item.descending, item.nulls_first)

@@ -1,0 +1,300 @@
+"""Queries with EMIT over live and named streams: what a step evaluates, and which rows it leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from windrow.algebra.clock import NEVER, Clock
+from windrow.algebra.watermarks import Steps as Marks
+from windrow.algebra.watermarks import held_back, value_at
+from windrow.errors import Span as Place
+from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.spark.arrived import arrived
+from windrow.spark.emission import Emitted
+from windrow.spark.event_time import HIDDEN, Closing
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.few import few, frame_of_few
+from windrow.spark.live.plan import LivePlan
+from windrow.spark.live.settled import without_settled
+from windrow.spark.streams import ARRIVED
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["EmittedPlan", "Evaluated", "Known"]
+
+_ENDS = {"date": 36_500_000}
+_END = 2**62
+"""Watermarks after which nothing comes: so far that arithmetic with times can still go beyond."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a step knows of a stream.
+
+    Attributes
+    ----------
+    rows
+        That have come and may be needed, with `ROWTIME` and `ARRIVED`.
+    marks
+        Up to which rowtime the stream was known, in time.
+    """
+
+    rows: DataFrame
+    marks: Marks
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What a step has found out.
+
+    Attributes
+    ----------
+    changes
+        What it gives.
+    due
+        When the next change is to be told, if no entry comes; None for never.
+    """
+
+    changes: DataFrame
+    due: int | None
+
+
+@dataclass(frozen=True)
+class EmittedPlan(LivePlan):
+    """A query that is told by processing time, over streams that go on.
+
+    Attributes
+    ----------
+    written
+        The statement.
+    query
+        The query over what had come when it was given.
+    told_as
+        The envelope of EMIT STREAM, None where rows are asked for.
+    """
+
+    written: str
+    query: Emitted
+    told_as: str | None
+
+    @property
+    def clock(self) -> Clock:
+        """What processing times are counted in."""
+        return self.query.clock
+
+    @property
+    def text(self) -> str:
+        """The query as written."""
+        return self.written
+
+    @property
+    def envelope(self) -> str:
+        """That of EMIT STREAM."""
+        return self.told_as or "delta"
+
+    @property
+    def asks_changes(self) -> bool:
+        """Whether it has EMIT STREAM."""
+        return self.told_as is not None
+
+    @property
+    def columns(self) -> list[str]:
+        """Those that it gives."""
+        return list(self.shown().columns)
+
+    @property
+    def is_relation(self) -> bool:
+        """Whether rows leave it again: they may."""
+        return True
+
+    @property
+    def has_lives(self) -> bool:
+        """Whether keys have a lifetime."""
+        return self.query.timed.has_lives
+
+    @property
+    def table_columns(self) -> list[str]:
+        """Those of the query, without what EMIT STREAM adds."""
+        return [name for name in self.query.schema.names if not name.startswith(HIDDEN)]
+
+    @property
+    def span(self) -> Place:
+        """Where the query stands."""
+        return self.query.place[1]
+
+    def views(self) -> dict[str, str]:
+        """The query with those of its views."""
+        return {"expanded": self.query.timed.text.render()}
+
+    @cached_property
+    def appends(self) -> bool:
+        """Whether its rows are those of a stream one by one, and never leave."""
+        timed = self.query.timed
+        is_plain = timed.keys is None and not timed.counts and not timed.closes
+        return is_plain and timed.holds is None and self.query.how.delay is None
+
+    @cached_property
+    def keeps(self) -> str:
+        """Which rows a step leaves behind, and why."""
+        timed, how = self.query.timed, self.query.how
+        if timed.holds is not None:
+            return f"all rows, because {timed.holds}"
+        if self.appends:
+            return "rows that are not complete" if how.watermark else "no rows"
+        if not timed.closes:
+            return "all rows, because of AFTER DELAY without groups"
+        late = " and no late rows can change them" if how.lateness else ""
+        told = "sessions, which rows that come may still join" if timed.sessions else "groups"
+        return f"rows until the watermark has passed their {told}{late}"
+
+    def shown(self) -> DataFrame:
+        """No rows, of the columns that the query shows."""
+        return (self.query.told(self.told_as) if self.told_as is not None else self.query.at(0)).limit(0)
+
+    def evaluate(
+        self,
+        gateway: Gateway,
+        known: Mapping[str, Known],
+        span: tuple[int | None, int],
+        origin: int,
+        envelope: str,
+    ) -> Evaluated:
+        """The changes of a step.
+
+        Parameters
+        ----------
+        gateway
+            Of the step.
+        known
+            Of each live stream what has come by the end of the step.
+        span
+            The processing times that the step goes from and to: changes after the first of them, which is
+            None at the beginning, up to the last are given.
+        origin
+            The first processing time of the logs.
+        envelope
+            The form of the changes.
+        """
+        since, until = span
+        query = self.query_over(gateway, known, (origin, until))
+        shown, due = query.shown, None
+        if query.how.delay is not None:
+            table = few(shown.frame)
+            if table is not None:
+                shown = replace(shown, frame=frame_of_few(gateway.spark, table, shown.frame.schema))
+            due = _next(shown.frame, until) if table is None else _next_of(table, until)
+        first = None if since is None else since + 1
+        return Evaluated(query.told(envelope, since=first, shown=shown), due)
+
+    def query_over(self, gateway: Gateway, known: Mapping[str, Known], span: tuple[int, int]) -> Emitted:
+        """The query over what is known of the live streams by the end of the processing times."""
+        streams = {
+            name: arrived(stream, known[name].rows, self.known(name, known[name].marks), span)
+            if name in known
+            else stream
+            for name, stream in self.query.streams.items()
+        }
+        how = replace(self.query.how, until=span[1])
+        return replace(self.query, gateway=gateway, streams=streams, how=how)
+
+    def known(self, name: str, marks: Marks) -> Marks:
+        """Up to which rowtime a stream was known, in time, by when its clock has moved."""
+        end = _ENDS.get(self.catalog.streams[name].clock.kind, _END)
+        return [(at, min(mark, end)) for at, mark in marks]
+
+    def needed(self, gateway: Gateway, name: str, known: Mapping[str, Known], until: int) -> DataFrame:
+        """The rows of a stream that changes after a processing time may still be made of."""
+        rows = known[name].rows
+        if self.query.timed.holds is not None:
+            return rows
+        has_come = F.col(ARRIVED) <= until
+        if self.tells_at_once:
+            return rows.where(~has_come)
+        marks = {each: known[each].marks for each in known}
+        if self.has_sessions:
+            return without_settled(self, gateway, name, known[name], marks, until)
+        over = self.over(name, marks, until)
+        return rows if over is None else rows.where(~(has_come & over))
+
+    @property
+    def tells_at_once(self) -> bool:
+        """Whether rows are told when they come, and never again."""
+        return self.appends and not self.query.how.watermark
+
+    @property
+    def has_sessions(self) -> bool:
+        """Whether it depends on other rows until when a row is needed."""
+        return bool(self.query.timed.sessions) and self.query.timed.holds is None
+
+    def over(self, name: str, marks: Mapping[str, Marks], until: int) -> Column | None:
+        """Whether no change after a processing time is made of a row, by its rowtime; None if one may be.
+
+        Of queries without sessions; `marks` are those of the live streams.
+        """
+        timed, mark = self.query.timed, self.mark_of(name, marks, until)
+        if mark is None or (not self.appends and not timed.closes):
+            return None
+        if self.appends:
+            return self.below("{t}", "{t}", name, mark) if timed.complete else None
+        over = F.lit(True)
+        for grouping in self.closes(name):
+            closed = F.lit(False)
+            for each in grouping:
+                closed = closed | self.below(each.greatest, each.least, name, mark)
+            over = over & closed
+        return over
+
+    def closes(self, name: str) -> list[list[Closing]]:
+        """What says that rows of a stream are over, wherever it stands in the query: one of each."""
+        timed = self.query.timed
+        places = [each.place for each in timed.occurrences if each.stream == name]
+        parts = [
+            [each for each in grouping if each.origin == at] for grouping in timed.closes for at in places
+        ]
+        return [part for part in parts if part]
+
+    def mark_of(self, name: str, marks: Mapping[str, Marks], until: int) -> int | None:
+        """The watermark below which what is complete by a processing time has been told for good."""
+        arrivals = {each: self.query.streams[each].timed for each in self.query.timed.streams}
+        if self.catalog.streams[name].rowtime is None:
+            return None
+        if len({each.rowtime for each in arrivals.values() if each is not None}) > 1:
+            return None  # of rowtimes of several types there is no least
+        known = [
+            self.known(each, marks[each]) if each in marks else arrival.watermark
+            for each, arrival in arrivals.items()
+            if arrival is not None
+        ]
+        # by then what was changed last has been told
+        mark = value_at(held_back(known), until - (self.query.how.delay or 0))
+        late = 0 if self.appends else (self.query.how.lateness or {}).get(name, 0)
+        return None if mark is None else mark - late
+
+    def below(self, greatest: str, least: str, name: str, mark: int, column: str | None = None) -> Column:
+        """Whether what is greatest of a row, of its rowtime or another column, is below the watermark."""
+        stream = self.catalog.streams[name]
+        shown = stream.clock.to_column(f"{mark}L")
+        row = greatest.replace("{t}", quoted(column or stream.rowtime or ""))
+        return F.coalesce(F.expr(f"{row} < {least.replace('{t}', shown)}"), F.lit(False))
+
+
+def _next(frame: DataFrame, until: int) -> int | None:
+    """The first instant after one at which rows enter or leave."""
+
+    def after(column: str) -> Column:
+        return F.min(F.when((F.col(column) > until) & (F.col(column) != NEVER), F.col(column)))
+
+    found: Sequence[int | None] = frame.agg(after(ENTER), after(LEAVE)).collect()[0]
+    return min((at for at in found if at is not None), default=None)
+
+
+def _next_of(table: pa.Table, until: int) -> int | None:
+    """The same of a table."""
+    ticks = np.concatenate([table.column(name).to_numpy() for name in (ENTER, LEAVE)])
+    return min(ticks[(ticks > until) & (ticks != NEVER)].tolist(), default=None)

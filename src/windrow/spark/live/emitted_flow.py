@@ -1,0 +1,255 @@
+"""Queries with EMIT, a step at a time in memory: what comes goes in, and what is told comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructType
+
+from windrow.algebra.watermarks import Steps as Marks
+from windrow.algebra.watermarks import held_back
+from windrow.kernels.sorting import SortKey
+from windrow.kernels.stages import Completing, Times, Versions, changes, first_above, netted
+from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
+from windrow.spark.arrived import PTIMES
+from windrow.spark.emission import Emitted
+from windrow.spark.event_time import HIDDEN, Completeness, Occurrence
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.emitted import EmittedPlan
+from windrow.spark.live.envelopes import copies_of, enveloped, shown
+from windrow.spark.live.few import is_plain
+from windrow.spark.live.flow import Flow, Fragment, NotIncremental
+from windrow.spark.scope import Unplanned
+from windrow.spark.streams import ARRIVED
+from windrow.spark.varying import Varying, columns_of
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["EmittedFlow"]
+
+Ints = npt.NDArray[np.int64]
+
+_MARK = "__mark"
+_TICKS = "__ticks"
+_VERSION = "__version"
+_IN_ORDER = [(AT, "ascending"), (DIFF, "ascending")]
+
+
+class EmittedFlow:
+    """The state of a query that is evaluated so.
+
+    Parameters
+    ----------
+    gateway
+        Of the query's session, for the plan alone.
+    plan
+        The query.
+    envelope
+        The form of what it tells.
+    folder
+        For files of a step.
+
+    Raises
+    ------
+    NotIncremental
+        With what is evaluated in another way.
+    """
+
+    def __init__(self, gateway: Gateway, plan: EmittedPlan, envelope: str, folder: Path) -> None:
+        query = replace(plan.query, gateway=gateway)
+        if query.execution != "batch" or query.how.delay is not None or query.timed.calls_own:
+            raise NotIncremental("the reference, AFTER DELAY, or functions of one's own")
+        if gateway.is_connect:
+            raise NotIncremental("Spark Connect")
+        live = {name for name, stream in plan.catalog.streams.items() if stream.live is not None}
+        if not all(each.stream in live for each in query.timed.occurrences):
+            raise NotIncremental("recorded streams")
+        self._plan, self._query, self._envelope = plan, query, envelope
+        gateway.plan_only = True
+        self._flow = Flow(gateway, folder)
+        self._leaves = {each.name: self._source(each) for each in query.timed.occurrences}
+        frames = {name: frame for name, (_, frame) in self._leaves.items()}
+        try:
+            found, reasons = query.varying_over(frames)
+        except Unplanned as reason:
+            raise NotIncremental(str(reason)) from None
+        if reasons:
+            raise NotIncremental(reasons[0])
+        self._found = found
+        kinds = StructType([found.frame.schema[name] for name in found.columns])
+        if not is_plain(kinds):
+            raise NotIncremental("columns of types that are not plain")
+        self._told = self._output(found)
+        self._known_steps: dict[tuple[str, str], dict[tuple[int, int], int]] = {}
+        self.emptied()
+
+    def emptied(self) -> EmittedFlow:
+        """Itself, with nothing in it."""
+        schema = self._told.schema
+        self._flow.empty()
+        self._completing = Completing(_rows_of(schema)) if self._query.how.watermark else None
+        self._versions = Versions(pa.schema([schema.field(name) for name in self._groups or ()]))
+        return self
+
+    @property
+    def held(self) -> int:
+        """How many rows the operators hold."""
+        return self._flow.held
+
+    # -- the plan --------------------------------------------------------------------------------------
+
+    def _source(self, each: Occurrence) -> tuple[int, DataFrame]:
+        """The leaf of a stream where it stands in the query, and its rows as the query reads them."""
+        stream = self._query.streams[each.stream]
+        kinds = StructType([stream.frame.schema[name] for name in stream.columns])
+        if each.watermark_of:
+            kinds = kinds.add(_MARK, LongType())
+        number, rows = self._flow.leaf(kinds.add(ENTER, LongType()).add(LEAVE, LongType()))
+        if each.is_numbered:
+            rows = rows.withColumn(each.number, F.lit(0).cast("bigint"))
+        if not each.watermark_of:
+            return number, rows
+        shown_mark = F.expr(stream.clock.to_column(_MARK))
+        columns = [F.col(quoted(name)) for name in stream.columns]
+        numbers = [each.number] if each.is_numbered else []
+        return number, rows.select(*columns, *numbers, ENTER, shown_mark.alias(each.watermark), LEAVE)
+
+    def _output(self, found: Varying) -> Fragment:
+        """The rows of the query, and in ticks their columns that say when they are complete."""
+        frame = found.frame
+        for number, each in enumerate(self._completeness):
+            column = self._inside[each.column.lower()]
+            ticks = Emitted.ticks_of(frame.schema[column].dataType, column)
+            frame = frame.withColumn(f"{_TICKS}{number}", ticks)
+        return self._flow.output(frame)
+
+    @property
+    def _completeness(self) -> Sequence[Completeness]:
+        return self._query.timed.complete if self._query.how.watermark else ()
+
+    @property
+    def _inside(self) -> dict[str, str]:
+        found = self._found
+        return {name.lower(): column for name, column in zip(found.names, found.columns, strict=True)}
+
+    @cached_property
+    def _groups(self) -> list[str] | None:
+        """The columns by which changes are counted; None where they are not."""
+        is_counted = self._envelope == "one-sql" and self._query.timed.counts
+        return self._query.keys(self._found) if is_counted else None
+
+    # -- steps -----------------------------------------------------------------------------------------
+
+    def step(
+        self, came: Mapping[str, pa.Table], marks: Mapping[str, Marks], since: int | None, until: int
+    ) -> pa.Table:
+        """What is told of a step from one processing time, which is left out, to another.
+
+        Parameters
+        ----------
+        came
+            The rows of each stream that came in the step, with `ARRIVED`; from the first on without `since`.
+        marks
+            Up to which rowtime each stream was known, in time.
+        """
+        times = Times(None if since is None else since + 1, until + 1)
+        given = {
+            self._leaves[each.name][0]: self._given(each, came[each.stream], marks)
+            for each in self._query.timed.occurrences
+        }
+        (rows,) = self._flow.step(given, times)
+        if self._completing is not None:
+            completed = self._completed(marks)
+            rows = self._completing.step(rows, completed, times)
+        rows = rows.select([*self._found.columns, ENTER, LEAVE])
+        return self._shown(changes(rows, times))
+
+    def _given(self, each: Occurrence, rows: pa.Table, marks: Mapping[str, Marks]) -> pa.Table:
+        enter = rows.column(ARRIVED)
+        table = rows.select(self._query.streams[each.stream].columns)
+        if each.watermark_of:
+            steps = held_back([marks[name] for name in each.watermark_of])
+            lateness = (self._query.how.lateness or {}).get(each.stream, 0)
+            # entries of one instant come at once, so those of the row's own are not before it
+            since, values = [at + 1 for at, _ in steps], [value - lateness for _, value in steps]
+            table = table.append_column(_MARK, _last_of(since, values, enter.to_numpy()))
+        never = pa.array(np.full(rows.num_rows, NEVER))
+        return table.append_column(ENTER, enter).append_column(LEAVE, never)
+
+    def _completed(self, marks: Mapping[str, Marks]) -> Callable[[pa.Table], Ints]:
+        """What says from when on rows are complete, as far as the clocks of the streams have got."""
+        watermark = held_back([marks[name] for name in self._query.timed.streams])
+        steps = [self._mapped(number, watermark) for number in range(len(self._completeness))]
+
+        def since_when(rows: pa.Table) -> Ints:
+            by_origin: dict[int, Ints] = {}
+            for number, each in enumerate(self._completeness):
+                ticks = rows.column(f"{_TICKS}{number}").fill_null(NEVER).to_numpy()
+                found = first_above(*steps[number], ticks)
+                before = by_origin.get(each.origin)
+                by_origin[each.origin] = found if before is None else np.minimum(before, found)
+            parts = list(by_origin.values())
+            return np.maximum.reduce(parts) if parts else np.full(rows.num_rows, NEVER)
+
+        return since_when
+
+    def _mapped(self, number: int, watermark: Marks) -> tuple[Ints, Ints]:
+        """What the watermark was in a column of event time, in ticks, and from when on."""
+        each = self._completeness[number]
+        kind = self._found.frame.schema[self._inside[each.column.lower()]].dataType
+        known = self._known_steps.setdefault((each.mapped, kind.simpleString()), {})
+        new = [step for step in watermark if step not in known]
+        if new:
+            known |= dict(zip(new, (value for value, _ in self._query.mapped(each, kind, new)), strict=True))
+        for step in known.keys() - set(watermark):
+            del known[step]
+        values = np.asarray([known[step] for step in watermark], np.int64)
+        return values, np.asarray([at for at, _ in watermark], np.int64)
+
+    def _shown(self, told: pa.Table) -> pa.Table:
+        """Changes in the envelope."""
+        found = self._found
+        kept = [
+            (name, column)
+            for name, column in zip(found.names, found.columns, strict=True)
+            if not name.startswith(HIDDEN)
+        ]
+        names = [name for name, _ in kept]
+        if self._envelope != "one-sql":
+            own = told.select([*(column for _, column in kept), AT, DIFF])
+            inner = netted(own.rename_columns([*columns_of(names), AT, DIFF]))
+            return enveloped(
+                inner.sort_by([(AT, "ascending"), (DIFF, "ascending")]), names, PTIMES, self._envelope
+            )
+        told = copies_of(netted(told))
+        order = tuple(map(SortKey, (AT, DIFF, *found.columns)))
+        if self._groups is None:
+            told = told.sort_by(_IN_ORDER)
+            told = told.append_column(_VERSION, pa.array(np.zeros(told.num_rows, np.int64)))
+        elif told.num_rows:
+            told = self._versions.numbered(told, order)
+            told = told.take(pa.array(np.argsort(told.column(AT).to_numpy(), kind="stable")))
+        else:
+            told = told.append_column(_VERSION, pa.array([], pa.int64()))
+        undo = pc.less(told.column(DIFF), 0)
+        columns = [*(told.column(column) for _, column in kept), undo, shown(told.column(AT), PTIMES)]
+        return pa.Table.from_arrays([*columns, told.column(_VERSION)], names=[*names, "undo", "ptime", "ver"])
+
+
+def _rows_of(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([column for column in schema if column.name not in (ENTER, LEAVE)])
+
+
+def _last_of(since: Sequence[int], values: Sequence[int], ticks: Ints) -> pa.Array:
+    """The value of the last step that is not after a tick; NULL before the first."""
+    place = np.searchsorted(np.asarray(since, np.int64), ticks, side="right")
+    found = np.asarray([0, *values], np.int64)[place]
+    return pa.array(found, mask=place == 0)

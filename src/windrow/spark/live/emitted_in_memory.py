@@ -1,0 +1,334 @@
+"""The steps of a query with EMIT in memory: what changes is evaluated, and what is kept is written once.
+
+What is kept of a stream are the rows that came, in chunks, from which all else is made again after a restart.
+A step with more rows than the driver takes is evaluated by tasks, as is every query that has no flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructType
+
+from windrow.algebra.watermarks import Steps as Marks
+from windrow.errors import ExecutionError
+from windrow.kernels.stages import Held, UnmatchedError
+from windrow.kernels.zset.relation import NEVER
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.checkpoint import Step
+from windrow.spark.live.emitted import EmittedPlan, Known
+from windrow.spark.live.emitted_flow import EmittedFlow
+from windrow.spark.live.emitted_steps import ROWS, Done, EmittedSteps, is_log
+from windrow.spark.live.few import frame_of_few
+from windrow.spark.live.flow import NotIncremental, in_memory
+from windrow.spark.live.holding import Holding
+from windrow.spark.live.in_memory import TOO_LARGE, Come, InMemorySteps
+from windrow.spark.live.into_stream import IntoStream
+from windrow.spark.live.settled import may_be_settled, numbered, settled
+from windrow.spark.live.sinks import Sink, TableSink, takes_tables
+from windrow.spark.live.source import PTIME
+from windrow.spark.live.state import Kept as Counted
+from windrow.spark.live.steps import STREAM, inside
+from windrow.spark.streams import ARRIVED, NUMBER, ROWTIME
+
+__all__ = ["MOST", "SETTLED_FROM", "EmittedInMemory"]
+
+Bools = npt.NDArray[np.bool_]
+
+MOST = 1 << 23
+"""So many rows are kept on the driver; of more, tasks evaluate the step."""
+_SPARE = 100_000
+"""Operators that have taken so many rows more than twice those that are kept are made anew."""
+_FEW_TIMES = 4096
+SETTLED_FROM = 1000
+"""From so many rows on it is asked which of them are in sessions that do not change any more."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What is in memory after a step."""
+
+    number: int
+    flow: EmittedFlow
+    rows: Mapping[str, Holding]
+    taken: int
+
+
+class EmittedInMemory(EmittedSteps, InMemorySteps):
+    """As :class:`windrow.spark.live.steps.Steps`, which says what it takes."""
+
+    def __init__(
+        self, plan: EmittedPlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
+    ) -> None:
+        super().__init__(plan, sink, folder, envelope, on_late)
+        self._known_last: _Known | None = None
+        self._settled: dict[str, int] = {}  # how many rows were left when it was asked last
+
+    @property
+    def _result(self) -> StructType:
+        return self._told_schema
+
+    @cached_property
+    def _told_schema(self) -> StructType:
+        return self._query.query.told(self._envelope).schema
+
+    @cached_property
+    def _first_flow(self) -> EmittedFlow | None:
+        """The flow of the query, with nothing in it; None if it has none."""
+        try:
+            gateway = Gateway(self._spark, self._plan.gateway.parameters)
+            return EmittedFlow(
+                gateway, self._query, self._envelope, self._checkpoint.folder.resolve() / ".flow"
+            )
+        except NotIncremental:
+            return None
+
+    def _step(self, batch: DataFrame, number: int, before: Step) -> None:
+        kept = sum(sum(chunks.values()) for chunks in before.chunks.values())
+        kept += sum(self._checkpoint.count(before, name) for name in before.rows)
+        if self._first_flow is None or kept > MOST:
+            super()._step(batch, number, before)
+            return
+        try:
+            entries = self._in_order(batch)
+        except ExecutionError as error:
+            if error.condition != TOO_LARGE:
+                raise
+            super()._step(batch, number, before)
+        else:
+            try:
+                self._take(entries, number, before)
+            except UnmatchedError:  # tasks make all of it anew
+                super()._step(batch, number, before)
+
+    def _constant(self) -> list[str]:
+        return [name for name in super()._constant() if name != STREAM]  # ticks are no rows
+
+    def _take(self, entries: pa.Table, number: int, before: Step) -> None:
+        times = [pc.max(entries.column(name)).as_py() for name in self._times_in(entries)]
+        now = self._now(max((time for time in times if time is not None), default=None), before)
+        come = self._judged(entries, before, now, timed=True)
+        self._tell_late({name: self._late(name, one.late) for name, one in come.found.items()}, number)
+        clocks = {name: one.position for name, one in come.found.items()}
+        marks: dict[str, Marks] = {
+            name: [*before.moves.get(name, []), *one.clocks] for name, one in come.found.items()
+        }
+        origin = self._origin(self._first_times(entries, come), before)
+        until = None if origin is None else self._until(clocks, now)
+        known, self._known_last = self._known_before(before), None  # a step that fails leaves half of itself
+        rows = {name: _with(held, come.found[name].rows, number) for name, held in known.rows.items()}
+        given, frontier = 0, before.frontier
+        if until is not None and (frontier is None or until > frontier):
+            told = self._told_by(known.flow, rows, marks, frontier, until)
+            given = self._put(told, number)
+            frontier = until
+        rows = self._left(rows, marks, frontier)
+        arrived = np.concatenate([holding.held.enter[holding.held.alive] for holding in rows.values()])
+        oldest = int(arrived.min()) if len(arrived) else None
+        waiting = int((arrived > (frontier or 0)).sum())
+        done = Done(number, now, come.entries, come.count, given, waiting, oldest)
+        step = self._after(before, done, clocks, marks, (origin, frontier))
+        rows, step = self._committed(rows, step)
+        taken = known.taken + come.count
+        # what is held of rows that are not needed any more goes when all is made anew, as after a restart
+        if taken <= 2 * len(arrived) + _SPARE or known.flow.held <= _SPARE:
+            self._known_last = _Known(number, known.flow, rows, taken)
+        self._report(step, come.count, given)
+
+    def _committed(self, rows: Mapping[str, Holding], step: Step) -> tuple[dict[str, Holding], Step]:
+        """The rows that are kept, with the chunks that keep them, and the step with these."""
+        kept, chunks = {}, {}
+        for name, holding in rows.items():
+            kept[name], new = holding.merged(step.number)
+            for chunk, table in new.items():
+                self._checkpoint.write_chunk(f"{ROWS}{name}", chunk, table)
+            chunks[f"{ROWS}{name}"] = {str(chunk): count for chunk, count in kept[name].chunks.items()}
+        return kept, self._checkpoint.commit(replace(step, chunks=chunks), {})
+
+    # -- what comes in -------------------------------------------------------------------------------
+
+    def _times_in(self, entries: pa.Table) -> list[str]:
+        names = [inside(place, PTIME) for place in self._sources_of_time]
+        return [name for name in names if name in entries.column_names]
+
+    def _first_times(self, entries: pa.Table, come: Come) -> list[int]:
+        """The first processing time of each stream of which there are entries."""
+        firsts = []
+        numbers = set(pc.unique(entries.column(STREAM)).to_pylist())
+        for place, _, stream in self.streams():
+            if place in numbers:
+                name = inside(place, PTIME)
+                firsts.append(pc.min(entries.column(name)).as_py() if is_log(stream) else come.now)
+        return firsts
+
+    # -- what goes out -------------------------------------------------------------------------------
+
+    def _told_by(
+        self,
+        flow: EmittedFlow,
+        rows: Mapping[str, Holding],
+        marks: Mapping[str, Marks],
+        since: int | None,
+        until: int,
+    ) -> pa.Table:
+        """What is told of a step from one processing time, which is left out, to another."""
+        came = {}
+        for name, holding in rows.items():
+            held = holding.held
+            new = held.alive & (held.enter <= until)
+            if since is not None:
+                new &= held.enter > since
+            came[name] = held.rows.filter(pa.array(new)).combine_chunks()
+        reached = {
+            name: [(at, mark) for at, mark in self._query.known(name, steps) if at <= until]
+            for name, steps in marks.items()
+        }
+        with self._gateway.translated():
+            return flow.step(came, reached, since, until)
+
+    def _put(self, told: pa.Table, number: int) -> int:
+        """Give what is told to the sink."""
+        sink, schema = self._sink, self._told_schema
+        assert not isinstance(sink, IntoStream)
+        names = {name.lower() for name in told.column_names}
+        if isinstance(sink, TableSink) and takes_tables(sink) and len(names) == told.num_columns:
+            return sink.write_table(told, number)
+        inner = StructType()
+        for at, field in enumerate(schema):
+            inner = inner.add(f"o{at}", field.dataType)
+        frame = frame_of_few(self._spark, told.rename_columns(inner.names), inner).toDF(*schema.names)
+        with self._gateway.translated():
+            return sink.write(frame, number) or 0
+
+    # -- what is kept --------------------------------------------------------------------------------
+
+    def _known_before(self, before: Step) -> _Known:
+        """What the last step left: in memory, or made again from the rows that it kept."""
+        if self._known_last is not None and self._known_last.number == before.number:
+            return self._known_last
+        rows = {name: self._holding(before, name) for _, name, _ in self.streams()}
+        assert self._first_flow is not None
+        flow = self._first_flow.emptied()
+        if before.frontier is not None:
+            self._told_by(flow, rows, before.moves, None, before.frontier)
+        return _Known(before.number, flow, rows, sum(len(holding.held) for holding in rows.values()))
+
+    def _schema_of(self, name: str) -> StructType:
+        stream = self._plan.catalog.streams[name]
+        kinds = StructType([stream.frame.schema[column] for column in stream.columns])
+        return kinds.add(ROWTIME, LongType()).add(ARRIVED, LongType())
+
+    def _holding(self, before: Step, name: str) -> Holding:
+        chunks = before.chunks.get(f"{ROWS}{name}", {})
+        schema = in_memory(self._schema_of(name))
+        none = np.zeros(0, np.int64)
+        empty = schema.empty_table()
+        holding = Holding(Held.of(empty, none, none, none), empty, none)
+        for chunk, count in chunks.items():
+            table = self._checkpoint.read_chunk(f"{ROWS}{name}", int(chunk))
+            held = _held(table, int(chunk))
+            holding = replace(holding, held=holding.held.with_rows(held))
+            holding = replace(holding, chunks={**holding.chunks, int(chunk): count})
+        kept = self._checkpoint.table(before, f"{ROWS}{name}")  # of a step that tasks evaluated
+        return holding if kept is None else _with(holding, kept, before.number + 1)
+
+    def _kept_before(self, before: Step, name: str) -> DataFrame | None:
+        if f"{ROWS}{name}" not in before.chunks:
+            return super()._kept_before(before, name)
+        held = self._holding(before, name).held
+        return frame_of_few(self._spark, held.rows, self._schema_of(name))
+
+    def _left(
+        self, rows: Mapping[str, Holding], marks: Mapping[str, Marks], frontier: int | None
+    ) -> dict[str, Holding]:
+        """The rows that are needed after a step."""
+        if frontier is None or self._query.query.timed.holds is not None:
+            return dict(rows)
+        left = {}
+        for name, holding in rows.items():
+            gone = holding.held.enter <= frontier
+            if not self._query.tells_at_once:
+                gone &= self._is_over(name, holding, marks, frontier)
+            left[name] = replace(holding, held=holding.held.where(~gone)) if gone.any() else holding
+        return left
+
+    def _is_over(self, name: str, holding: Holding, marks: Mapping[str, Marks], frontier: int) -> Bools:
+        """Whether no change is made of rows any more."""
+        if self._query.has_sessions:
+            return self._is_settled(name, holding, marks, frontier)
+        rowtimes = holding.held.rows.column(ROWTIME)
+        over = self._query.over(name, marks, frontier)
+        if over is None or not len(rowtimes):
+            return np.zeros(len(rowtimes), bool)
+        ticks = rowtimes.to_numpy()
+        times = np.unique(ticks)
+        stream = self._plan.catalog.streams[name]
+        shown = F.expr(stream.clock.to_column(ROWTIME)).alias(stream.rowtime or "")
+        low, high = 0, len(times)  # the earlier ones are over; the first that is not lies between these
+        while low < high:
+            places = np.unique(np.linspace(low, high - 1, min(high - low, _FEW_TIMES)).astype(np.int64))
+            asked = pa.table({ROWTIME: times[places]})
+            frame = frame_of_few(self._spark, asked, StructType().add(ROWTIME, LongType()))
+            told = frame.select(shown, ROWTIME).where(over).select(ROWTIME).toArrow()
+            # up to the first that is not: local times fall when a clock is set back
+            is_not = ~np.isin(times[places], told.column(ROWTIME).to_numpy())
+            count = int(np.append(is_not, True).argmax())
+            low, high = (
+                int(places[count - 1]) + 1 if count else low,
+                int(places[count]) if count < len(places) else high,
+            )
+        return ticks < times[low] if low < len(times) else np.ones(len(ticks), bool)
+
+    def _is_settled(self, name: str, holding: Holding, marks: Mapping[str, Marks], frontier: int) -> Bools:
+        """The same of rows in sessions, which takes a query: it is asked when they are twice as many."""
+        held = holding.held
+        gone = np.zeros(held.rows.num_rows, bool)
+        if held.alive.sum() < max(2 * self._settled.get(name, 0), SETTLED_FROM):
+            return gone
+        places = np.flatnonzero(held.alive)
+        oldest = places[[held.rows.column(ROWTIME).to_numpy()[places].argmin()]] if len(places) else places
+        first = numbered(self._gateway, held.rows.take(pa.array(oldest)), self._schema_of(name))
+        if not may_be_settled(self._query, name, first, marks, frontier):
+            return gone
+        rows = numbered(self._gateway, held.rows.take(pa.array(places)), self._schema_of(name))
+        over = settled(self._query, self._gateway, name, Known(rows, marks[name]), marks, frontier)
+        if over is not None:
+            gone[places[over.toArrow().column(NUMBER).to_numpy()]] = True
+        self._settled[name] = int(held.alive.sum() - gone.sum())
+        return gone
+
+    def _kept_of(self, step: Step, name: str) -> Counted:
+        if f"{ROWS}{name}" not in step.chunks:
+            return super()._kept_of(step, name)
+        rows = self._holding(step, name).held.rows
+        return Counted.of(rows.column(ROWTIME), self._checkpoint.chunk_bytes(step, f"{ROWS}{name}"))
+
+    def _report(self, step: Step, came: int, given: int) -> None:
+        super()._report(step, came, given)
+        kept = sum(sum(chunks.values()) for chunks in step.chunks.values())
+        self.progress["rows_in_windows"] += kept
+
+
+def _held(table: pa.Table, chunk: int) -> Held:
+    arrived = table.column(ARRIVED).to_numpy()
+    count = len(arrived)
+    return Held.of(table, arrived, np.full(count, NEVER), np.full(count, chunk))
+
+
+def _with(holding: Holding, rows: pa.Table, number: int) -> Holding:
+    """With more rows that came."""
+    if not rows.num_rows:
+        return holding
+    schema = holding.held.rows.schema
+    chunk = number * 1000
+    held = holding.held.with_rows(_held(rows.select(schema.names).cast(schema).combine_chunks(), chunk))
+    return replace(holding, held=held, chunks={**holding.chunks, chunk: rows.num_rows})

@@ -1,0 +1,322 @@
+"""The steps of a query with EMIT: from one processing time to the next, over the rows that may be needed.
+
+Processing times rise from step to step. Of a streaming DataFrame that of a micro-batch is Spark's, which has
+it in its log before the micro-batch is run; of a named stream those of the entries are. A step goes up to
+where all streams are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from windrow.algebra.watermarks import Steps as Marks
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.arrivals import Arrivals, arrivals
+from windrow.spark.live.checkpoint import Kept, Step
+from windrow.spark.live.emitted import EmittedPlan, Known
+from windrow.spark.live.few import few, frame_of_few
+from windrow.spark.live.into_stream import IntoStream
+from windrow.spark.live.progress import shown_instant
+from windrow.spark.live.sinks import Sink
+from windrow.spark.live.source import PLACE, PTIME
+from windrow.spark.live.state import Kept as Counted
+from windrow.spark.live.state import State, StateRow, kept_in, producers_of
+from windrow.spark.live.steps import STREAM, TICKS, Steps, inside
+from windrow.spark.live.ticking import TickFiles
+from windrow.spark.streams import ARRIVED, ROWTIME, Stream
+from windrow.streams import Position
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["ROWS", "Done", "EmittedSteps", "is_log"]
+
+ROWS = "rows-"
+_GRACE = 1_000_000
+"""Microseconds: for so long a step waits for a named stream that is behind others, before it ticks."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a step has done: rows that came, were given and wait; when the oldest of those kept came."""
+
+    number: int
+    now: int
+    entries: int
+    came: int
+    given: int
+    held: int
+    oldest: int | None
+    due: int | None = None
+
+
+class EmittedSteps(Steps):
+    """As :class:`windrow.spark.live.steps.Steps`, which says what it takes."""
+
+    def __init__(
+        self, plan: EmittedPlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
+    ) -> None:
+        super().__init__(plan, sink, folder, envelope, on_late)
+        self._query = plan
+        self._named = {
+            name: known.stream for name, known in plan.catalog.named.items() if name in plan.streams
+        }
+        self._files = TickFiles(folder / "ticks") if plan.is_endless else None
+
+    # -- ticks -----------------------------------------------------------------------------------------
+
+    def _ticks(self, frames: Mapping[str, DataFrame] | None) -> DataFrame | None:
+        """Ticks, which are given under an empty name."""
+        if frames is not None:
+            return frames.get("")
+        return None if self._files is None else self._files.arriving(self._spark)
+
+    @property
+    def wants(self) -> int | None:
+        """When the query is to have a tick."""
+        return self._checkpoint.last().counts.get("wanted")
+
+    def tick(self, instant: int) -> None:
+        """Put a tick for an instant into the input: where it has not been reached."""
+        clocks = self._checkpoint.last().clocks
+        for name, stream in self._named.items():
+            if name not in clocks or clocks[name].ptime < instant:
+                stream.tick()
+        if self._files is not None:
+            self._files.add(instant)
+
+    # -- steps -----------------------------------------------------------------------------------------
+
+    def _taken(self, batch: DataFrame, number: int, before: Step) -> None:
+        told = self._told(batch)
+        now = self._now(_last(told, self._sources_of_time), before)
+        came = self._came(batch, told, number, before, now)
+        self._tell_late({name: found.late for name, found in came.items()}, number)
+        clocks = {name: found.position for name, found in came.items()}
+        marks: dict[str, Marks] = {
+            name: [*before.moves.get(name, []), *found.clocks] for name, found in came.items()
+        }
+        origin = self._origin(self._firsts(told, now), before)
+        until = None if origin is None else self._until(clocks, now)
+        rows = {}
+        for name, found in came.items():
+            kept = self._kept_before(before, name)
+            rows[name] = found.rows if kept is None else kept.unionByName(found.rows)
+        due, given, frontier = before.counts.get("due"), 0, before.frontier
+        if until is not None and origin is not None and (frontier is None or until > frontier):
+            changes = any(found.count or found.clocks for found in came.values())
+            waited = before.counts.get("rows_held", 0) or before.counts.get("marks_held", 0)
+            if changes or waited or (due is not None and due <= until):
+                known = {name: _known_by(frame, marks[name], until) for name, frame in rows.items()}
+                given, due = self._give_changes(known, (frontier, until), origin, number)
+            frontier = until
+        keep, oldest, held = self._kept(rows, marks, frontier)
+        came_in = sum(found.count for found in came.values())
+        done = Done(number, now, told.num_rows, came_in, given, held, oldest, due)
+        step = self._after(before, done, clocks, marks, (origin, frontier))
+        self._report(self._checkpoint.commit(step, keep), came_in, given)
+
+    def _after(
+        self,
+        before: Step,
+        done: Done,
+        clocks: Mapping[str, Position],
+        marks: Mapping[str, Marks],
+        reached: tuple[int | None, int | None],
+    ) -> Step:
+        """What is known after a step; `reached` are the origin and the frontier."""
+        origin, frontier = reached
+        counts = {
+            "now": done.now,
+            "entries": done.entries,
+            "rows_in": before.counts.get("rows_in", 0) + done.came,
+            "rows_late": sum(position.clock.rejected for position in clocks.values()),
+            "rows_given": before.counts.get("rows_given", 0) + done.given,
+            "rows_held": done.held,
+            "marks_held": sum(at > (frontier or 0) for steps in marks.values() for at, _ in steps),
+        }
+        counts["rows_used"] = counts["rows_in"] - counts["rows_late"] - done.held
+        if done.due is not None:
+            counts["due"] = done.due
+        wanted = self._wanted(clocks, frontier, done.now, done.due)
+        if wanted is not None:
+            counts["wanted"] = wanted
+        if frontier is not None:
+            back_to = self._back_to(done.oldest, frontier)
+            marks = {name: _pruned(steps, back_to) for name, steps in marks.items()}
+        return Step(done.number, clocks, frontier, origin, {}, counts, moves=marks)
+
+    @property
+    def _sources_of_time(self) -> list[int]:
+        """The numbers of what comes with Spark's time: streaming DataFrames, and ticks."""
+        return [*(place for place, _, stream in self.streams() if not is_log(stream)), TICKS]
+
+    def _now(self, last: int | None, before: Step) -> int:
+        """The processing time of what comes from streaming DataFrames: later than that of the last step.
+
+        `last` is the greatest that such entries come with; None where there are none.
+        """
+        earlier = before.counts.get("now", 0)
+        return earlier if last is None else max(last, earlier + 1)
+
+    def _kept_before(self, before: Step, name: str) -> DataFrame | None:
+        """The rows of a stream that a step left behind."""
+        return self._checkpoint.rows(before, f"{ROWS}{name}")
+
+    def _came(
+        self, batch: DataFrame, told: pa.Table, number: int, before: Step, now: int
+    ) -> dict[str, Arrivals]:
+        """What came of each stream, judged."""
+        found = {}
+        for place, name, stream in self.streams():
+            assert stream.live is not None
+            names = [F.col(quoted(inside(place, name))).alias(name) for name in stream.live.frame.columns]
+            rows = batch.where(F.col(STREAM) == place).select(*names, PLACE)
+            own = told.filter(pc.equal(told.column(STREAM), place))
+            if not is_log(stream):
+                when = pa.array([now] * own.num_rows, pa.int64())
+                own = own.set_column(own.column_names.index(PTIME), PTIME, when)
+            position = before.clocks.get(name)
+            found[name] = arrivals(name, stream, rows, own, number, position, now, timed=True)
+        return found
+
+    def _until(self, clocks: Mapping[str, Position], now: int) -> int | None:
+        """Up to which processing time all streams are known."""
+        reached = [clocks[name].ptime if is_log(stream) else now for _, name, stream in self.streams()]
+        return min(reached) or None
+
+    def _firsts(self, told: pa.Table, now: int) -> list[int]:
+        """The first processing time of each stream of which there are entries."""
+        firsts = []
+        for place, _, stream in self.streams():
+            own = told.filter(pc.equal(told.column(STREAM), place))
+            if own.num_rows:
+                firsts.append(pc.min(own.column(PTIME)).as_py() if is_log(stream) else now)
+        return firsts
+
+    def _origin(self, firsts: Sequence[int], before: Step) -> int | None:
+        """The first processing time of the logs; None before the first entry."""
+        return min([*firsts, *([] if before.origin is None else [before.origin])], default=None)
+
+    def _give_changes(
+        self, known: Mapping[str, Known], span: tuple[int | None, int], origin: int, number: int
+    ) -> tuple[int, int | None]:
+        """Evaluate the step and give its rows to the sink: how many, and when the next change is due."""
+        assert not isinstance(self._sink, IntoStream)
+        gateway = Gateway(self._spark, self._query.gateway.parameters)
+        with gateway.translated():
+            found = self._query.evaluate(gateway, known, span, origin, self._envelope)
+            return self._sink.write(found.changes, number) or 0, found.due
+
+    # -- what is kept ----------------------------------------------------------------------------------
+
+    def _kept(
+        self, rows: Mapping[str, DataFrame], marks: Mapping[str, Marks], frontier: int | None
+    ) -> tuple[dict[str, Kept], int | None, int]:
+        """The rows that are needed after a step; when the oldest came, and how many wait for a later one."""
+        keep: dict[str, Kept] = {}
+        oldest: list[int] = []
+        held = 0
+        known = {name: Known(frame, marks[name]) for name, frame in rows.items()}
+        gateway = Gateway(self._spark, self._query.gateway.parameters)
+        for name, frame in rows.items():
+            left = frame if frontier is None else self._query.needed(gateway, name, known, frontier)
+            table = few(left)
+            if table is not None:
+                keep[f"{ROWS}{name}"] = Kept(frame_of_few(self._spark, table, left.schema), True)
+                came = table.column(ARRIVED)
+                first = pc.min(came).as_py()
+                waiting = pc.sum(pc.greater(came, frontier or 0)).as_py() or 0
+            else:
+                keep[f"{ROWS}{name}"] = Kept(left, False)
+                is_held = F.sum((F.col(ARRIVED) > (frontier or 0)).cast("int"))
+                first, waiting = left.agg(F.min(ARRIVED), is_held).collect()[0]
+            held += waiting
+            oldest += [] if first is None else [first]
+        return keep, min(oldest, default=None), held
+
+    def _back_to(self, oldest: int | None, frontier: int) -> int:
+        """The processing time from which on it matters when a clock has moved."""
+        since = frontier - (self._query.query.how.delay or 0)
+        return since + 1 if oldest is None else min(oldest, since + 1)
+
+    def _wanted(
+        self, clocks: Mapping[str, Position], frontier: int | None, now: int, due: int | None
+    ) -> int | None:
+        """When there is to be a tick: where something is due, streams wait for each other, or fall idle."""
+        wanted = [] if due is None else [due]
+        for _, name, stream in self.streams():
+            reached = clocks[name].ptime if is_log(stream) else now
+            if reached > (frontier or 0):
+                wanted.append(reached + _GRACE)
+            idle = stream.live.idle if stream.live is not None else None
+            if idle is not None:
+                producers = clocks[name].clock.producers.values()
+                wanted += [known.heard + idle for known in producers if known.is_open]
+        return min(wanted, default=None)
+
+    def state(self) -> State:
+        """What is kept after the last step, and why."""
+        step = self._checkpoint.last()
+        zone = str(self._spark.conf.get("spark.sql.session.timeZone") or "UTC")
+        clocks = {name: step.clocks[name].clock for name in step.clocks}
+        bounds = {name: state.at for name, state in clocks.items()}
+        rows: list[StateRow] = []
+        for _, name, stream in self.streams():
+            bound = None if name not in bounds else shown_instant(stream.clock, bounds[name], zone)
+            holds = bool(bounds) and bounds.get(name) == min(bounds.values())
+            rows.append(StateRow("stream", name, bound=bound, holds=holds))
+            rows += producers_of(name, step.clocks.get(name), stream.clock, zone, holds=holds)
+            kept = self._kept_of(step, name)
+            own = StateRow("rows", name, why=self._query.keeps)
+            rows.append(own.showing(kept, stream.clock, zone))
+        return State(tuple(rows))
+
+    def _kept_of(self, step: Step, name: str) -> Counted:
+        """What is kept of a stream after a step."""
+        if f"{ROWS}{name}" not in step.rows:
+            return Counted()
+        path = self._checkpoint.path(step.number) / f"{ROWS}{name}"
+        return kept_in(path, self._plan.catalog.streams[name].clock, [ROWTIME])
+
+    def _report(self, step: Step, came: int, given: int) -> None:
+        count = partial(self._checkpoint.count, step)
+        self.progress = {
+            "batch": step.number,
+            "came": came,
+            "given": given,
+            "frontier": step.frontier,
+            **{name: count for name, count in step.counts.items() if name.startswith("rows_")},
+            "rows_in_windows": sum(count(name) for name in step.rows),
+            "state_bytes": self._checkpoint.size(step),
+        }
+
+
+def _last(told: pa.Table, places: Sequence[int]) -> int | None:
+    """The greatest processing time of entries of these numbers."""
+    number = told.column(STREAM)
+    times = told.filter(pc.is_in(number, pa.array(places, number.type)))
+    last: int | None = pc.max(times.column(PTIME)).as_py() or 0 if times.num_rows else None
+    return last
+
+
+def is_log(stream: Stream) -> bool:
+    """Whether a live stream is a named one, whose entries say when they came."""
+    return stream.live is not None and bool(stream.live.identity)
+
+
+def _known_by(rows: DataFrame, marks: Marks, until: int) -> Known:
+    """What was known of a stream by a processing time."""
+    return Known(rows.where(F.col(ARRIVED) <= until), [(at, mark) for at, mark in marks if at <= until])
+
+
+def _pruned(steps: Marks, since: int) -> Marks:
+    """The steps of a clock from an instant on, and the last before it."""
+    before = [step for step in steps if step[0] < since]
+    return [*before[-1:], *(step for step in steps if step[0] >= since)]

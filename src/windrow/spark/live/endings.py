@@ -1,0 +1,134 @@
+"""Which partitions of a query's clauses have ended: what the streams' promises say of their keys.
+
+A clause over one stream, partitioned by columns of it, has nothing to wait for in a partition whose key no
+row will have: its open windows and matches are those of the whole partition, and nothing of it need be kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.kernels.advance import Ended
+from windrow.punctuations import Closing, Cover, lines_of
+from windrow.spark.live.promised import promised, schema_of
+from windrow.spark.streams import Stream
+from windrow.streams import Position
+
+__all__ = ["Endings", "Ends", "may_end"]
+
+
+@dataclass(frozen=True)
+class Ends:
+    """What ends the partitions of a clause.
+
+    Attributes
+    ----------
+    stream, source
+        The name of the stream whose rows it takes, and the stream.
+    keys
+        Of the columns that hold the keys: the columns of the stream that they are.
+    """
+
+    stream: str
+    source: Stream
+    keys: Mapping[str, str]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the stream."""
+        return tuple(dict.fromkeys(self.keys.values()))
+
+
+class Endings:
+    """What is closed for each clause of a query. It changes with each step.
+
+    It is made anew out of what a checkpoint knows of the streams, so nothing of it is kept there.
+
+    Parameters
+    ----------
+    ends
+        Of each clause by its key, if it has partitions that may end.
+    """
+
+    def __init__(self, ends: Mapping[str, Ends]) -> None:
+        self._ends = {key: one for key, one in ends.items() if may_end(one)}
+        self._known: tuple[int, dict[str, Closing]] | None = None
+
+    def take(
+        self, number: int, last: int, before: Mapping[str, Position], after: Mapping[str, Position]
+    ) -> bool:
+        """Take in what streams promise in a step; whether keys are closed of which that was not known.
+
+        Parameters
+        ----------
+        number, last
+            Of the step, and of the one before.
+        before, after
+            What the streams' logs had told before the step, and after it.
+        """
+        is_known = self._known is not None and self._known[0] == last
+        known = self._known[1] if is_known and self._known is not None else self._made()
+        closes = False
+        for key, one in self._ends.items():
+            told = before.get(one.stream) if is_known else None
+            closes |= bool(known[key].add(promised(one.source, told, after[one.stream])))
+        self._known = number, known
+        return closes
+
+    def _made(self) -> dict[str, Closing]:
+        return {key: Closing(lines_of(schema_of(one.source)), one.columns) for key, one in self._ends.items()}
+
+    def closed(self, key: str, rows: pa.Table) -> np.ndarray:
+        """Of each row of the stream of a clause whether its partition is closed: bool."""
+        if key not in self._ends or self._known is None:
+            return np.zeros(rows.num_rows, bool)
+        return self._known[1][key].closed.matches(rows.select(self._ends[key].columns))
+
+    def ended(self, key: str, waiting: Callable[[tuple[str, ...]], pa.Table | None]) -> Ended | None:
+        """The partitions of a clause that have ended; None if none has.
+
+        Parameters
+        ----------
+        waiting
+            Gives these columns of the rows of its stream that are there and wait; None if they are many.
+        """
+        if key not in self._ends or self._known is None:
+            return None
+        one, closed = self._ends[key], self._known[1][key].closed
+        if next(iter(closed), None) is None:
+            return None
+        rows = waiting(one.columns)
+        if rows is None:
+            return None
+        return Ended(one.keys, closed, _exactly(rows, closed) if rows.num_rows else None)
+
+
+def may_end(one: Ends) -> bool:
+    """Whether keys may be closed before all is: by patterns, or by the clock."""
+    live, lines = one.source.live, lines_of(schema_of(one.source))
+    if live is None or not all(column in lines for column in one.columns):
+        return False
+    return live.has_patterns or one.source.rowtime in one.columns
+
+
+def _exactly(rows: pa.Table, closed: Cover) -> Cover | None:
+    """The keys of those rows that are closed."""
+    rows = rows.filter(pa.array(closed.matches(rows)))
+    keys = rows.group_by(rows.column_names).aggregate([])
+    if not keys.num_rows:
+        return None
+    places = {name: closed.lines[name].places(keys.column(name)).tolist() for name in keys.column_names}
+    missing = {name: keys.column(name).is_null().to_pylist() for name in keys.column_names}
+    found = Cover(closed.lines)
+    for at in range(keys.num_rows):
+        found.add_box(
+            {
+                name: None if missing[name][at] else closed.lines[name].point(places[name][at])
+                for name in keys.column_names
+            }
+        )
+    return found

@@ -1,0 +1,49 @@
+"""What streams are expected to promise: on which columns punctuations will come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from windrow.punctuations.schemes import GrowingKey
+from windrow.spark.streams import Catalog
+
+__all__ = ["Bounded", "Columns", "bounded"]
+
+Columns: TypeAlias = frozenset[str]
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """On which columns rows are bounded; those of `rising` in their order, from the least value on."""
+
+    by: frozenset[Columns]
+    rising: Columns = frozenset()
+
+    def within(self, columns: Collection[str]) -> bool:
+        """Whether punctuations will come that tell of no other columns than these."""
+        return any(one <= {*columns} for one in self.by)
+
+    def only(self, columns: Mapping[str, str]) -> Bounded:
+        """Of some columns, under other names."""
+        by = {frozenset(columns[name] for name in one) for one in self.by if one <= columns.keys()}
+        return Bounded(frozenset(by), frozenset(columns[name] for name in self.rising & columns.keys()))
+
+
+def bounded(catalog: Catalog, name: str) -> Bounded:
+    """On which columns a stream is bounded: by its clock, and as it has been promised before."""
+    stream = catalog.streams[name]
+    by = set() if stream.rowtime is None else {frozenset([stream.rowtime])}
+    named = catalog.named.get(name)
+    if named is not None:
+        by |= {frozenset(json.loads(text)) for text in named.promised}
+    rising = set() if stream.rowtime is None else {stream.rowtime}
+    for scheme in () if named is None else named.stream.definition.schemes:
+        if isinstance(scheme, GrowingKey):
+            by.add(frozenset([scheme.column, *scheme.within]))
+            rising |= set() if scheme.within else {scheme.column}
+        else:
+            by.add(frozenset(scheme.columns))
+    return Bounded(frozenset(by), frozenset(rising))

@@ -1,0 +1,302 @@
+"""Plans whose operators are run in memory, a step at a time; what is between them, Spark computes.
+
+A plan is made once, over *leaves*: DataFrames of which the rows are those of a file, which each step writes.
+The operators of relations that vary (:func:`windrow.spark.keyed.run_keyed`) do not exchange rows among tasks
+then: each keeps its own on the driver (:class:`windrow.kernels.stages.Operated`), and what it gives is a leaf
+again. What is between leaf and operator computes each row, or the rows of one piece of time, from these
+alone. So a step gives it what changes, and has what changes by that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from windrow.errors import ExecutionError
+from windrow.kernels.stages import Operated, Times
+from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.kernels.zset.stage import Keyed
+from windrow.spark.arrow import arrow_type, can_travel, contains
+from windrow.spark.exchange import in_worker
+from windrow.spark.gateway import Gateway
+from windrow.spark.keyed_rows import explain_cost
+from windrow.spark.plan_text import is_cut, optimized, plain_choice
+
+__all__ = ["Flow", "Fragment", "NotIncremental", "in_memory"]
+
+_LEAF = "rows_of_leaf"
+_ROWS_PER_BATCH = 1 << 15
+
+
+class NotIncremental(Exception):  # noqa: N818 - it is no error: another way is taken
+    """What is in a query that is not evaluated step by step in memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fragment:
+    """What Spark computes from the rows of leaves.
+
+    Attributes
+    ----------
+    frame
+        Its rows.
+    leaves
+        The numbers of those that it reads.
+    schema
+        Its columns in memory.
+    chosen
+        Where it does no more than that: the columns of its one leaf that it gives.
+    reads
+        Of each leaf, the columns that it needs.
+    """
+
+    frame: DataFrame
+    leaves: tuple[int, ...]
+    schema: pa.Schema
+    chosen: tuple[str, ...] | None
+    reads: Mapping[int, frozenset[str]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Node:
+    """An operator: what it is given, and the leaf of what it gives."""
+
+    operated: Operated
+    sides: tuple[Fragment, ...]
+    leaf: int
+
+    @staticmethod
+    def of(stage: Keyed, sides: tuple[Fragment, ...], result: pa.Schema, leaf: int) -> _Node:
+        schemas = tuple(_without_times(side.schema) for side in sides)
+        return _Node(Operated(stage, schemas, result), sides, leaf)
+
+
+@dataclass
+class Flow:
+    """The plan of a query, and what its operators hold.
+
+    Parameters
+    ----------
+    gateway
+        What makes the plan. It is told to leave its operators to the flow.
+    folder
+        For the files of leaves, which the tasks read.
+    """
+
+    gateway: Gateway
+    folder: Path
+    _schemas: list[StructType] = field(default_factory=list)
+    _nodes: list[_Node] = field(default_factory=list)
+    _outputs: list[Fragment] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.gateway.operators = self
+
+    # -- making the plan -------------------------------------------------------------------------------
+
+    def leaf(self, schema: StructType) -> tuple[int, DataFrame]:
+        """A leaf with these columns, and its number."""
+        number = len(self._schemas)
+        self._schemas.append(schema)
+        tasks = self.gateway.spark.sparkContext.defaultParallelism
+        read = _reader(str(self._file(number)), tasks)
+        read.__name__ = f"{_LEAF}_{number}_"
+        return number, self.gateway.spark.range(0, tasks, 1, tasks).mapInArrow(read, schema)
+
+    def keyed(self, stage: Keyed, sides: list[DataFrame], result: StructType) -> DataFrame:
+        """The rows of an operator, as a leaf."""
+        if stage.operator in ("gaps", "delay"):
+            raise NotIncremental("groups that are there without rows, or delays")
+        fragments = tuple(map(self._fragment, sides))
+        number, frame = self.leaf(result)
+        self._nodes.append(_Node.of(stage, fragments, in_memory(result), number))
+        return frame
+
+    def output(self, frame: DataFrame) -> Fragment:
+        """A result of the flow."""
+        fragment = self._fragment(frame)
+        self._outputs.append(fragment)
+        return fragment
+
+    def _fragment(self, frame: DataFrame) -> Fragment:
+        schema = in_memory(frame.schema)
+        plan = optimized(explain_cost(self.gateway, frame))
+        reads = self._reads(plan)
+        leaves = tuple(sorted(reads))
+        if not leaves:
+            raise NotIncremental("rows of tables alone")
+        chosen = None
+        if len(leaves) == 1 and sum(_LEAF in line for line in plan) == 1:
+            names = self._schemas[leaves[0]].names
+            if plan[0].startswith("MapInArrow ") and frame.columns == names:
+                chosen = tuple(names)
+            elif len(plan) > 1 and plan[1].startswith("MapInArrow "):
+                chosen = plain_choice(plan[0], frame.columns, names)
+            kinds = None if chosen is None else [self._schemas[leaves[0]][name].dataType for name in chosen]
+            if kinds != [column.dataType for column in frame.schema]:
+                chosen = None
+        return Fragment(frame, leaves, schema, chosen, reads)
+
+    def _reads(self, plan: list[str]) -> dict[int, frozenset[str]]:
+        """The leaves that an optimized plan reads, and which of their columns."""
+        found: dict[int, frozenset[str]] = {}
+        for at, line in enumerate(plan):
+            if _LEAF not in line:
+                continue
+            leaf = re.match(rf"MapInArrow {_LEAF}_(\d+)_\(.*?\)#\d+, \[(.*)\], ", line)
+            if leaf is None:
+                raise NotIncremental("a plan that does not show what it reads")
+            number = int(leaf[1])
+            names = self._schemas[number].names
+            numbers = re.findall(r"#(\d+)L?(?=, |$)", leaf[2])
+            above = next((other for other in plan[:at][::-1] if not other.startswith("Filter ")), "")
+            if above.startswith("Project [") and len(numbers) == len(names) and not any(map(is_cut, plan)):
+                others = "\n".join([*plan[:at], *plan[at + 1 :]])
+                used = [name for name, own in zip(names, numbers, strict=True)
+                        if re.search(rf"#{own}(?!\d)", others)]  # fmt: skip
+            else:  # whoever reads it does not name what it reads
+                used = names
+            found[number] = found.get(number, frozenset()) | frozenset(used)
+        return found
+
+    @cached_property
+    def _needed(self) -> list[_Node]:
+        """The operators that the outputs are made of, inputs first, with no more columns than are read."""
+        reads: dict[int, set[str]] = {}
+
+        def read_by(fragment: Fragment) -> None:
+            for leaf, names in fragment.reads.items():
+                reads.setdefault(leaf, set()).update(names)
+
+        for output in self._outputs:
+            read_by(output)
+        needed = []
+        for node in reversed(self._nodes):
+            if node.leaf not in reads:
+                continue
+            narrow = self._narrowed(node, reads[node.leaf])
+            needed.append(narrow)
+            for side in narrow.sides:
+                read_by(side)
+        return needed[::-1]
+
+    def _narrowed(self, node: _Node, read: set[str]) -> _Node:
+        """The operator without columns that it would only carry along."""
+        stage = node.operated.stage
+        if stage.operator not in ("join", "expand"):
+            return node
+        kept = {*read, *stage.keys, ENTER, LEAVE}
+        sides = tuple(self._fragment(_only(side.frame, kept)) for side in node.sides)
+        given = [column for column in node.operated.result if column.name in kept]
+        return _Node.of(stage, sides, pa.schema(given), node.leaf)
+
+    # -- steps -----------------------------------------------------------------------------------------
+
+    def empty(self) -> None:
+        """Let the operators hold nothing."""
+        for node in self._needed:
+            node.operated.empty()
+
+    @property
+    def held(self) -> int:
+        """How many rows the operators hold."""
+        return sum(node.operated.held for node in self._needed)
+
+    def step(self, given: Mapping[int, pa.Table], times: Times) -> list[pa.Table]:
+        """What changes in each output.
+
+        Parameters
+        ----------
+        given
+            The rows of leaves that enter or leave in the step.
+        """
+        tables = dict(given)
+        written: set[int] = set()
+        self.folder.mkdir(exist_ok=True)
+        try:
+            for node in self._needed:
+                changes = [self._rows(side, tables, written) for side in node.sides]
+                if any(change.num_rows for change in changes):
+                    tables[node.leaf] = node.operated.step(list(changes), times)
+            return [self._rows(output, tables, written) for output in self._outputs]
+        finally:
+            for number in written:
+                self._file(number).unlink(missing_ok=True)
+
+    def _rows(self, fragment: Fragment, tables: Mapping[int, pa.Table], written: set[int]) -> pa.Table:
+        """What a fragment makes of the rows of its leaves."""
+        read = {number: tables[number] for number in fragment.leaves if number in tables}
+        if not any(table.num_rows for table in read.values()):
+            return fragment.schema.empty_table()
+        if fragment.chosen is not None:
+            (table,) = read.values()
+            rows = table.select(fragment.chosen).rename_columns(fragment.schema.names)
+        else:
+            for number in fragment.leaves:
+                if number not in written:
+                    self._write(number, read.get(number, in_memory(self._schemas[number]).empty_table()))
+                    written.add(number)
+            with self.gateway.translated():
+                # planned anew: a plan that has been run keeps what it has exchanged
+                rows = fragment.frame.select("*").toArrow()
+        return rows.cast(fragment.schema).combine_chunks()
+
+    def _write(self, number: int, table: pa.Table) -> None:
+        whole = in_memory(self._schemas[number])
+        missing = [column for column in whole if column.name not in table.column_names]
+        for column in missing:  # nothing reads it
+            table = table.append_column(column, pa.nulls(table.num_rows, column.type))
+        table = table.select(whole.names)
+        path = self._file(number)
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as file:
+            for batch in table.combine_chunks().to_batches(max_chunksize=_ROWS_PER_BATCH):
+                file.write_batch(batch)
+
+    def _file(self, number: int) -> Path:
+        return self.folder / f"leaf-{number}.arrow"
+
+
+def _reader(path: str, tasks: int):  # type: ignore[no-untyped-def]
+    def rows(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
+        parts = [part for batch in batches for part in batch.column(0).to_pylist()]
+        if not Path(path).exists():
+            raise ExecutionError(
+                f"a task does not find {path}, which the driver has written",
+                condition="NOT_SHARED",
+                hint="give a checkpoint on a file system that the driver and the workers share",
+            )
+        with pa.memory_map(path) as source, pa.ipc.open_file(source) as file:
+            for part in parts:  # the number of the task counts those of other leaves
+                for number in range(part, file.num_record_batches, tasks):
+                    yield file.get_batch(number)
+
+    return in_worker(rows, None)
+
+
+def _only(frame: DataFrame, kept: set[str]) -> DataFrame:
+    """These columns of a frame, and one at least: rows of none cannot be counted."""
+    own = [name for name in frame.columns if name not in (ENTER, LEAVE)]
+    names = [name for name in own if name in kept] or own[:1]
+    return frame.select(*names, ENTER, LEAVE)
+
+
+def in_memory(schema: StructType) -> pa.Schema:
+    """The columns of a schema as they are in memory."""
+    fields = []
+    for column in schema:
+        kind = arrow_type(column.dataType)
+        if kind is None or not can_travel(column.dataType) or contains(column.dataType, "collated"):
+            raise NotIncremental(f"a column of type {column.dataType.simpleString()}")
+        fields.append(pa.field(column.name, kind))
+    return pa.schema(fields)
+
+
+def _without_times(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([column for column in schema if column.name not in (ENTER, LEAVE)])

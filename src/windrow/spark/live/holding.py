@@ -1,0 +1,145 @@
+"""What the windows of a staged query hold: in memory between steps, and in files from which it is read again.
+
+The rows that a step takes in are a file of their own, a *chunk*. Chunks of about one size are merged, eight
+at a time, which leaves out the rows that have left; a chunk without rows that are still held is dropped. So a
+step writes about as much as it takes, and there are few files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.kernels.stages import Held, Times
+from windrow.spark.live.stages import Side
+from windrow.spark.streams import ROWTIME
+
+__all__ = ["Chunks", "Holding"]
+
+Chunks = Mapping[int, int]
+"""The numbers of chunks, in the order in which they came, and how many rows are in each."""
+
+_FAN = 8
+_SMALLEST = 512
+_PER_STEP = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Holding:
+    """The rows of one side: those in its window, and those that wait for the frontier.
+
+    Attributes
+    ----------
+    held
+        Those in the window.
+    waiting, of
+        Those that wait, and the chunk of each.
+    chunks
+        In which they are kept.
+    """
+
+    held: Held
+    waiting: pa.Table
+    of: np.ndarray
+    chunks: Chunks = field(default_factory=dict)
+
+    @staticmethod
+    def nothing(side: Side) -> Holding:
+        """No rows."""
+        empty = side.schema.empty_table()
+        none = np.zeros(0, np.int64)
+        return Holding(Held.of(empty, none, none, none, side.marked), empty, none)
+
+    @staticmethod
+    def read(side: Side, chunks: Chunks, tables: Iterator[pa.Table], frontier: int | None) -> Holding:
+        """What is in chunks, at the frontier that was reached."""
+        start = Holding.nothing(side)
+        for number, table in zip(chunks, tables, strict=True):
+            start = start.with_arrivals(table, number)
+        whole = replace(start, chunks=dict(chunks))
+        if frontier is None:
+            return whole
+        times = Times(None, frontier)
+        return whole.taken(side, times).after(side, times)
+
+    def with_arrivals(self, rows: pa.Table, chunk: int) -> Holding:
+        """With more rows that wait."""
+        if not rows.num_rows:
+            return self
+        waiting = pa.concat_tables([self.waiting, rows.select(self.waiting.column_names)]).combine_chunks()
+        of = np.concatenate([self.of, np.full(rows.num_rows, chunk)])
+        return Holding(self.held, waiting, of, {**self.chunks, chunk: rows.num_rows})
+
+    def taken(self, side: Side, times: Times) -> Holding:
+        """With the rows before the frontier in the window."""
+        now = self.waiting.column(ROWTIME).to_numpy() < times.until
+        if not now.any():
+            return self
+        rows = self.waiting if now.all() else self.waiting.filter(pa.array(now)).combine_chunks()
+        held = side.window.taken(self.held, rows, self.of[now], side.marked)
+        rest = self.waiting.filter(pa.array(~now)).combine_chunks()
+        return replace(self, held=held, waiting=rest, of=self.of[~now])
+
+    def after(self, side: Side, times: Times) -> Holding:
+        """Without the rows that have left."""
+        return replace(self, held=side.window.left(self.held, times))
+
+    def merged(self, number: int) -> tuple[Holding, dict[int, pa.Table]]:
+        """As it is to be kept after a step, and the chunks that are new."""
+        alive = _counted(np.concatenate([self.held.chunk[self.held.alive], self.of]))
+        kept = [(chunk, rows) for chunk, rows in self.chunks.items() if chunk in alive]
+        merges: dict[int, int] = {}
+        made = number * _PER_STEP
+        while len(tail := _tail(kept)) >= _FAN:
+            made += 1
+            merges = {chunk: made if into in tail else into for chunk, into in merges.items()}
+            merges |= dict.fromkeys(tail, made)
+            rows = sum(alive.get(chunk, 0) for chunk, into in merges.items() if into == made)
+            kept = [*kept[: -len(tail)], (made, rows)]
+        holding = replace(self, chunks=dict(kept))
+        if merges:
+            held = replace(self.held, chunk=_renumbered(self.held.chunk, merges))
+            holding = replace(holding, held=held, of=_renumbered(self.of, merges))
+        new = [chunk for chunk, _ in kept if chunk // _PER_STEP == number]
+        return holding, {chunk: holding.rows_of(chunk) for chunk in new}
+
+    def rows_of(self, chunk: int) -> pa.Table:
+        """The rows that are kept in a chunk, those in the window first."""
+        held = (self.held.chunk == chunk) & self.held.alive
+        parts = ((self.held.rows, held), (self.waiting, self.of == chunk))
+        return pa.concat_tables(
+            [rows if chosen.all() else rows.filter(pa.array(chosen)) for rows, chosen in parts]
+        )
+
+
+def _counted(chunks: np.ndarray) -> dict[int, int]:
+    found = pc.value_counts(pa.array(chunks))
+    return dict(zip(found.field("values").to_pylist(), found.field("counts").to_pylist(), strict=True))
+
+
+def _tail(kept: Sequence[tuple[int, int]]) -> list[int]:
+    """The last chunks, as far as they are no larger than the last of all."""
+    if not kept:
+        return []
+    last = _level(kept[-1][1])
+    return [chunk for chunk, _ in takewhile(lambda one: _level(one[1]) <= last, reversed(kept))]
+
+
+def _level(rows: int) -> int:
+    level = 0
+    while rows > _SMALLEST:
+        rows //= _FAN
+        level += 1
+    return level
+
+
+def _renumbered(chunks: np.ndarray, merges: Mapping[int, int]) -> np.ndarray:
+    renumbered = chunks.copy()
+    for chunk, into in merges.items():
+        renumbered[chunks == chunk] = into
+    return renumbered

@@ -1,0 +1,193 @@
+"""A named stream as the sink of a live query: the query is one of its producers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+
+from windrow.algebra.clock import Clock
+from windrow.errors import AnalysisError, InputError, NotSupportedError, Span
+from windrow.spark.live.plan import LivePlan
+from windrow.spark.live.sinks import Receiver
+from windrow.spark.stored import clock_of, in_types
+from windrow.spark.streams import ROWTIME, Stream
+from windrow.streams import FOREVER, NamedStream, Producer
+from windrow.streams.rows import to_table
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["IntoStream", "Place", "columns_taken", "refuse_other", "rescaled_tick"]
+
+_TICKS = "__ticks"
+_WAIT = 30.0
+"""Seconds: a process that was killed has its producer for some time yet."""
+
+
+class IntoStream(Receiver):
+    """Inserts the rows of a query into a named stream, and promises what the query has reached.
+
+    A micro-batch is one insert. Its rows have the numbers that follow those of all rows given before it, so
+    what is in already is left out when it is repeated.
+
+    Parameters
+    ----------
+    stream
+        The stream.
+    columns
+        Those of its columns that the rows are for, by position; by default all, or all but the rowtime.
+    """
+
+    def __init__(self, stream: NamedStream, columns: Sequence[str] | None = None) -> None:
+        self.stream, self.columns = stream, columns
+        self._producer: Producer | None = None
+
+    def begin(self, spark: SparkSession, identity: str) -> None:  # noqa: ARG002 - of other sinks
+        """Attach the query as a producer."""
+        self._producer = self.stream.producer(f"query-{identity}", wait=_WAIT)
+
+    def insert(self, rows: Stream, until: int | None, before: int) -> int:
+        """Insert the rows of a micro-batch; how many they were.
+
+        Parameters
+        ----------
+        rows
+            With rowtimes in ticks of their clock.
+        until
+            No later row has a rowtime before it, in the same ticks; None while that is not known.
+        before
+            How many rows all micro-batches before have given.
+        """
+        producer = self._producer
+        assert producer is not None
+        table = self._stored(rows)
+        bound = None if until is None else rescaled_tick(until, rows.clock, clock_of(self.stream))
+        if table.num_rows:
+            producer.insert(table, sequence=before + 1, bound=bound)
+        elif bound is None:
+            return 0
+        elif producer.bound_ticks is None or producer.bound_ticks < bound:
+            producer.bound(bound)
+        return int(table.num_rows)
+
+    def end(self) -> None:
+        """Hold the stream back no longer; what was promised stays promised."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.leave()
+
+    def _stored(self, rows: Stream) -> pa.Table:
+        """The rows as the stream stores them, in the order of their rowtimes."""
+        definition = self.stream.definition
+        rowtime = definition.rowtime
+        target = clock_of(self.stream)
+        columns = columns_taken(self.stream, rows.columns, self.columns)
+        own = rows.frame.withColumn(_TICKS, _rescaled(rows.clock, target))
+        placed = own.select(*map(quoted, rows.columns), F.expr(target.to_column(_TICKS)))
+        typed = in_types(self.stream, placed, (*columns, rowtime.column))
+        table = typed.toDF(*(f"c{place}" for place in range(len(columns) + 1))).toArrow()
+        instants = table.column(len(columns))
+        if rowtime.column not in columns:
+            columns = (*columns, rowtime.column)
+        else:
+            given = table.column(columns.index(rowtime.column))
+            if not pc.all(pc.fill_null(pc.equal(given, instants), False), min_count=0).as_py():
+                raise InputError(
+                    f"a row has another value as its {rowtime.column} than its rowtime",
+                    condition="ROWTIME_DIFFERS",
+                    hint=f"leave {rowtime.column} out of the query: it is the rowtime of each row",
+                )
+        named = pa.table(table.columns[: len(columns)], names=list(columns))
+        whole = to_table(named, definition.columns)
+        order = np.argsort(rowtime.ticks(whole.column(rowtime.column)), kind="stable")
+        return whole.take(pa.array(order))
+
+
+def columns_taken(
+    stream: NamedStream, given: Sequence[str], chosen: Sequence[str] | None = None, place: Place | None = None
+) -> tuple[str, ...]:
+    """The columns of a stream that those of a query are for, by position.
+
+    Raises
+    ------
+    AnalysisError
+        ``INSERT_COLUMN_ARITY_MISMATCH``.
+    """
+    every = tuple(chosen if chosen is not None else stream.definition.columns.names)
+    without = tuple(name for name in every if name != stream.definition.rowtime.column)
+    found = next((names for names in (every, without) if len(names) == len(given)), None)
+    if found is None:
+        raise AnalysisError(
+            f"the query has {len(given)} columns, and the stream takes {len(without)} beside the rowtime:"
+            f" {', '.join(without)}",
+            condition="INSERT_COLUMN_ARITY_MISMATCH",
+            sqlstate="21S01",
+            sql=place.sql if place is not None else None,
+            span=place.span if place is not None else None,
+            hint="name the columns that the query has: INSERT INTO s (a, b) …",
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something stands in a text."""
+
+    sql: str
+    span: Span
+
+
+def refuse_other(sink: IntoStream, plan: LivePlan) -> None:
+    """Refuse a query that is none of streams, or of which the stream cannot take the rows.
+
+    Raises
+    ------
+    AnalysisError
+        ``RELATION_WHERE_STREAM_IS_NEEDED``, ``INSERT_COLUMN_ARITY_MISMATCH``, ``MIXED_ROWTIMES``.
+    NotSupportedError
+        ``UNSUPPORTED_STREAM`` for a query that reads the stream.
+    """
+    plan.refuse_no_stream()
+    for name in plan.streams:
+        live = plan.catalog.streams[name].live
+        if live is not None and live.identity == sink.stream.definition.identity:
+            raise NotSupportedError(
+                f"the query reads stream {name}, into which its rows go",
+                condition="UNSUPPORTED_STREAM",
+                sql=plan.text,
+                span=plan.span,
+                hint="insert them into a stream of their own",
+            )
+    columns_taken(sink.stream, plan.columns, sink.columns, Place(plan.text, plan.span))
+    target = clock_of(sink.stream)
+    if target.kind != plan.clock.kind:
+        raise AnalysisError(
+            f"rowtimes of the query are of type {plan.clock.kind.upper()},"
+            f" and those of the stream in {sink.stream.folder} of type {target.kind.upper()}",
+            condition="MIXED_ROWTIMES",
+            sql=plan.text,
+            span=plan.span,
+            hint=f"make the stream with a rowtime of type {plan.clock.kind.upper()}",
+        )
+
+
+def rescaled_tick(tick: int, old: Clock, new: Clock) -> int:
+    """A tick in those of another clock, that in which it is; the last of all stays it.
+
+    >>> rescaled_tick(1999, Clock("bigint", "MILLISECOND"), Clock("bigint", "SECOND"))
+    1
+    """
+    if tick == FOREVER:
+        return tick
+    return tick * old.nanoseconds // new.nanoseconds
+
+
+def _rescaled(old: Clock, new: Clock) -> Column:
+    if old.nanoseconds >= new.nanoseconds:
+        return F.expr(f"{ROWTIME} * {old.nanoseconds // new.nanoseconds}L")
+    factor = new.nanoseconds // old.nanoseconds
+    return F.expr(f"({ROWTIME} - pmod({ROWTIME}, {factor}L)) DIV {factor}L")

@@ -1,0 +1,201 @@
+"""The live queries of a session: which run, who is told of their progress, what INSERT INTO starts."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from windrow.errors import NotSupportedError, UsageError
+from windrow.spark.live.into_stream import IntoStream
+from windrow.spark.live.plan import LivePlan
+from windrow.spark.live.query import LiveQuery
+from windrow.spark.live.sinks import Sink
+
+__all__ = ["CHECKPOINT_SETTING", "Insert", "Listener", "Listeners", "LiveQueries", "folder_of"]
+
+CHECKPOINT_SETTING = "spark.windrow.checkpoint"
+"""The setting that names the folder of the checkpoints of queries that INSERT INTO starts."""
+
+_numbers = itertools.count(1)  # of all sessions: Spark's queries have one list of names
+
+Listener = Callable[[Mapping[str, Any]], object]
+
+
+class Listeners:
+    """Functions that are called with the progress of every step of every live query of a session.
+
+    What one of them raises is a warning, and no reason for the query to end.
+    """
+
+    def __init__(self) -> None:
+        self._functions: list[Listener] = []
+
+    def add(self, listener: Listener) -> None:
+        """Call a function with the progress of each step, from the thread of the query."""
+        self._functions.append(listener)
+
+    def remove(self, listener: Listener) -> None:
+        """Call it no longer.
+
+        Raises
+        ------
+        ValueError
+            Where it was not added.
+        """
+        self._functions.remove(listener)
+
+    def tell(self, progress: Mapping[str, Any]) -> None:
+        """Call them all."""
+        for listener in tuple(self._functions):
+            try:
+                listener(progress)
+            except Exception as error:
+                warnings.warn(f"a listener of live queries failed: {error!r}", RuntimeWarning, stacklevel=2)
+
+
+@dataclass(frozen=True)
+class Insert:
+    """INSERT INTO of a live query: what is to be run, where its rows go, and the target's name."""
+
+    plan: LivePlan
+    sink: Sink | IntoStream
+    target: str
+
+
+@dataclass(eq=False, repr=False)
+class LiveQueries(Mapping[str, LiveQuery]):
+    """The live queries that a session has started, by name, as long as they run or have failed unseen.
+
+    Attributes
+    ----------
+    listeners
+        Who is told of their progress.
+    collected
+        Where there is a list, INSERT INTO starts nothing, and is found in it.
+    """
+
+    listeners: Listeners = field(default_factory=Listeners)
+    collected: list[Insert] | None = None
+    _running: dict[str, LiveQuery] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"LiveQueries[{', '.join(self)}]"
+
+    def __getitem__(self, name: str) -> LiveQuery:
+        return self._running[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self._tidy()
+        return iter(tuple(self._running))
+
+    def __len__(self) -> int:
+        self._tidy()
+        return len(self._running)
+
+    def start(
+        self,
+        plan: LivePlan,
+        sink: Any,
+        *,
+        name: str | None = None,
+        on_unbounded: str = "warn",
+        **options: Any,
+    ) -> LiveQuery:
+        """Start a query, by default under a name that no other has.
+
+        Raises
+        ------
+        UsageError
+            ``QUERY_EXISTS``, and what :class:`LiveQuery` raises.
+        NotSupportedError
+            ``UNBOUNDED_STATE``, where that is an error.
+        """
+        _tell_unbounded(plan, on_unbounded)
+        self._tidy()
+        if name is None:
+            name = next(name for number in _numbers if (name := f"query-{number}") not in self._running)
+        if name in self._running:
+            raise UsageError(
+                f"a live query {name} runs in this session",
+                condition="QUERY_EXISTS",
+                hint="stop it first, or give this one another name",
+            )
+        query = LiveQuery(plan, sink, name=name, told=self.listeners.tell, **options)
+        self._running[name] = query
+        return query
+
+    def insert(self, insert: Insert) -> LiveQuery | None:
+        """Start what INSERT INTO asks for; nothing where they are collected.
+
+        Raises
+        ------
+        UsageError
+            ``NO_CHECKPOINT``, and those of :meth:`start`.
+        """
+        if self.collected is not None:
+            self.collected.append(insert)
+            return None
+        folder = insert.plan.gateway.spark.conf.get(CHECKPOINT_SETTING, None)
+        if not folder:
+            raise UsageError(
+                "INSERT INTO of a live query has no checkpoint",
+                condition="NO_CHECKPOINT",
+                hint="run it as a pipeline: session.pipeline(…, checkpoint=…), windrow run --live;"
+                f" or name the folder for the checkpoints of all queries: SET {CHECKPOINT_SETTING} = folder",
+            )
+        self._tidy()
+        name = self.free_name(insert.target, self._running)
+        return self.start(insert.plan, insert.sink, name=name, checkpoint=folder_of(Path(folder), name))
+
+    @staticmethod
+    def free_name(target: str, taken: Mapping[str, Any]) -> str:
+        """The target's name; of several queries into one target, with a number from the second on.
+
+        >>> LiveQueries.free_name("Highs", {"highs": 1, "highs-2": 1})
+        'highs-3'
+        """
+        name = target.lower()
+        numbered = (f"{name}-{number}" for number in itertools.count(2))
+        return next(found for found in itertools.chain([name], numbered) if found not in taken)
+
+    def _tidy(self) -> None:
+        for name, query in list(self._running.items()):
+            if not query.is_active:
+                del self._running[name]
+
+
+def _tell_unbounded(plan: LivePlan, on_unbounded: str) -> None:
+    """Warn of a query that keeps more and more, or refuse it."""
+    if on_unbounded not in ("warn", "error", "ignore"):
+        raise UsageError(
+            f"{on_unbounded!r} says not what becomes of queries whose state grows",
+            condition="INVALID_ARGUMENT",
+            hint="use 'warn', 'error' or 'ignore'",
+        )
+    found = [] if on_unbounded == "ignore" else plan.unbounded()
+    if not found:
+        return
+    told = "; ".join(map(str, found))
+    if on_unbounded == "error":
+        raise NotSupportedError(
+            f"the query would keep more and more as long as it runs: {told}",
+            condition="UNBOUNDED_STATE",
+            sql=plan.text,
+            span=plan.span,
+            hint="EXPLAIN names what would bound it; on_unbounded='warn' runs it all the same",
+        )
+    warnings.warn(f"the query keeps more and more as long as it runs: {told}", RuntimeWarning, stacklevel=4)
+
+
+def folder_of(checkpoint: Path, name: str) -> Path:
+    """The checkpoint of one of several queries.
+
+    >>> folder_of(Path("c"), "sales/highs").name
+    'sales%2Fhighs'
+    """
+    return checkpoint / quote(name, safe="")

@@ -1,0 +1,163 @@
+"""What a query computes of each row, as an operator over punctuated streams: Spark evaluates the text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from windrow.kernels.punctuated import Project, Step
+from windrow.kernels.punctuated.elementary import ProjectCarry
+from windrow.kernels.punctuated.step import Promises
+from windrow.punctuations import Closing, lines_of
+from windrow.punctuations.boxes import NULL, Box
+from windrow.punctuations.lines import Place, Span
+from windrow.spark.arrow import arrow_type
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.few import frame_of_few
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["Moved", "RowMap", "arrow_schema"]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A column that is computed of one other, and never falls where that rises.
+
+    Attributes
+    ----------
+    name, column
+        The column, and the one of the input with which it rises.
+    text
+        The query that computes it alone, as `RowMap.text`.
+    """
+
+    name: str
+    column: str
+    text: SqlText
+
+
+@dataclass
+class RowMapCarry:
+    """What is closed of the columns that are passed on, and of those with which others rise."""
+
+    project: ProjectCarry | None
+    closing: dict[str, Closing]
+    promises: Promises
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """How many rows are kept."""
+        return (0,)
+
+
+@dataclass(frozen=True)
+class RowMap:
+    """SELECT and WHERE over rows, one job of Spark's for all of them.
+
+    Output: the rows that the text makes of those that come; of the columns that it only passes on, what the
+    punctuations close of them; of those that rise with a column, what comes before all that is still to come.
+
+    Attributes
+    ----------
+    gateway
+        The session, and the parameters of the query.
+    text, key
+        The query, and what stands in it for the rows.
+    given, result
+        The columns that the query reads, and those that it makes.
+    plain
+        Of the columns that are passed on: their names in the output, and in the input.
+    moved
+        Those that rise with a column.
+    """
+
+    gateway: Gateway
+    text: SqlText
+    key: str
+    given: StructType
+    result: StructType
+    plain: tuple[tuple[str, str], ...]
+    moved: tuple[Moved, ...] = ()
+
+    def advance(self, carry: RowMapCarry | None, step: Step) -> tuple[Step, RowMapCarry]:
+        """Take a step; the carry that is given is used up."""
+        lines = lines_of(step.rows.schema)
+        if carry is None:
+            closing = {one.column: Closing(lines, [one.column]) for one in self.moved if one.column in lines}
+            carry = RowMapCarry(None, closing, Promises(lines_of(arrow_schema(self.result))))
+        nothing = Step(step.rows.slice(0, 0), step.punctuations)
+        told, carry.project = Project(self.plain).advance(carry.project, nothing)
+        boxes = [box for pattern in told.punctuations for box in pattern.boxes()]
+        if step.punctuations:
+            boxes += self._risen(carry, step)
+        return Step(self._made(step.rows), carry.promises.news(boxes)), carry
+
+    def _risen(self, carry: RowMapCarry, step: Step) -> list[Box]:
+        """What the columns that rise with others have passed."""
+        found: list[Box] = []
+        out = carry.promises.lines
+        for column, closing in carry.closing.items():
+            before = _reached(closing)
+            had_null = closing.closed.covers({column: NULL})
+            closing.add(step.punctuations)
+            reached = _reached(closing)
+            own = [one for one in self.moved if one.column == column and one.name in out]
+            if closing.closed.covers({column: NULL}) and not had_null:
+                found += [{one.name: NULL} for one in own]
+            if reached in (before, closing.lines[column].end):
+                continue
+            row = self._one_row(column, closing.lines[column].value(reached), step.rows.schema)
+            for one in own:
+                value = self._run(one.text, row).column(0)
+                line = out[one.name]
+                if len(value) and value.null_count == 0:  # a row may be in several windows
+                    place = min(line.places(value.cast(line.kind)).tolist())
+                    found.append({one.name: (line.first, place)})
+        return [box for box in found if all(span is NULL or span[0] < span[1] for span in box.values())]
+
+    def _one_row(self, column: str, value: object, schema: pa.Schema) -> pa.Table:
+        arrays = [
+            pa.array([value if field.name == column else None], field.type)
+            for field in schema
+            if field.name in self.given.names
+        ]
+        return pa.table(arrays, [field.name for field in schema if field.name in self.given.names])
+
+    def _made(self, rows: pa.Table) -> pa.Table:
+        schema = arrow_schema(self.result)
+        if not rows.num_rows:
+            return schema.empty_table()
+        return self._run(self.text, rows).rename_columns(self.result.names).cast(schema)
+
+    def _run(self, text: SqlText, rows: pa.Table) -> pa.Table:
+        gateway = Gateway(self.gateway.spark, self.gateway.parameters)
+        frame = frame_of_few(gateway.spark, rows.select(self.given.names), self.given)
+        made = gateway.sql(text, {self.key: frame})
+        made = made.toDF(*(f"c{at}" for at in range(len(made.columns))))
+        with gateway.translated():
+            return made.toArrow()
+
+
+def _reached(closing: Closing) -> Place:
+    """The least value of the column that may still come."""
+    (column,) = closing.columns
+    line = closing.lines[column]
+    reached = line.first
+    for box in sorted(_spans(closing, column)):
+        if box[0] <= reached < box[1]:
+            reached = box[1]
+    return reached
+
+
+def _spans(closing: Closing, column: str) -> list[Span]:
+    line = closing.lines[column]
+    whole = (line.first, line.end)
+    spans = (box.get(column, whole) for box in closing.closed)
+    return [span for span in spans if span is not NULL]
+
+
+def arrow_schema(kinds: StructType) -> pa.Schema:
+    """The columns as operators have them."""
+    return pa.schema([pa.field(field.name, arrow_type(field.dataType)) for field in kinds])

@@ -1,0 +1,474 @@
+"""Queries with WINDOW BY or MATCH_RECOGNIZE over live streams, and views of them, which are streams again.
+
+A step takes the rows before the frontier, as every live query does, and gives the windows and matches that
+are final (:mod:`.clauses`). What stands around a clause looks at each row by itself, so it is evaluated over
+what the step gives; a clause over another one, or over a view, follows it (:mod:`.cascade`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType, TimestampNTZType
+
+from windrow.algebra.bind import bind
+from windrow.algebra.changing import refuse_changing
+from windrow.algebra.clock import Clock
+from windrow.algebra.match import Match
+from windrow.algebra.names import order_key
+from windrow.algebra.nodes import Statement, Window
+from windrow.errors import AnalysisError, NotSupportedError, WindrowError
+from windrow.errors import Span as Place
+from windrow.spark.arrow import contains, is_orderable
+from windrow.spark.batch import Bound, WindowStage, build_window, explained, run_statement
+from windrow.spark.errors import raising
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.cascade import TOLD, Cascade, Coming
+from windrow.spark.live.clauses import Given, LiveClause, bind_live
+from windrow.spark.live.endings import Ends
+from windrow.spark.live.plan import RowtimePlan, texts_of
+from windrow.spark.live.row_by_row import refuse_gathering
+from windrow.spark.live.rowtimes import first_marked, is_marked, stub
+from windrow.spark.live.runner import Span, live_streams, sequences_of, views_of
+from windrow.spark.matching import BoundMatch, MatchStage
+from windrow.spark.reference_mode import build_reference
+from windrow.spark.streams import ROWTIME, Catalog, Stream
+from windrow.syntax.nodes import Range
+from windrow.syntax.sqltext import quoted
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["APART", "SequencePlan", "SequenceView", "sequence_plan"]
+
+APART = "__windrow_clause_"
+"""What the names of queries in brackets before a window begin with."""
+
+_BUILDERS = {"batch": build_window, "reference": build_reference}
+
+
+def sequence_plan(
+    gateway: Gateway,
+    catalog: Catalog,
+    tokens: TokenList,
+    query: Range,
+    execution: str,
+    *,
+    recorded: bool = False,
+) -> SequencePlan | None:
+    """The plan of a query with WINDOW BY or MATCH_RECOGNIZE over live streams, or over a view of one, or also
+    of `recorded` ones; None for any other.
+    """
+    behind = {name: _live_behind(catalog, name) for name in catalog.streams}
+    found = {name: live for name, live in behind.items() if live or recorded}
+    words = {token.name.lower() for token in tokens.tokens if token.is_name}
+    if words.isdisjoint(found):
+        return None
+    names = {name: name for name in found}
+    statement = bind(tokens, query, catalog.rowtimes, names, clauses=words.isdisjoint(catalog.sequences))
+    if statement is None:
+        return None
+    read = {key for item in statement.windows for key in item.rows.relations() if key in found}
+    read |= {key for key in statement.text.relations() if key in found}
+    if not read or (not statement.windows and read.isdisjoint(catalog.sequences)):
+        return None
+    live = frozenset(name for key in read for name in found[key])
+    return SequencePlan(gateway, catalog, live, tokens, query, statement, frozenset(read), execution)
+
+
+def _live_behind(catalog: Catalog, name: str) -> frozenset[str]:
+    """The live streams that a stream is, or is made of."""
+    if catalog.streams[name].live is not None:
+        return frozenset([name])
+    if name in catalog.sequences:
+        return catalog.sequences[name].streams
+    definition = catalog.definitions.get(name)
+    return live_streams(catalog, definition.query) if definition is not None else frozenset()
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """The clauses, each after those that it follows, and the whole query over no rows."""
+
+    clauses: tuple[LiveClause, ...]
+    outer: DataFrame
+
+
+@dataclass(frozen=True)
+class SequencePlan(RowtimePlan):
+    """A query with clauses over live streams.
+
+    Attributes
+    ----------
+    tokens, query
+        The text, and where the query is in it.
+    statement
+        Its algebra, in which the streams `read` are relations.
+    execution
+        As of :class:`windrow.spark.continuous.Runner`.
+    """
+
+    tokens: TokenList
+    query: Range
+    statement: Statement
+    read: frozenset[str]
+    execution: str
+
+    @cached_property
+    def clock(self) -> Clock:
+        """That of the streams.
+
+        Raises
+        ------
+        AnalysisError
+            ``MIXED_ROWTIMES``.
+        """
+        first, *rest = sorted(self.read)
+        streams = self.catalog.streams
+        for other in rest:
+            if streams[other].clock != streams[first].clock:
+                kinds = [_shown(streams[name].clock) for name in (first, other)]
+                raise AnalysisError(
+                    f"rowtimes of {first} are {kinds[0]}, and those of {other} {kinds[1]}",
+                    condition="MIXED_ROWTIMES",
+                    sql=self.tokens.sql,
+                    span=self.span,
+                    hint="cast one of them to the type of the other where the stream is made",
+                )
+        return streams[first].clock
+
+    @property
+    def text(self) -> str:
+        """The query as written."""
+        return self.tokens.sql
+
+    @property
+    def span(self) -> Place:
+        """Where it stands."""
+        return self.tokens.span(*self.query)
+
+    @property
+    def clauses(self) -> tuple[LiveClause, ...]:
+        """Those of the query, each after those that it follows."""
+        return self.bound.clauses
+
+    @cached_property
+    def ends(self) -> dict[str, Ends]:
+        """What ends the partitions of its clauses, by their keys."""
+        found = {}
+        for one in self.clauses:
+            if one.keys:
+                (name,) = one.clause.rows.relations()
+                found[one.clause.key] = Ends(name, self.catalog.streams[name], one.keys)
+        return found
+
+    @property
+    def outer(self) -> DataFrame:
+        """What the query gives, over no rows."""
+        return self.bound.outer
+
+    @property
+    def columns(self) -> list[str]:
+        """Those that it gives."""
+        return self.outer.columns
+
+    @property
+    def rowtime(self) -> str | None:
+        """The first column that holds the rowtime of a label row, or of a row of a match."""
+        return first_marked(self.outer.schema)
+
+    def views(self) -> dict[str, str]:
+        """The texts of the views that it reads."""
+        names: set[str] = set()
+        for name in self.read:
+            definition = self.catalog.definitions.get(name)
+            if definition is not None:
+                names |= views_of(self.catalog, definition.query) | {name}
+            elif name in self.catalog.sequences:
+                names |= {name, *self.catalog.sequences[name].views}
+        return texts_of(self.catalog, frozenset(names))
+
+    def windows(self, path: str = "", prefix: str = "") -> dict[str, str]:
+        """What is kept for its clauses, and those of the views that it reads."""
+        found: dict[str, str] = {}
+        for name in self.read & self.catalog.sequences.keys():
+            found |= self.catalog.sequences[name].windows()
+        for clause in self.clauses:
+            written = clause.clause
+            what = "MATCH_RECOGNIZE" if isinstance(written, Match) else f"WINDOW BY {written.name}"
+            name = f"window{path}{written.key}"
+            found |= {name: f"{prefix}{what}", f"{name}.waiting": f"{prefix}{what}, waiting"}
+        return found
+
+    @property
+    def rowtimes(self) -> tuple[str, ...]:
+        """The columns of kept rows that hold rowtimes, and not only what a clock shows at them."""
+        own = self.clock.kind == "timestamp_ntz"
+        rising = [item for one in self.clauses for item in one.rising.items()]
+        found = [name for name, kind in rising if own or not isinstance(kind, TimestampNTZType)]
+        return (ROWTIME, *found)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What tells it from other queries, and what its kept rows hold."""
+        columns = [column for clause in self.clauses for column in clause.hoisted]
+        return {**super().fingerprint(), "columns": columns}
+
+    @cached_property
+    def bound(self) -> _Bound:
+        """The query, analysed over no rows.
+
+        Raises
+        ------
+        WindrowError
+            Where it cannot be run live, and as a query over recorded rows does.
+        """
+        try:
+            return self._bound()
+        except WindrowError as error:
+            raise error.located(self.tokens.sql) from error.__cause__
+
+    def _bound(self) -> _Bound:
+        refuse_changing(self.tokens, self.query)
+        gateway = Gateway(self.gateway.spark, self.gateway.parameters)
+        for name in self.read:
+            stream = self.catalog.streams[name]
+            columns = StructType([stream.frame.schema[column] for column in stream.columns])
+            is_source = stream.live is not None
+            gateway.frames[name] = stub(gateway.spark, columns, stream.rowtime, is_source=is_source)
+        clauses: list[LiveClause] = []
+        for clause in self.statement.windows:
+            with explained([one.bound for one in clauses]):
+                rows = gateway.sql(clause.rows)
+            if not rows.isStreaming:
+                raise self._unsupported(
+                    "a clause over what is there, beside one over a live stream, is not supported",
+                    clause.span,
+                    "make a table of its result: CREATE TABLE … AS",
+                )
+            refuse_gathering(gateway, rows, clause.rows, self.tokens, self.span, clause.span)
+            self._refuse_order(clause, rows)
+
+            def refuse(bound: Bound, stage: WindowStage | MatchStage, rows: DataFrame = rows) -> None:
+                self._refuse_unsteady(bound, stage, rows)
+
+            follows = any(self._waits(key) for key in clause.rows.relations())
+            made = bind_live(gateway, clause, rows, self.clock, refuse, follows=follows)
+            clauses.append(made)
+            gateway.frames[clause.key] = made.shown
+        with explained([one.bound for one in clauses]):
+            outer = gateway.sql(self.statement.text)
+        place = clauses[-1].clause.span if clauses else None
+        refuse_gathering(gateway, outer, self.statement.text, self.tokens, self.span, place)
+        return _Bound(tuple(clauses), outer)
+
+    def _waits(self, key: str) -> bool:
+        """Whether rows of a relation may come that a clause over it has to wait with."""
+        definition = self.catalog.definitions.get(key)
+        if definition is not None:
+            return bool(sequences_of(self.catalog, definition.query))
+        return key not in self.read or key in self.catalog.sequences
+
+    # -- a step --------------------------------------------------------------------------------------
+
+    def run(self, gateway: Gateway, span: Span) -> DataFrame:
+        """The rows of what is final in a step."""
+        return self.given(self._cascade(gateway, span), "").rows
+
+    def stream(self, gateway: Gateway, span: Span) -> Stream:
+        """The same with their rowtimes; the instant before which none will follow is marked."""
+        given = self.given(self._cascade(gateway, span), "")
+        span.marks[TOLD] = given.until
+        return self.as_stream(given.rows, tuple(self.outer.columns))
+
+    def _cascade(self, gateway: Gateway, span: Span) -> Cascade:
+        return Cascade(gateway, self.catalog, self.execution, span, self.clock, self.tokens)
+
+    def given(self, cascade: Cascade, path: str) -> Given:
+        """What is final in a step of a query; rows are kept under names after a path."""
+        gateway = Gateway(self.gateway.spark, self.gateway.parameters)
+        given: dict[str, Given] = {}
+        for name in self.read:
+            one = cascade.coming(name)
+            given[name] = one.given
+            gateway.frames[name] = one.rows.select(*map(quoted, one.stream.columns))
+        for clause in self.clauses:
+            key = clause.clause.key
+            with explained([one.bound for one in self.clauses]):
+                rows = gateway.sql(clause.clause.rows)
+            inputs = [given[each] for each in clause.clause.rows.relations()]
+            until = min(one.until for one in inputs)
+            few = all(one.are_few for one in inputs)
+            ended = None if path else cascade.span.ended.get(key)
+            given[key] = clause.step(
+                gateway, rows, cascade.span, until, f"window{path}{key}", are_few=few, ended=ended
+            )
+            gateway.frames[key] = given[key].rows
+        with explained([one.bound for one in self.clauses]):
+            rows = gateway.sql(self.statement.text)
+        ends = [given[key] for key in self.statement.text.relations()]
+        return Given(rows, lambda: min(one.until for one in ends), all(one.are_few for one in ends))
+
+    def as_stream(self, rows: DataFrame | None, names: tuple[str, ...]) -> Stream:
+        """The rows that the query gives, None for none, as a stream whose columns have these names."""
+        if rows is None:
+            rows = self.gateway.spark.createDataFrame([], self.outer.schema)
+        rowtime = names[self.outer.columns.index(self.rowtime or "")]
+        clock = self.clock
+        ticks = F.expr(clock.of_column(quoted(rowtime), clock.kind, clock.unit))
+        missing = raising(
+            "NULL_ROWTIME", f"a row has NULL as its rowtime {rowtime}", "leave such rows out with WHERE"
+        )
+        named = rows.toDF(*names)
+        ordered = [item.name for item in named.schema if is_orderable(item.dataType)]
+        ties = {f"__tie{number}": F.col(quoted(name)) for number, name in enumerate(ordered)}
+        frame = named.withColumns({ROWTIME: F.coalesce(ticks, missing), **ties})
+        return Stream(frame, names, clock, tuple(ties), rowtime=rowtime)
+
+    def recorded(self) -> DataFrame | None:
+        """What the query gives over what was recorded; None of streams that only stream."""
+        if self.is_endless:
+            return None
+        gateway = Gateway(self.gateway.spark, self.gateway.parameters)
+        statement = bind(self.tokens, self.query, self.catalog.rowtimes, clauses=False)
+        assert statement is not None
+        if not statement.windows:
+            return gateway.sql(statement.text)
+        return run_statement(gateway, statement, _BUILDERS[self.execution])[0]
+
+    # -- what is refused -----------------------------------------------------------------------------
+
+    def refuse_no_stream(self) -> None:
+        """Refuse a query of which no column shows the rowtime, or two columns have one name.
+
+        Raises
+        ------
+        AnalysisError
+            ``UNKNOWN_ROWTIME``, ``DUPLICATE_COLUMN``.
+        """
+        lower = [name.lower() for name in self.columns]
+        twice = next((name for name in self.columns if lower.count(name.lower()) > 1), None)
+        if twice is not None:
+            raise AnalysisError(
+                f"column {twice} of a stream is given twice",
+                condition="DUPLICATE_COLUMN",
+                sqlstate="42711",
+                sql=self.tokens.sql,
+                span=self.span,
+                hint="give each its own name with AS",
+            )
+        if self.rowtime is None:
+            raise AnalysisError(
+                "no column of this query shows the rowtime of its rows",
+                condition="UNKNOWN_ROWTIME",
+                sqlstate="42703",
+                sql=self.tokens.sql,
+                span=self.span,
+                hint="select that of the row that a window is labelled by, START's if there is no LABEL,"
+                " or of a row of the match: s.ts, LAST(ts)",
+            )
+
+    def _refuse_order(self, clause: Window | Match, rows: DataFrame) -> None:
+        """Refuse another order than that of the rowtime."""
+        key, item = clause.order_by[0]
+        if is_marked(rows.schema[order_key(0)]) and not item.descending:
+            return
+        found = (self.catalog.streams[name].rowtime for name in clause.rows.relations() if name in self.read)
+        rowtime = next((name for name in found if name is not None), None)
+        raise AnalysisError(
+            "the rows of a live stream come in the order of its rowtime",
+            condition="ORDER_NOT_ROWTIME",
+            sql=self.tokens.sql,
+            span=key.span,
+            hint=f"write ORDER BY {rowtime}, and after it what orders rows of one instant"
+            if rowtime
+            else "order by the column that shows the rowtime: of windows that of the label row, or START's",
+        )
+
+    def _refuse_unsteady(self, bound: Bound, stage: WindowStage | MatchStage, rows: DataFrame) -> None:
+        """Refuse what takes a look at all rows of a partition at once."""
+        if isinstance(bound, BoundMatch) and bound.draft.neighbours:
+            raise self._unsupported(
+                "a function of a row and its neighbours is not supported over a live stream",
+                bound.match.span,
+                "compare PREV(x) and NEXT(x) themselves, without functions around both",
+            )
+        for name in (*stage.partition, *(key.column for key in stage.order)):
+            if name in rows.columns and contains(rows.schema[name].dataType, "collated"):
+                raise self._unsupported(
+                    "keys with a collation are not supported over a live stream",
+                    stage.window.span,
+                    "partition and order by a key in plain UTF8_BINARY, such as lower(name)",
+                )
+
+    def _unsupported(self, message: str, span: Place, hint: str) -> NotSupportedError:
+        return NotSupportedError(
+            message, condition="UNSUPPORTED_STREAM", sql=self.tokens.sql, span=span, hint=hint
+        )
+
+
+@dataclass(frozen=True)
+class SequenceView:
+    """A view of windows or matches, as a stream.
+
+    Attributes
+    ----------
+    name
+        That it has in the session.
+    plan, names
+        Its query, and the names of its columns.
+    """
+
+    name: str
+    plan: SequencePlan
+    names: tuple[str, ...]
+
+    @property
+    def streams(self) -> frozenset[str]:
+        """The live streams behind it; of recorded ones none."""
+        return self.plan.streams
+
+    @property
+    def read(self) -> frozenset[str]:
+        """The streams that its query reads."""
+        return self.plan.read
+
+    @property
+    def views(self) -> Iterable[str]:
+        """The views that it reads."""
+        return self.plan.views()
+
+    @property
+    def text(self) -> str:
+        """The statement that made it."""
+        return self.plan.text
+
+    @property
+    def shown(self) -> str:
+        """How users know it: by its name, or the query in brackets that it is."""
+        span = self.plan.span
+        is_apart = self.name.startswith(APART)
+        return "(" + " ".join(self.text[span.start : span.stop].split()) + ")" if is_apart else self.name
+
+    def windows(self) -> dict[str, str]:
+        """What is kept for its clauses, and those of the views that it reads."""
+        return self.plan.windows(f".{self.name.lower()}", f"{self.shown}: ")
+
+    def coming(self, cascade: Cascade) -> Coming:
+        """What it gives in a step."""
+        given = self.plan.given(cascade, f".{self.name.lower()}")
+        stream = self.plan.as_stream(given.rows, self.names)
+        return Coming(stream, replace(given, rows=stream.frame))
+
+    def recorded(self) -> Stream:
+        """The stream of what it gives over what was recorded."""
+        made = self.plan.as_stream(self.plan.recorded(), self.names)
+        known = self.plan.catalog.streams
+        return replace(made, name=self.name, sources=tuple(known[name] for name in sorted(self.read)))
+
+
+def _shown(clock: Clock) -> str:
+    unit = f" in {clock.unit.lower()}s" if clock.kind == "bigint" else ""
+    return f"of type {clock.kind.upper()}{unit}"

@@ -1,0 +1,112 @@
+"""Rows of sessions: which of them are needed, as rows that come may join or part these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
+
+from windrow.algebra.watermarks import Steps as Marks
+from windrow.spark.event_time import Closing
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.few import few, frame_of_few
+from windrow.spark.streams import ARRIVED, NUMBER
+
+if TYPE_CHECKING:
+    from windrow.spark.live.emitted import EmittedPlan, Known
+
+__all__ = ["may_be_settled", "numbered", "settled", "without_settled"]
+
+
+def without_settled(
+    plan: EmittedPlan, gateway: Gateway, name: str, known: Known, marks: Mapping[str, Marks], until: int
+) -> DataFrame:
+    """The rows of a stream that changes after a processing time may still be made of."""
+    rows = known.rows
+    table = few(rows)
+    if table is None:
+        every = rows.withColumn(NUMBER, F.monotonically_increasing_id()).localCheckpoint()
+    else:
+        every = numbered(gateway, table, rows.schema)
+    over = settled(plan, gateway, name, replace(known, rows=every), marks, until)
+    return rows if over is None else every.join(over, NUMBER, "left_anti").select(*rows.columns)
+
+
+def numbered(gateway: Gateway, rows: pa.Table, schema: StructType) -> DataFrame:
+    """Rows with `NUMBER`, their place."""
+    table = rows.append_column(NUMBER, pa.array(range(rows.num_rows), pa.int64()))
+    kinds = StructType([*schema.fields, StructField(NUMBER, LongType())])
+    return frame_of_few(gateway.spark, table, kinds)
+
+
+def may_be_settled(
+    plan: EmittedPlan, name: str, rows: DataFrame, marks: Mapping[str, Marks], until: int
+) -> bool:
+    """Whether sessions of some rows may not change any more, by their times alone: they end after these.
+
+    The oldest row is enough.
+    """
+    mark = plan.mark_of(name, marks, until)
+    if mark is None:
+        return False
+    begun = F.lit(False)
+    for each in _of_sessions(plan, name):
+        first = each.greatest.replace("{t}", plan.query.timed.sessions[each.sessions or 0].begins)
+        begun = begun | plan.below(first, each.least, name, mark)
+    return not rows.where(begun).isEmpty()
+
+
+def settled(
+    plan: EmittedPlan, gateway: Gateway, name: str, known: Known, marks: Mapping[str, Marks], until: int
+) -> DataFrame | None:
+    """The numbers of rows of which no change is made any more; None if those of sessions may all change.
+
+    Parameters
+    ----------
+    plan
+        One of which `has_sessions`.
+    known
+        Of the stream, with rows that have `NUMBER`.
+    marks
+        Of the live streams.
+    """
+    mark = plan.mark_of(name, marks, until)
+    if mark is None or not may_be_settled(plan, name, known.rows, marks, until):
+        return None
+    sessions = plan.query.timed.sessions
+    within = _of_sessions(plan, name)
+    has_come = F.col(ARRIVED) <= until
+    query = plan.query_over(gateway, {name: replace(known, rows=known.rows.where(has_come))}, (0, until))
+    told: dict[Closing, str] = {}
+    every = known.rows
+    for number, each in enumerate(within):
+        found = query.sessions_of(sessions[each.sessions or 0])
+        below = plan.below(each.greatest, each.least, name, mark, "end")
+        told[each] = f"__over{number}"
+        over = found.groupBy(F.col("number").alias(NUMBER)).agg(F.every(below).alias(told[each]))
+        every = every.join(over, NUMBER, "left")
+    return every.where(has_come & _over(plan, name, mark, told)).select(NUMBER)
+
+
+def _of_sessions(plan: EmittedPlan, name: str) -> list[Closing]:
+    """What says by sessions that rows of a stream are over."""
+    every = (each for grouping in plan.closes(name) for each in grouping)
+    return list(dict.fromkeys(each for each in every if each.sessions is not None))
+
+
+def _over(plan: EmittedPlan, name: str, mark: int, told: Mapping[Closing, str]) -> Column:
+    """Whether all groups of a row are complete, and the sessions that it is in."""
+    over = F.lit(True)
+    for grouping in plan.closes(name):
+        closed = F.lit(False)
+        for each in grouping:
+            by_session = F.coalesce(F.col(told[each]), F.lit(True)) if each in told else None  # in none
+            below = plan.below(each.greatest, each.least, name, mark) if by_session is None else by_session
+            closed = closed | below
+        over = over & closed
+    return over

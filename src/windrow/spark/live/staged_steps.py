@@ -1,0 +1,295 @@
+"""The steps of a query that is a stage: on the driver, over rows that are kept in memory between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import (
+    LongType,
+    StructField,
+    StructType,
+)
+
+from windrow.errors import InputError, UsageError, did_you_mean
+from windrow.kernels.stages import Times, changes, group, join, netted, rows_of
+from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
+from windrow.spark.changelog import ENVELOPES, as_cql
+from windrow.spark.live.blocking_plan import BlockingPlan
+from windrow.spark.live.blocking_steps import BlockingSteps
+from windrow.spark.live.checkpoint import Step
+from windrow.spark.live.clause_steps import ClauseSteps, is_one_clause
+from windrow.spark.live.emitted import EmittedPlan
+from windrow.spark.live.emitted_in_memory import EmittedInMemory
+from windrow.spark.live.endings import Endings
+from windrow.spark.live.envelopes import IN_MEMORY, copies, enveloped, inserted
+from windrow.spark.live.few import frame_of_few
+from windrow.spark.live.holding import Holding
+from windrow.spark.live.in_memory import InMemorySteps
+from windrow.spark.live.into_stream import IntoStream
+from windrow.spark.live.plan import LivePlan, RowtimePlan
+from windrow.spark.live.sequences import SequencePlan
+from windrow.spark.live.settling import settled
+from windrow.spark.live.sinks import Sink, TableSink, takes_tables
+from windrow.spark.live.stages import Side, Stage
+from windrow.spark.live.state import Kept, State, state_of
+from windrow.spark.live.steps import Steps
+from windrow.spark.scope import ROWS
+from windrow.spark.streams import ROWTIME, Stream
+from windrow.spark.varying import columns_of
+from windrow.syntax.emit import EMIT_ENVELOPES
+
+__all__ = ["StagedSteps", "steps_of"]
+
+
+def steps_of(plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str) -> Steps:
+    """What takes the micro-batches of a query; the arguments are those of :class:`Steps`.
+
+    Raises
+    ------
+    UsageError
+        ``UNKNOWN_ENVELOPE``, ``UNKNOWN_OPTION``.
+    """
+    known = EMIT_ENVELOPES if isinstance(plan, EmittedPlan) else ENVELOPES
+    if envelope not in known:
+        raise UsageError(
+            f"envelope {envelope!r} is unknown",
+            condition="UNKNOWN_ENVELOPE",
+            hint=did_you_mean(envelope, known) or f"envelopes are {', '.join(known)}",
+        )
+    if on_late not in ("keep", "fail"):
+        raise UsageError(
+            f"on_late={on_late!r} is unknown", condition="UNKNOWN_OPTION", hint="use 'keep' or 'fail'"
+        )
+    given = sink, folder, envelope, on_late
+    if isinstance(plan, BlockingPlan):
+        return BlockingSteps(plan, *given)
+    if isinstance(plan, EmittedPlan):
+        return EmittedInMemory(plan, *given)
+    assert isinstance(plan, RowtimePlan)
+    if isinstance(plan, SequencePlan) and is_one_clause(plan):
+        return ClauseSteps(plan, *given)
+    return Steps(plan, *given) if plan.stage is None else StagedSteps(plan, plan.stage, *given)
+
+
+class StagedSteps(InMemorySteps):
+    """As :class:`windrow.spark.live.steps.Steps`, which says what it takes."""
+
+    def __init__(
+        self, plan: LivePlan, stage: Stage, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
+    ) -> None:
+        super().__init__(plan, sink, folder, envelope, on_late)
+        self._stage = stage
+        self._endings, self._may_settle = Endings(plan.ends), False
+        self._known: tuple[int, dict[str, Holding]] | None = None
+
+    def _step(self, batch: DataFrame, number: int, before: Step) -> None:
+        come = self._come(batch, before)
+        found, now = come.found, come.now
+        self._tell_late({name: self._late(name, one.late) for name, one in found.items()}, number)
+        clocks = {name: one.position for name, one in found.items()}
+        until = self._frontier(clocks)
+        holdings = self._holdings(before)
+        for side in self._stage.sides:
+            rows = self._rows(side, found[side.stream].rows)
+            holdings[side.name] = holdings[side.name].with_arrivals(rows, number * 1000)
+        closes = self._endings.take(number, before.number, before.clocks, clocks)
+        origin, given, used = before.origin, 0, 0
+        if until is not None and origin is None:
+            firsts = [pc.min(one.waiting.column(ROWTIME)).as_py() for one in holdings.values()]
+            origin = min((first for first in firsts if first is not None and first < until), default=None)
+        frontier = before.frontier
+        if until is not None and origin is not None and (frontier is None or until > frontier):
+            times = Times(frontier, until)
+            waited = self._waiting(holdings)
+            holdings = {side.name: holdings[side.name].taken(side, times) for side in self._stage.sides}
+            used = waited - self._waiting(holdings)
+            told = self._changes(holdings, times)
+            if isinstance(self._sink, IntoStream):
+                given = self._insert(self._sink, told, until, before.counts.get("rows_given", 0))
+            else:
+                given = self._put(self._sink, told, number)
+            holdings = {side.name: holdings[side.name].after(side, times) for side in self._stage.sides}
+            frontier = until
+        if closes or self._may_settle:
+            holdings, self._may_settle = settled(self._stage, holdings, self._endings)
+        came_in = come.count
+        counts = {
+            "now": now,
+            "entries": come.entries,
+            "rows_in": before.counts.get("rows_in", 0) + came_in,
+            "rows_late": sum(position.clock.late + position.clock.rejected for position in clocks.values()),
+            "rows_used": before.counts.get("rows_used", 0) + used,
+            "rows_given": before.counts.get("rows_given", 0) + given,
+        }
+        kept, chunks = {}, {}
+        for name, holding in holdings.items():
+            kept[name], new = holding.merged(number)
+            for chunk, rows in new.items():
+                self._checkpoint.write_chunk(name, chunk, rows)
+            chunks[name] = {str(chunk): rows for chunk, rows in kept[name].chunks.items()}
+        step = self._checkpoint.commit(Step(number, clocks, frontier, origin, {}, counts, chunks), {})
+        self._known = number, kept
+        self.progress = {
+            "batch": number,
+            "came": came_in,
+            "given": given,
+            "frontier": frontier,
+            **counts,
+            "rows_held": self._waiting(kept),
+            "rows_in_windows": sum(int(holding.held.alive.sum()) for holding in kept.values()),
+            "state_bytes": self._checkpoint.size(step),
+        }
+
+    @property
+    def _result(self) -> StructType:
+        return self._stage.result
+
+    def state(self) -> State:
+        """What is kept after the last step."""
+        step = self._checkpoint.last()
+        holdings = self._holdings(step)
+        waiting = {side.stream: holdings[side.name].waiting.column(ROWTIME) for side in self._stage.sides}
+        windows = {}
+        for side in self._stage.sides:
+            held = holdings[side.name].held
+            rowtimes = held.rows.column(ROWTIME).filter(pa.array(held.alive))
+            windows[side.name] = Kept.of(rowtimes, self._checkpoint.chunk_bytes(step, side.name))
+        kept = {name: Kept.of(rowtimes, None) for name, rowtimes in waiting.items()}
+        return state_of(self._plan, step, kept, windows, on_one_clock=True)
+
+    # -- what comes in -------------------------------------------------------------------------------
+
+    def _rows(self, side: Side, rows: pa.Table) -> pa.Table:
+        """What is kept of rows: columns, what is computed of them, and rowtimes on the query's clock."""
+        stream = self._plan.catalog.streams[side.stream]
+        factor = stream.clock.nanoseconds // self._clock.nanoseconds
+        ticks = rows.column(ROWTIME)
+        if factor > 1:
+            if (np.abs(ticks.to_numpy()) > 2**62 // factor).any():
+                raise InputError(
+                    f"a rowtime is too large for a clock of {self._clock.unit.lower()}s",
+                    condition="ROWTIME_OVERFLOW",
+                )
+            ticks = pc.multiply_checked(ticks, factor)
+        columns = {inner: rows.column(name) for inner, name in side.columns.items()}
+        if side.computed is not None and rows.num_rows:
+            text, names = side.computed
+            plain = rows.select(list(stream.columns))
+            schema = StructType([field for field in stream.frame.schema if field.name in stream.columns])
+            frame = frame_of_few(self._spark, plain, schema).toDF(*names)
+            computed = self._gateway.sql(text, {ROWS: frame})
+            with self._gateway.translated():
+                made = computed.toArrow()
+            columns |= {name: made.column(name) for name in made.column_names}
+        columns |= {tie: rows.column(tie) for tie in side.window.ties}
+        if not rows.num_rows:
+            return side.schema.empty_table()
+        columns[ROWTIME] = ticks
+        return pa.table([columns[name] for name in side.schema.names], names=side.schema.names).cast(
+            side.schema
+        )
+
+    def _holdings(self, before: Step) -> dict[str, Holding]:
+        """What the last step left."""
+        if self._known is not None and self._known[0] == before.number:
+            return dict(self._known[1])
+        holdings = {}
+        for side in self._stage.sides:
+            chunks = {int(chunk): rows for chunk, rows in before.chunks.get(side.name, {}).items()}
+            tables = (self._checkpoint.read_chunk(side.name, chunk) for chunk in chunks)
+            holdings[side.name] = Holding.read(side, chunks, tables, before.frontier)
+        return holdings
+
+    def _waiting(self, holdings: Mapping[str, Holding]) -> int:
+        """How many rows wait; of a stream with two windows once."""
+        sides = {side.stream: side.name for side in self._stage.sides}
+        return sum(holdings[name].waiting.num_rows for name in sides.values())
+
+    # -- what goes out -------------------------------------------------------------------------------
+
+    def _changes(self, holdings: Mapping[str, Holding], times: Times) -> pa.Table:
+        """The changes of the query's relation in a step: its columns, `AT` and `DIFF`."""
+        stage = self._stage
+        held = [holdings[side.name].held for side in stage.sides]
+        if stage.joined is not None:
+            listed = [
+                [(name, f"{side}{name}") for at, name in dict.fromkeys(stage.outputs) if at == side]
+                for side in (0, 1)
+            ]
+            passes = (stage.sides[0].passes, stage.sides[1].passes)
+            rows = join((held[0], held[1]), times, stage.joined, (listed[0], listed[1]), passes)
+            chosen = [f"{at}{name}" for at, name in stage.outputs]
+        else:
+            chosen = [name for _, name in stage.outputs]
+            passes_one = stage.sides[0].passes
+            if stage.aggregates is None:
+                rows = rows_of(held[0], times, list(dict.fromkeys(chosen)), passes_one)
+            else:
+                rows = group(held[0], times, stage.key, stage.aggregates, passes_one)
+        if stage.after is not None:
+            schema = StructType([*stage.groups.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
+            frame = frame_of_few(self._spark, rows.rename_columns(schema.names), schema)
+            made = self._gateway.sql(stage.after, {"__groups": frame})
+            with self._gateway.translated():
+                rows = made.toArrow()
+            chosen = [name for name in rows.column_names if name not in (ENTER, LEAVE)]
+        told = changes(rows, times)
+        columns = [*(told.column(name) for name in chosen), told.column(AT), told.column(DIFF)]
+        told = pa.Table.from_arrays(columns, names=[*columns_of(stage.names), AT, DIFF])
+        return told if stage.is_net or stage.kind == "RSTREAM" else netted(told)
+
+    def _insert(self, sink: IntoStream, told: pa.Table, until: int, before: int) -> int:
+        """Give rows to a named stream."""
+        stage = self._stage
+        rows = copies(told, -1 if stage.kind == "DSTREAM" else 1)
+        fields = list(zip(columns_of(stage.names), stage.result, strict=True))
+        schema = StructType([StructField(name, field.dataType) for name, field in fields])
+        schema = schema.add(ROWTIME, LongType())
+        frame = frame_of_few(self._spark, rows.rename_columns(schema.names), schema)
+        shown = frame.toDF(*stage.names, ROWTIME)
+        with self._gateway.translated():
+            return sink.insert(Stream(shown, stage.names, self._clock), until, before)
+
+    def _put(self, sink: Sink, told: pa.Table, number: int) -> int:
+        """Give changes to the sink."""
+        stage, clock = self._stage, self._clock
+        if stage.kind is None and self._envelope not in IN_MEMORY:
+            frame = self._frame(told, told.column_names)
+            return sink.write(as_cql(frame, columns_of(stage.names), clock), number) or 0
+        if stage.kind is None:
+            table = enveloped(told, stage.names, clock, self._envelope)
+        else:
+            table = inserted(told, stage.names, clock, -1 if stage.kind == "DSTREAM" else 1)
+        named = {name.lower() for name in table.column_names}
+        is_plain = len(named) == table.num_columns and self._is_plain
+        if isinstance(sink, TableSink) and takes_tables(sink) and is_plain:
+            return sink.write_table(table, number)
+        return sink.write(self._frame(table, table.column_names), number) or 0
+
+    def _frame(self, table: pa.Table, names: list[str]) -> DataFrame:
+        """A table of ours as a DataFrame: the query's columns have the query's types."""
+        own = {f"c{number}": field.dataType for number, field in enumerate(self._stage.result)}
+        first = 0 if table.column_names[0] in own else None
+        if first is None:  # as an envelope shows them
+            count = len(self._stage.names)
+            first = next(
+                at
+                for at in range(table.num_columns)
+                if table.column_names[at : at + count] == list(self._stage.names)
+            )
+        schema = StructType()
+        for at, field in enumerate(table.schema):
+            inside_query = first <= at < first + len(own)
+            kind = (
+                own[f"c{at - first}"]
+                if inside_query
+                else from_arrow_type(field.type, prefer_timestamp_ntz=True)
+            )
+            schema = schema.add(f"o{at}", kind)
+        return frame_of_few(self._spark, table.rename_columns(schema.names), schema).toDF(*names)

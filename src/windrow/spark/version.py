@@ -1,0 +1,38 @@
+"""Which versions of PySpark there is no running on. It is known without importing PySpark."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+from windrow.errors import UsageError
+
+__all__ = ["check_version"]
+
+_LOWEST = (4, 0)
+
+
+def check_version(version: str | None = None) -> None:
+    """Refuse a PySpark that is too old, before something is imported that it does not have.
+
+    Parameters
+    ----------
+    version
+        By default that of the installed package; one that is on the path without being installed is not
+        known.
+
+    Raises
+    ------
+    UsageError
+        ``PYSPARK_TOO_OLD``.
+    """
+    if version is None:
+        found = next(iter(importlib.metadata.distributions(name="pyspark")), None)
+        if found is None:
+            return
+        version = found.version
+    if tuple(map(int, version.split(".")[:2])) < _LOWEST:
+        raise UsageError(
+            f"PySpark {version} is too old for Windrow",
+            condition="PYSPARK_TOO_OLD",
+            hint="pip install 'pyspark>=4.0,<4.4'; a cluster needs the same version of Spark",
+        )

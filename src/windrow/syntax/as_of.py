@@ -1,0 +1,151 @@
+"""Reads joins with versions: JOIN s FOR SYSTEM_TIME AS OF time [AS] alias ON ...
+
+The versions are the rows of a stream; of those of one key, one is valid from its rowtime on until that of the
+next. The key is what the condition compares for equality.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from windrow.errors import NotSupportedError, ParseError
+from windrow.syntax.nodes import Range
+from windrow.syntax.queries import conjuncts
+from windrow.syntax.streams import alias_after
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["AsOf", "as_of_joins"]
+
+_JOINS = {"JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "ON", "USING"}
+_ENDS = {"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "WINDOW", "QUALIFY", "UNION", "EXCEPT",
+         "MINUS", "INTERSECT", "EMIT", "ALLOWED", "SORT", "CLUSTER", "DISTRIBUTE"}  # fmt: skip
+_OTHERS = {"RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI"}
+
+
+@dataclass(frozen=True)
+class AsOf:
+    """A join with the versions of a stream.
+
+    Attributes
+    ----------
+    name
+        The token of the stream.
+    time
+        The column of the other side that says as of when.
+    alias
+        Of the versions.
+    after
+        The token after the alias.
+    on
+        The condition.
+    keys
+        The columns of the versions that it compares for equality.
+    """
+
+    name: int
+    time: Range
+    alias: str
+    after: int
+    on: Range
+    keys: tuple[str, ...]
+
+
+def as_of_joins(tokens: TokenList, streams: Collection[str]) -> list[AsOf]:
+    """The joins with versions of these streams, by their names in lower case.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_CLAUSE`` for such a join that is not understood.
+    ParseError
+        ``PARSE_SYNTAX_ERROR``.
+    """
+    words = ("FOR", "SYSTEM_TIME", "AS", "OF")
+    found = []
+    for at in range(1, len(tokens) - len(words)):
+        is_one = all(tokens.word(at + place) == word for place, word in enumerate(words))
+        if is_one and tokens[at - 1].is_name and tokens[at - 1].name.lower() in streams:
+            found.append(_read(tokens, at - 1, at + len(words)))
+    return found
+
+
+def _read(tokens: TokenList, name: int, first: int) -> AsOf:
+    end = first + 1
+    while tokens.is_symbol(end, ".") and end + 1 < len(tokens):
+        end += 2
+    stop = _stop(tokens, end)
+    alias = alias_after(tokens, end, stop)
+    after = end if alias is None else alias + 1
+    if not tokens[first].is_name or (after < stop and tokens.word(after) not in _JOINS):
+        hint = "name a column of the other side: FOR SYSTEM_TIME AS OF o.ts"
+        raise _refused(tokens, (first, max(end, first + 1)), "as of what is no column", hint)
+    before = {tokens.word(at) for at in range(max(name - 3, 0), name)}
+    if tokens.word(name - 1) != "JOIN" or before & _OTHERS:
+        hint = "write JOIN s FOR SYSTEM_TIME AS OF o.ts AS v ON o.key = v.key"
+        raise _refused(tokens, (name, end), "but by JOIN or LEFT JOIN", hint)
+    if tokens.word(after) != "ON":
+        raise ParseError(
+            "a join with versions needs a condition that compares their key",
+            condition="PARSE_SYNTAX_ERROR",
+            sql=tokens.sql,
+            span=tokens.span(name, end),
+            hint="write ON o.key = v.key after it",
+        )
+    known = tokens[alias if alias is not None else name].name
+    on = (after + 1, _end_of_condition(tokens, after + 1, stop))
+    keys = [key for part in conjuncts(tokens, *on) if (key := _key(tokens, part, known)) is not None]
+    if not keys:
+        raise _refused(tokens, on, "without a key", f"compare columns of {known}: ON o.key = {known}.key")
+    return AsOf(name, (first, end), known, after, on, tuple(dict.fromkeys(keys)))
+
+
+def _stop(tokens: TokenList, at: int) -> int:
+    """Where the bracket ends in which a token is, or the text."""
+    opened = (tokens.partner[start] for start in range(at) if tokens.is_symbol(start, "("))
+    return min((end for end in opened if end >= at), default=len(tokens))
+
+
+def _end_of_condition(tokens: TokenList, start: int, stop: int) -> int:
+    for at in tokens.level(start, stop):
+        word = "" if tokens.is_symbol(at - 1, ".") else tokens.word(at)
+        is_join = word in _JOINS and not tokens.is_symbol(at + 1, "(")
+        is_as_of = word == "AS" and tokens.word(at + 1) == "OF"
+        if word in _ENDS or is_join or is_as_of or tokens.is_symbol(at, ",") or tokens.is_symbol(at, ";"):
+            return at
+    return stop
+
+
+def _key(tokens: TokenList, part: Range, alias: str) -> str | None:
+    """The column of the versions that a condition compares with one of the others."""
+    start, stop = part
+    equal = [at for at in tokens.level(start, stop) if tokens.is_symbol(at, "=")]
+    if len(equal) != 1:
+        return None
+    sides = ((start, equal[0]), (equal[0] + 1, stop))
+    own = [side for side in sides if _is_of(tokens, side, alias)]
+    if len(own) != 1 or any(_reads(tokens, side, alias) for side in sides if side != own[0]):
+        return None
+    return tokens[own[0][1] - 1].name
+
+
+def _is_of(tokens: TokenList, side: Range, alias: str) -> bool:
+    start, stop = side
+    return stop - start == 3 and _reads(tokens, side, alias) and tokens[stop - 1].is_name
+
+
+def _reads(tokens: TokenList, side: Range, alias: str) -> bool:
+    return any(
+        tokens[at].is_name and tokens[at].name.lower() == alias.lower() and tokens.is_symbol(at + 1, ".")
+        for at in range(*side)
+    )
+
+
+def _refused(tokens: TokenList, place: Range, what: str, hint: str) -> NotSupportedError:
+    return NotSupportedError(
+        f"a join with versions {what} is not supported",
+        condition="UNSUPPORTED_CLAUSE",
+        sql=tokens.sql,
+        span=tokens.span(*place),
+        hint=hint,
+    )

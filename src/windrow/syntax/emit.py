@@ -1,0 +1,187 @@
+"""Reads how a time-varying relation is to be shown: EMIT, AS OF SYSTEM TIME, and for how long rows count.
+
+query [AS OF SYSTEM TIME t] [EMIT …] [ALLOWED LATENESS d] [STATE LIFETIME d]
+EMIT [STREAM [AS envelope]] [AFTER WATERMARK | AFTER DELAY d [AND AFTER WATERMARK]]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from windrow.errors import NotSupportedError, ParseError, did_you_mean
+from windrow.syntax.nodes import Range
+from windrow.syntax.tokens import Kind, TokenList
+
+__all__ = ["EMIT_ENVELOPES", "Emission", "parse_emission"]
+
+EMIT_ENVELOPES = ("one-sql", "delta", "op", "diff")
+_SHAPES = "EMIT STREAM, EMIT AFTER WATERMARK, EMIT STREAM AFTER DELAY INTERVAL 5 MINUTES AND AFTER WATERMARK"
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """A query and how it is shown.
+
+    Attributes
+    ----------
+    query
+        The query without these clauses.
+    emit
+        The clause EMIT, if there is one.
+    stream
+        Whether the changes are asked for, not the rows.
+    envelope
+        The form of the changes.
+    watermark
+        Whether rows come out when they are complete: the token of WATERMARK.
+    delay
+        For how long changes are gathered.
+    as_of
+        The expression after AS OF SYSTEM TIME.
+    lateness
+        For how long after the watermark rows still count.
+    lifetime
+        For how long a key without event time lives.
+    """
+
+    query: Range
+    emit: Range | None = None
+    stream: bool = False
+    envelope: str = "one-sql"
+    watermark: int | None = None
+    delay: Range | None = None
+    as_of: Range | None = None
+    lateness: Range | None = None
+    lifetime: Range | None = None
+
+    @property
+    def says_how(self) -> bool:
+        """Whether any of the clauses is there."""
+        return any(part is not None for part in (self.emit, self.as_of, self.lateness, self.lifetime))
+
+    @property
+    def says(self) -> Range | None:
+        """The first of them, without its word."""
+        return self.emit or self.as_of or self.lateness or self.lifetime
+
+
+def parse_emission(tokens: TokenList, start: int, stop: int) -> Emission:
+    """The clauses at the end of a query.
+
+    Raises
+    ------
+    ParseError
+        ``PARSE_SYNTAX_ERROR``.
+    NotSupportedError
+        ``UNSUPPORTED_CLAUSE`` for EMIT within a query.
+    """
+    for at in range(start, stop):
+        if tokens.parent[at] > (tokens.parent[start] if start < stop else -1) and _clause(tokens, at, stop):
+            raise NotSupportedError(
+                f"{_clause(tokens, at, stop)} within a query is not supported",
+                condition="UNSUPPORTED_CLAUSE",
+                sql=tokens.sql,
+                span=tokens[at].span,
+                hint="it says how the whole is shown: write it at the end",
+            )
+    found = [at for at in tokens.level(start, stop) if _clause(tokens, at, stop)]
+    if not found:
+        return Emission((start, stop))
+    emission = Emission((start, found[0]))
+    if found[0] == start:
+        raise _wrong(tokens, start, f"{tokens[start].text} follows no query", "write SELECT … EMIT STREAM")
+    seen: set[str] = set()
+    for at, end in zip(found, [*found[1:], stop], strict=True):
+        clause = _clause(tokens, at, stop)
+        if clause in seen:
+            raise _wrong(tokens, at, f"{clause} is given twice", "give it once")
+        seen.add(clause)
+        if clause == "EMIT":
+            emission = _emit(tokens, emission, at, end)
+        else:
+            value = (at + (4 if clause == "AS OF SYSTEM TIME" else 2), end)
+            if value[0] >= value[1]:
+                what = "a time" if clause == "AS OF SYSTEM TIME" else "a length of time"
+                raise _wrong(tokens, end - 1, f"expected {what} after {clause}", None)
+            if clause == "AS OF SYSTEM TIME":
+                emission = replace(emission, as_of=value)
+            elif clause == "ALLOWED LATENESS":
+                emission = replace(emission, lateness=value)
+            else:
+                emission = replace(emission, lifetime=value)
+    return emission
+
+
+def _clause(tokens: TokenList, at: int, stop: int) -> str:
+    """The name of the clause that begins at a token, or nothing."""
+    if tokens.is_symbol(at - 1, ".") or at >= stop:
+        return ""
+    word, after = tokens.word(at), tokens.word(at + 1) if at + 1 < stop else ""
+    if word == "EMIT" and not _needs_operand(tokens, at - 1):
+        continues = after in ("AS", "FROM", "WHERE", "GROUP", "ORDER") or (after == "" and at + 1 < stop)
+        return "" if continues else "EMIT"
+    if word == "AS" and after == "OF" and tokens.word(at + 2) == "SYSTEM" and tokens.word(at + 3) == "TIME":
+        return "AS OF SYSTEM TIME"
+    if word == "STATE" and after == "LIFETIME" and not _needs_operand(tokens, at - 1):
+        return "STATE LIFETIME"
+    return "ALLOWED LATENESS" if word == "ALLOWED" and after == "LATENESS" else ""
+
+
+_BEFORE_NAMES = {
+    "AS", "SELECT", "DISTINCT", "ALL", "FROM", "JOIN", "BY", "WHERE", "HAVING", "ON", "QUALIFY", "AND", "OR",
+    "NOT", "IN", "LIKE", "BETWEEN", "WHEN", "THEN", "ELSE", "CASE",
+}  # fmt: skip
+
+
+def _needs_operand(tokens: TokenList, at: int) -> bool:
+    """Whether what follows a token is a name, not a clause."""
+    if at < 0:
+        return False
+    if tokens.word(at) == "ALL" and tokens.word(at - 1) in ("BY", "LIMIT"):
+        return False
+    ends = any(tokens.is_symbol(at, symbol) for symbol in (")", "]", "*"))
+    return tokens.word(at) in _BEFORE_NAMES or (tokens[at].kind is Kind.SYMBOL and not ends)
+
+
+def _emit(tokens: TokenList, emission: Emission, at: int, stop: int) -> Emission:
+    emission = replace(emission, emit=(at, stop))
+    at += 1
+    if at < stop and tokens.word(at) == "STREAM":
+        emission, at = replace(emission, stream=True), at + 1
+        if at < stop and tokens.word(at) == "AS":
+            name = tokens.text(at + 1, stop).split()[0].lower() if at + 1 < stop else ""
+            if name not in EMIT_ENVELOPES:
+                near = did_you_mean(name, EMIT_ENVELOPES) or f"envelopes are {', '.join(EMIT_ENVELOPES)}"
+                raise _wrong(tokens, min(at + 1, stop - 1), f"{name or 'nothing'} is no envelope", near)
+            at += 4 if name == "one-sql" else 2
+            emission = replace(emission, envelope=name)
+    if at >= stop:
+        if emission.stream:
+            return emission
+        raise _wrong(tokens, stop - 1, "EMIT says nothing", f"write {_SHAPES}")
+    while True:
+        if tokens.word(at) != "AFTER":
+            raise _wrong(tokens, at, f"expected AFTER in EMIT, found {tokens[at].text}", f"write {_SHAPES}")
+        kind = tokens.word(at + 1) if at + 1 < stop else ""
+        if kind == "WATERMARK" and emission.watermark is None:
+            emission, at = replace(emission, watermark=at + 1), at + 2
+        elif kind == "DELAY" and emission.delay is None:
+            end = next((each for each in tokens.level(at + 2, stop) if tokens.word(each) == "AND"), stop)
+            if end == at + 2:
+                raise _wrong(tokens, at + 1, "expected a length of time after DELAY", None)
+            emission, at = replace(emission, delay=(at + 2, end)), end
+        else:
+            told = "is given twice" if kind in ("WATERMARK", "DELAY") else "needs WATERMARK or DELAY"
+            raise _wrong(tokens, min(at + 1, stop - 1), f"AFTER {told}", f"write {_SHAPES}")
+        if at >= stop:
+            return emission
+        if tokens.word(at) != "AND":
+            raise _wrong(tokens, at, f"expected AND or the end, found {tokens[at].text}", f"write {_SHAPES}")
+        at += 1
+        if at >= stop:
+            raise _wrong(tokens, stop - 1, "expected AFTER after AND", f"write {_SHAPES}")
+
+
+def _wrong(tokens: TokenList, at: int, message: str, hint: str | None) -> ParseError:
+    span = tokens[at].span
+    return ParseError(message, condition="PARSE_SYNTAX_ERROR", sql=tokens.sql, span=span, hint=hint)

@@ -1,0 +1,77 @@
+"""What is run while it is killed: a window, a grouped join of two streams, a merge of many producers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.chaos.logs import Arriving, Named, Source
+from windrow import Session
+from windrow.relation import LiveRelation
+from windrow.streams import Ordering
+
+__all__ = ["SCENARIOS", "Scenario"]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A query over streams.
+
+    Attributes
+    ----------
+    sources
+        The streams, in a folder.
+    query
+        What is asked.
+    views
+        What the query reads besides.
+    has_workers
+        Whether its steps run in Python workers, or in the process that started it.
+    """
+
+    sources: Callable[[Path], list[Source]]
+    query: str
+    views: tuple[str, ...] = ()
+    has_workers: bool = False
+
+    def ask(self, session: Session) -> LiveRelation:
+        """The query over what is declared in a session."""
+        for view in self.views:
+            session.sql(view)
+        relation = session.sql(self.query)
+        return relation  # type: ignore[return-value]
+
+
+SCENARIOS = {
+    "window": Scenario(
+        lambda folder: [Arriving(folder, "s", lag=2)],
+        "SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 5] GROUP BY k",
+    ),
+    "rows": Scenario(
+        lambda folder: [Arriving(folder, "s", lag=1)],
+        "SELECT k, MIN(v) AS low, SUM(v) AS total FROM s [PARTITION BY k ROWS 3] GROUP BY k",
+    ),
+    "pairs": Scenario(
+        lambda folder: [Arriving(folder, "s", lag=2), Arriving(folder, "t", lag=1)],
+        "SELECT s.k, s.v AS v, t.v AS other FROM s [RANGE 3], t [RANGE 4] WHERE s.k = t.k",
+    ),
+    "join": Scenario(
+        lambda folder: [Arriving(folder, "s", lag=2), Named(folder, "t", "a", Ordering.lagging(1))],
+        "SELECT s.k, COUNT(*) AS n, SUM(t.v) AS total FROM s [RANGE 4], t [RANGE 6] WHERE s.k = t.k"
+        " GROUP BY s.k",
+        has_workers=True,
+    ),
+    "merge": Scenario(
+        lambda folder: [
+            Named(folder, "x", "abc", Ordering.ordered()),
+            Named(folder, "y", "ad", Ordering.lagging(2)),
+        ],
+        "SELECT k, COUNT(*) AS n, SUM(v) AS total FROM merged [RANGE 4] GROUP BY k",
+        (
+            "CREATE OR REPLACE TEMPORARY VIEW merged AS"
+            " ISTREAM(SELECT k, v FROM x [NOW] UNION ALL SELECT k, v FROM y [NOW])",
+        ),
+        has_workers=True,
+    ),
+}

@@ -1,0 +1,170 @@
+"""The page about live queries: to whom it is served, what it tells, and how a browser shows it."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.cli.browser import chromium, opened
+from tests.cli.test_live import COLUMNS, trades
+from windrow.cli.page import Page, Watching
+from windrow.errors import UsageError
+from windrow.spark.live.state import StateRow
+
+__all__ = ["trades"]
+
+PROGRESS = {
+    "query": "means", "batch": 11, "came": 40, "given": 6, "rows_in": 10_720, "rows_used": 10_633,
+    "rows_held": 87, "rows_late": 2, "rows_given": 549, "rows_in_windows": 613, "state_bytes": 36_100,
+    "seconds": 0.48, "rows_per_second": 83.3, "bound": "2026-11-22 13:28:41.401967", "lag": 4.0,
+}  # fmt: skip
+KEPT = (
+    StateRow("stream", "news", rows=4, bytes=0, bound="2026-11-22 13:28:44", holds=False),
+    StateRow("stream", "trades", rows=83, bytes=0, bound="2026-11-22 13:28:41", holds=True),
+    StateRow("producer", "trades", producer="zurich", bound="2026-11-22 13:28:41", holds=True),
+    StateRow("window", "trades [RANGE 2 SECONDS]", rows=113, bytes=11_000, oldest="2026-11-22 13:28:39"),
+    StateRow("window", "news [RANGE 3 SECONDS]", rows=5, bytes=2_600, oldest="2026-11-22 13:28:38"),
+)
+
+
+@dataclass
+class Running:
+    """A query as the page sees it."""
+
+    name: str = "means"
+    text: str = "SELECT '<script>' AS x"
+    is_active: bool = True
+    failure: Exception | None = None
+    asked: list[int] = field(default_factory=list)
+
+    def latest(self, count):
+        rows = [{"at": 1, "word": "old"}, {"at": 2, "word": None}, {"at": 3, "word": "<new>"}]
+        return pa.Table.from_pylist(rows).slice(max(3 - count, 0))
+
+    def kept(self):
+        self.asked.append(1)
+        return KEPT
+
+
+def watching():
+    running = Running()
+    found = Watching(lambda: [running], now=lambda: 1_000.0)
+    for batch in range(11):
+        found.told({**PROGRESS, "batch": batch, "rows_per_second": 60.0 + 17 * batch % 40})
+    found.told(PROGRESS)
+    found.rows(["ticker", "text"], [["IBM", "<b>up</b>"], ["SAP", None]])
+    return running, found
+
+
+def answer(address):
+    with urllib.request.urlopen(address) as found:
+        return found.read().decode(), found.headers
+
+
+def test_it_is_served_to_this_machine_and_to_who_has_the_token():
+    _, found = watching()
+    with Page(found) as page:
+        host, port = re.fullmatch(r"http://([\d.]+):(\d+)/\?token=.+", page.address).groups()
+        assert host == "127.0.0.1"
+        text, headers = answer(page.address)
+        assert "<!doctype html>" in text
+        assert headers["Cache-Control"] == "no-store"
+        (nonce,) = re.findall(r"'nonce-([^']+)'", headers["Content-Security-Policy"])
+        assert f'<script nonce="{nonce}">' in text
+        assert not re.findall(r"https?://(?!www\.w3\.org/2000/svg)", text), "it needs nothing from elsewhere"
+        for wrong in ("/", "/state", f"/state?token={page.token}x", "/?token=%C3%A9"):
+            with pytest.raises(urllib.error.HTTPError, match="403"):
+                answer(f"http://{host}:{port}{wrong}")
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            answer(f"http://{host}:{port}/other?token={page.token}")
+        with pytest.raises(UsageError, match="PORT_IN_USE"):
+            Page(found, int(port))
+        with socket.create_connection((host, int(port))) as gone:  # who leaves before the answer
+            gone.sendall(f"GET /state?token={page.token} HTTP/1.1\r\n\r\n".encode())
+        answer(page.address)
+    with pytest.raises(urllib.error.URLError):
+        answer(page.address)
+
+
+def test_it_tells_what_queries_tell():
+    running, found = watching()
+    with Page(found) as page:
+        told = json.loads(answer(page.address.replace("/?", "/state?"))[0])
+    (query,) = told["queries"]
+    assert query["progress"] == {**PROGRESS, "at": 1_000.0}
+    assert [step["batch"] for step in query["steps"]] == list(range(12))
+    assert [(row["kind"], row["rows"], row["holds"]) for row in query["kept"]][:2] == [
+        ("stream", 4, False),
+        ("stream", 83, True),
+    ]
+    assert told["latest"] == [{"ticker": "IBM", "text": "<b>up</b>"}, {"ticker": "SAP", "text": None}]
+    assert query["latest"][1:] == [{"at": "2", "word": None}, {"at": "3", "word": "<new>"}]
+    found()
+    assert len(running.asked) == 1, "what is kept is read once a step"
+    running.is_active, running.failure = False, ValueError("it failed")
+    assert found()["queries"][0]["failure"] == "it failed"
+
+
+@pytest.mark.skipif(chromium() is None, reason="there is no Chromium on the PATH, or in WINDROW_CHROMIUM")
+def test_a_browser_shows_it():
+    _, found = watching()
+    with Page(found) as page, opened(page.address) as browser:
+        shown = browser.html("#latest td")
+    for told in (
+        "10,720",
+        "113 rows kept",
+        "holds the query back",
+        "news [RANGE 3 SECONDS]",
+        "36 kB",
+        "+6",
+        "4 wait",
+    ):
+        assert told in shown, told
+    assert "&lt;b&gt;up&lt;/b&gt;" in shown
+    assert "<h3>Latest rows</h3>" in shown
+    assert "&lt;new&gt;" in shown
+    assert "SELECT '&lt;script&gt;' AS x" in shown
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_command_line_serves_it(executable, trades):
+    script = trades / "pipeline.sql"
+    script.write_text(
+        f"CREATE STREAM trades {COLUMNS} LOCATION 'trades';"
+        "SELECT STREAM ticker, price FROM trades WHERE price > 10"
+    )
+    command = [executable, "run", script, "--live", "--ui", "--conf", "spark.driver.memory=1g"]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=trades)
+    assert running.stderr is not None
+    address = next(line for line in running.stderr if line.startswith("live queries: ")).split()[-1]
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        told = json.loads(answer(address.replace("/?", "/state?"))[0])
+        if told["latest"] and told["queries"][0]["progress"]:
+            break
+        time.sleep(0.1)
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(timeout=60) == 143
+    assert [row["ticker"] for row in told["latest"]] == ["ORCL", "IBM"]
+    (query,) = told["queries"]
+    assert query["progress"]["rows_in"] == 4
+    assert [row["kind"] for row in query["kept"]] == ["stream", "window"], "its producer has left"
+
+
+if __name__ == "__main__":  # python -m tests.cli.test_page PICTURE
+    with Page(watching()[1]) as shown, opened(shown.address) as drawing:
+        drawing.html("#latest td")
+        drawing.picture(Path(sys.argv[1]))

@@ -1,0 +1,149 @@
+"""The shell on the shared session: what is entered at its prompt, and what it shows."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("prompt_toolkit")
+
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from windrow.cli.connection import Connection
+from windrow.cli.shell.backend import Backend, StoppedError
+from windrow.cli.shell.loop import Shell
+from windrow.cli.shell.prompt import history_path, interact
+
+
+@pytest.fixture
+def shell(spark, readings, monkeypatch, tmp_path):
+    """A shell with a table, whose history is in a directory of the test's own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    asked = Connection("local[2]", tables={"readings": [str(readings)]}, params={"low": "2"})
+    made = Shell(Backend(asked, lambda _: spark.newSession()))
+    yield made
+    made.close()
+    spark._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
+    type(spark)._activeSession = spark
+
+
+@pytest.fixture
+def enter(shell, capsys):
+    """Types lines at the prompt, then leaves; what was shown and what was told."""
+
+    def type_in(text):
+        with create_pipe_input() as keys:
+            keys.send_text(text + "\x04")
+            interact(shell, given=keys, shown=DummyOutput())
+        return capsys.readouterr()
+
+    return type_in
+
+
+def test_statements_over_several_lines_modes_errors_and_history(enter, tmp_path):
+    shown = enter(
+        "SELECT station,\r\n val FROM readings WHERE val >= :low;\r"
+        ".mode csv\rSELECT * FROM readings ORDER BY day, station LIMIT 1;\r"
+        "SELECT nope FROM readings;\r.schema readings\r.tables\r.moed\r.mode yaml\r"
+    )
+    assert "| A       |   3 |" in shown.out
+    assert "station,day,val\nA,2024-01-01,3\n" in shown.out
+    assert "| station | string |" in shown.out
+    assert "| readings | view |" in shown.out
+    assert "UNRESOLVED_COLUMN" in shown.err
+    assert "did you mean .mode?" in shown.err
+    assert "[INVALID_ARGUMENT] .mode does not know yaml" in shown.err
+    assert "Traceback" not in shown.err
+    assert ".schema readings" in history_path().read_text(encoding="utf-8")
+
+
+def test_plans_pictures_scripts_and_changelogs(shell, capsys, tmp_path):
+    script = tmp_path / "script.sql"
+    script.write_text("CREATE TEMPORARY VIEW high AS SELECT * FROM readings WHERE val > 1;\nTABLE high;\n")
+    windows = (
+        "SELECT s.station, COUNT(w) AS n FROM readings WINDOW BY w AS "
+        "(TYPE TUMBLING PARTITION BY station ORDER BY day "
+        "START AS s WHEN s.val > 0 END NEXT AS n WHEN n.val > 2)"
+    )
+    log = tmp_path / "log.cql"
+    log.write_text("1000 a\n2000 b\n")
+    shell.run_lines(
+        f".read {script}\n{windows};\n.explain\n.plot {tmp_path / 'windows.svg'}\n"
+        f".open s={log}\n.mode changelog\nSELECT c1 FROM s [RANGE 2];\n.plot {tmp_path / 'steps.svg'}\n"
+        ".late\n.state\n.stop query\n.stop\n.watch SELECT 1\n"
+    )
+    shown = capsys.readouterr()
+    assert "| A       | 2024-01-01 |   3 |" in shown.out
+    assert "1 WINDOW BY w" in shown.out
+    assert (tmp_path / "windows.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert (tmp_path / "steps.svg").stat().st_size > 1000
+    assert "+I" in shown.out
+    assert "-D" in shown.out
+    assert "no late rows" in shown.out
+    assert "no query is running" in shown.out
+    assert "UNKNOWN_QUERY" in shown.err
+    assert "NOT_LIVE" in shown.err
+    assert shell.has_failed
+
+
+def test_what_newcomers_type(shell, capsys, tmp_path, readings):
+    other = tmp_path / "other.csv"
+    other.write_bytes(readings.read_bytes())
+    with pytest.raises(EOFError):
+        shell.run_lines(
+            f"help\n.open {other}\n.open a b\n.schema reading\n.late nothing\n"
+            ".limit 1\nSELECT * FROM other;\nexit\nSELECT 'not run';"
+        )
+    shown = capsys.readouterr()
+    assert ".help" in shown.out
+    assert "other is attached" in shown.out
+    assert "(.limit N shows N)" in shown.out
+    assert "not run" not in shown.out
+    assert "[UNKNOWN_NAME] there is no table, view or stream reading" in shown.err
+    assert "did you mean readings?" in shown.err
+    assert "[UNKNOWN_NAME] there is no recorded stream nothing" in shown.err
+    assert "[INVALID_ARGUMENT] .open takes NAME=PATH" in shown.err
+
+
+def test_a_live_query_is_watched_as_a_table_and_by_its_changes(shell, capsys, tmp_path):
+    shell.run_lines(
+        f"CREATE STREAM bids (ROWTIME at BIGINT, item STRING, price INT) LOCATION '{tmp_path / 'bids'}';\n"
+        "INSERT INTO bids VALUES (1, 'A', 10), (2, 'B', 14), (4, 'A', 12);\n"
+    )
+    query = "SELECT item, MAX(price) AS best FROM bids [RANGE UNBOUNDED] GROUP BY item"
+    with pytest.warns(RuntimeWarning, match="keeps more and more"):
+        shell.run_lines(f".watch {query}\n.mode changelog\n.watch {query}\n")
+
+    def catch_up(session):
+        for each in session.queries.values():
+            each.process_all_available()
+
+    shell.backend.call(catch_up)
+    shell.run_lines(".stop\n")
+    shown = capsys.readouterr().out
+    assert "-- after micro-batch 0" in shown
+    assert "| A    |   10 |\n| B    |   14 |" in shown
+    assert "| +I  |" in shown
+    assert "stopped query-" in shown
+
+
+def test_ctrl_c_stops_the_query_and_not_the_shell(shell):
+    shell.backend.call(lambda _: None)
+    began = time.monotonic()
+    # what the terminal does at Ctrl-C, once the query runs
+    timer = threading.Timer(2.0, _interrupt_main)
+    timer.start()
+    with pytest.raises(StoppedError) as stopped:
+        shell.backend.call(lambda session: session.spark.range(10**12).selectExpr("sum(sqrt(id))").collect())
+    assert stopped.value.is_over
+    assert time.monotonic() - began < 60
+    assert shell.backend.call(lambda session: session.sql("SELECT 7").collect())[0][0] == 7
+
+
+def _interrupt_main():
+    import _thread
+
+    _thread.interrupt_main()

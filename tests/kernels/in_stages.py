@@ -1,0 +1,35 @@
+"""The steps of a stage in memory: what tasks tell each other is exchanged by lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from windrow.kernels.messages import CELL
+from windrow.kernels.stage import Stage
+from windrow.kernels.steps import STEPS, steps
+
+__all__ = ["exchanged", "run"]
+
+
+def exchanged(stage: Stage, tasks: list[Iterable[pa.RecordBatch]], step: str) -> list[list[pa.RecordBatch]]:
+    """What every cell is given after a step of all tasks, in an arbitrary order."""
+    given: list[list[pa.RecordBatch]] = [[] for _ in range(stage.layout.cells)]
+    for number, batches in reversed(list(enumerate(tasks))):
+        task = (number,) if step == "pack" else ()
+        for batch in STEPS[step](stage, batches, *task):
+            for at, cell in enumerate(batch.column(CELL).to_pylist()):
+                given[cell].append(batch.slice(at, 1))
+    return given
+
+
+def run(stage: Stage, tables: list[pa.Table]) -> Iterator[dict[str, object]]:
+    """The rows that a stage gives, where each table is packed by a task of its own."""
+    tasks: list[Iterable[pa.RecordBatch]] = [table.to_batches(max_chunksize=3) for table in tables]
+    *others, last = ["pack", *steps(stage)]
+    for step in others:
+        tasks = list(exchanged(stage, tasks, step))
+    for batches in tasks:
+        for batch in STEPS[last](stage, batches):
+            yield from batch.to_pylist()

@@ -1,0 +1,223 @@
+"""Operators that are given what changes, a step at a time, tell the changes that the whole would have."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.cells import Layout
+from windrow.kernels.sorting import SortKey
+from windrow.kernels.stages import (
+    Completing,
+    Operated,
+    Times,
+    UnmatchedError,
+    Versions,
+    changes,
+    first_above,
+    netted,
+)
+from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
+from windrow.kernels.zset.stage import First, Keyed
+
+SIDE = pa.schema([("k", pa.int64()), ("v", pa.string())])
+OTHER = pa.schema([("k", pa.int64()), ("w", pa.string())])
+TIMES = [pa.field(ENTER, pa.int64()), pa.field(LEAVE, pa.int64())]
+ALL = ("k", "v")
+
+COUNT = Aggregate("count", None, pa.int64())
+LARGEST = Aggregate("max", "v", pa.string())
+FIRST = First(ALL, (SortKey("v"), SortKey("k")), 1, 2)
+
+
+def keyed(operator, keys, **more):
+    return Keyed(operator, keys, Layout(1), **more)
+
+
+OPERATORS = {
+    "join": (keyed("join", ("k",)), (SIDE, OTHER), pa.schema([("v", pa.string()), ("w", pa.string())])),
+    "group": (
+        keyed("group", ("k",), aggregates=(("n", COUNT), ("m", LARGEST))),
+        (SIDE,),
+        pa.schema([("k", pa.int64()), ("n", pa.int64()), ("m", pa.string())]),
+    ),
+    "expand": (keyed("expand", ("k",)), (SIDE,), SIDE),
+    "first": (keyed("first", (), first=FIRST), (SIDE,), SIDE),
+    "distinct": (keyed("distinct", ALL), (SIDE,), SIDE),
+    "union": (keyed("union", ALL), (SIDE, SIDE), SIDE),
+    "intersect all": (keyed("intersect all", ALL), (SIDE, SIDE), SIDE),
+    "except": (keyed("except", ALL), (SIDE, SIDE), SIDE),
+    "except all": (keyed("except all", ALL), (SIDE, SIDE), SIDE),
+    "semi": (keyed("semi", ALL), (SIDE, SIDE), SIDE),
+    "anti": (keyed("anti", ALL), (SIDE, SIDE), SIDE),
+}
+
+END = 12
+rows = st.lists(
+    st.tuples(
+        st.sampled_from([None, 0, 1, 2]),
+        st.sampled_from([None, "a", "b"]),
+        st.integers(0, END - 2),
+        st.integers(1, 6),
+        st.booleans(),
+    ).map(lambda row: (*row[:3], NEVER if row[4] else row[2] + row[3])),
+    max_size=12,
+)
+cuts = st.sets(st.integers(1, END - 1), max_size=4).map(sorted)
+
+
+def table(schema, given):
+    names = [*schema.names, ENTER, LEAVE]
+    columns = [[row[at] for row in given] for at in range(len(names))]
+    return pa.table(dict(zip(names, columns, strict=True)), pa.schema([*schema, *TIMES]))
+
+
+def steps(cuts):
+    """The steps between the cuts: from one instant, up to another."""
+    edges = [None, *cuts, END]
+    return [Times(since, until) for since, until in pairwise(edges)]
+
+
+def in_step(given, times):
+    """What a step is told of rows: those that enter, and those that leave, which enter just before it."""
+    found = []
+    for *row, enter, leave in given:
+        enters = enter < times.until and (times.since is None or enter >= times.since)
+        leaves = leave < times.until and (times.since is None or leave >= times.since)
+        if enters or leaves:
+            before = enter if enters else times.since - 1
+            found.append((*row, before, leave if leaves else NEVER))
+    return found
+
+
+def counted(told):
+    """The changes of each instant, net, as a multiset."""
+    return sorted(map(repr, (tuple(row.values()) for row in netted(told).to_pylist())))
+
+
+def changes_of(batches, schema):
+    """What an operator's rows are as changes, up to the end."""
+    parts = [pa.Table.from_batches([batch]).select(schema.names) for batch in batches]
+    whole = pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts)])
+    known = [row for row in whole.to_pylist() if row[ENTER] < END]
+    for row in known:
+        row[LEAVE] = NEVER if row[LEAVE] >= END else row[LEAVE]
+    return changes(pa.Table.from_pylist(known, schema), Times(None, END))
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@given(left=rows, right=rows, cuts=cuts)
+@example(left=[(0, "a", 0, NEVER), (0, "a", 3, 5)], right=[(0, "a", 4, NEVER)], cuts=[2, 4])
+def test_steps_tell_what_the_whole_has(name, left, right, cuts):
+    stage, schemas, given = OPERATORS[name]
+    result = pa.schema([*given, *TIMES])
+    sides = [left, right][: len(schemas)]
+    whole = [
+        table(schema, [(*row[:3], row[3]) for row in side])
+        for schema, side in zip(schemas, sides, strict=True)
+    ]
+    filled = [side if side.num_rows else None for side in whole]
+    needed = filled if stage.operator == "join" else filled[:1] if len(filled) == 1 else []
+    is_empty = any(side is None for side in needed) or not any(side is not None for side in filled)
+    wanted = [] if is_empty else list(stage.rows(*filled))
+    operated = Operated(stage, schemas, result)
+    told = []
+    for times in steps(cuts):
+        came = [table(schema, in_step(side, times)) for schema, side in zip(schemas, sides, strict=True)]
+        told.append(changes(operated.step(came, times), times))
+    assert counted(pa.concat_tables(told)) == counted(changes_of(wanted, result))
+    staying = sum(leave >= END for side in sides for *_, leave in side)
+    assert operated.held <= max(8 * staying / 7, staying + 7)
+
+
+@given(given=rows, cuts=cuts, complete=st.lists(st.integers(0, 2 * END), min_size=3, max_size=3))
+def test_rows_are_shown_from_when_they_are_complete(given, cuts, complete):
+    """By the first of their columns; NULL is never complete."""
+    when = {None: NEVER, **dict(enumerate(complete))}
+    shown = [(k, v, max(enter, when[k]), leave) for k, v, enter, leave in given]
+    shown = [row for row in shown if row[2] < row[3]]
+    completing = Completing(SIDE)
+    told = []
+    for times in steps(cuts):
+
+        def since_when(held, times=times):
+            found = [when[k] for k in held.column("k").to_pylist()]
+            return pa.array([at if at < times.until else NEVER for at in found], pa.int64()).to_numpy()
+
+        came = table(SIDE, in_step(given, times))
+        told.append(changes(completing.step(came, since_when, times), times))
+    wanted = table(SIDE, shown).to_batches()
+    assert counted(pa.concat_tables(told)) == counted(changes_of(wanted, pa.schema([*SIDE, *TIMES])))
+
+
+@given(st.lists(st.tuples(st.sampled_from([None, 0, 1]), st.integers(0, 9)), max_size=12), cuts)
+@pytest.mark.parametrize("key", [("k",), ()])
+def test_changes_are_numbered_by_group_over_all_steps(key, given, cuts):
+    schema = pa.schema([("k", pa.int64())])
+    versions = Versions(schema if key else pa.schema([]))
+    edges = [0, *(cut for cut in cuts if cut < len(given)), len(given)]
+    seen = {}
+    for low, high in pairwise(edges):
+        part = given[low:high]
+        if not part:
+            continue
+        told = pa.table({"k": pa.array([k for k, _ in part], pa.int64()), "v": [v for _, v in part]})
+        numbered = versions.numbered(told, (SortKey("v"),)).to_pylist()
+        assert sorted(repr((row["k"], row["v"])) for row in numbered) == sorted(map(repr, part))
+        for row in numbered:
+            group = row["k"] if key else ()
+            assert row["__version"] == seen.get(group, 0)
+            seen[group] = row["__version"] + 1
+
+
+FLOATS = pa.schema([("k", pa.int64()), ("v", pa.float64())])
+SUMS = pa.schema([("k", pa.int64()), ("a", pa.float64()), ("b", pa.float64())])
+ADDED = keyed(
+    "group",
+    ("k",),
+    aggregates=(("a", Aggregate("sum", "v", pa.float64())), ("b", Aggregate("avg", "v", pa.float64()))),
+)
+numbers = st.sampled_from([0.1, 0.2, 0.3, 0.7, 3.3, 1e16, -1e16, 1.0, -0.0, float("nan"), None])
+
+
+@given(given=rows, values=st.lists(numbers, min_size=12, max_size=12), cuts=cuts)
+@example(
+    given=[(0, None, at, NEVER) for at in (4, 6, 10, 5)],
+    values=[0.7, 0.2, 0.2, 3.3] + [None] * 8,
+    cuts=[2, 10],
+)
+def test_sums_of_floats_leave_as_they_came(given, values, cuts):
+    """In which order floats are added differs from step to step, and so may the last digits."""
+    side = [(k, value, *times) for (k, _, *times), value in zip(given, values, strict=False)]
+    result = pa.schema([*SUMS, *TIMES])
+    operated = Operated(ADDED, (FLOATS,), result)
+    above = Operated(keyed("expand", ("k",)), (SUMS,), result)
+    for times in steps(cuts):
+        told = operated.step([table(FLOATS, in_step(side, times))], times)
+        above.step([told], times)
+    there = above.sides[0]
+    groups = {k for k, _, enter, leave in side if enter < END <= leave}
+    assert sorted(map(repr, there.rows.filter(pa.array(there.stays)).column("k").to_pylist())) == sorted(
+        map(repr, groups)
+    )
+
+
+def test_what_leaves_without_having_come_is_noticed():
+    operated = Operated(keyed("expand", ("k",)), (SIDE,), pa.schema([*SIDE, *TIMES]))
+    operated.step([table(SIDE, [(0, "a", 0, NEVER)])], Times(None, 3))
+    with pytest.raises(UnmatchedError):
+        operated.step([table(SIDE, [(0, "b", 2, 4)])], Times(3, 6))
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=6), st.lists(st.integers(0, 10), max_size=6))
+def test_a_row_is_complete_from_the_first_watermark_above_it(values, ticks):
+    """Also where watermarks fall, as those of local times do when a clock is set back."""
+    wanted = [next((at for at, value in enumerate(values) if value > tick), NEVER) for tick in ticks]
+    whens = np.arange(len(values))
+    assert first_above(np.array(values), whens, np.array(ticks, np.int64)).tolist() == wanted

@@ -1,0 +1,415 @@
+"""Operators over punctuated streams, held to the definitions after each step of any interleaving.
+
+*Complete*: what has been given is what the definition passes. *Safe*: that is part of the finished answer.
+*Proper*: no row is given that matches what was promised before; what is promised is what the definition
+propagates. *Minimal*: as many rows are kept as the definition keeps.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.punctuations.patterns import conditions
+from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.punctuated import Filter, Group, Join, Project, SetOperator, Sort, Step, Window
+from windrow.kernels.punctuated.flow import Flow, Node
+from windrow.kernels.punctuated.join import KINDS
+from windrow.kernels.punctuated.sets import OPERATORS
+from windrow.kernels.reference import punctuation as definition
+from windrow.kernels.reference.punctuation import Key, SoFar, promised, tupled
+from windrow.kernels.sorting import SortKey
+from windrow.punctuations import EVERYTHING, Cover, Pattern, lines_of
+
+CONSTANTS = {"int": [0, 1], "text": ["a"], "flag": [False, True]}
+#: Constants, NULL, and what is before, between and after constants.
+VALUES = {"int": [None, -1, 0, 1, 2], "text": [None, "", "a", "b"], "flag": [None, False, True]}
+#: The same with values before the least row and after the greatest: in an order, places differ.
+ORDERED = {
+    **VALUES,
+    "int": [None, -2, -1, 0, 1, 2, 3],
+    "text": [None, "", "A", "a", "aa", "b", "c"],
+}
+KINDS_OF = {"int": pa.int64(), "text": pa.string(), "flag": pa.bool_()}
+
+ONE = {"a": "int", "b": "text"}
+OTHER = {"c": "int", "d": "flag"}
+THREE = {"a": "int", "b": "flag", "c": "int"}
+
+
+@dataclass
+class Stream:
+    """An input: what its rows may be, and what has come of it."""
+
+    columns: dict[str, str]
+    pieces: list[tuple[list[dict], list[list[tuple]]]]
+    values: dict[str, list] = field(default_factory=lambda: VALUES)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(name, KINDS_OF[kind]) for name, kind in self.columns.items()])
+
+    @property
+    def universe(self) -> dict[str, list]:
+        return {name: self.values[kind] for name, kind in self.columns.items()}
+
+    def so_far(self, steps: int) -> SoFar:
+        rows = [row for rows, _ in self.pieces[:steps] for row in rows]
+        patterns = [pattern for _, patterns in self.pieces[:steps] for pattern in patterns]
+        return SoFar(rows, patterns, self.universe)
+
+    def step(self, number: int) -> Step:
+        rows, patterns = self.pieces[number]
+        table = pa.Table.from_pylist(rows, self.schema)
+        return Step(table, tuple(Pattern.where(self.schema, pattern) for pattern in patterns))
+
+
+@st.composite
+def streams(draw: st.DrawFn, columns: dict[str, str], steps: int, *, nulls: bool = True) -> Stream:
+    """Steps of rows and then patterns; no row matches an earlier pattern; in the end all is promised."""
+    values = {
+        name: st.sampled_from([one for one in VALUES[kind] if nulls or one is not None])
+        for name, kind in columns.items()
+    }
+    constants = {name: CONSTANTS[kind] for name, kind in columns.items()}
+    pieces, patterns = [], []
+    for _ in range(steps):
+        rows = draw(st.lists(st.fixed_dictionaries(values), max_size=3))
+        rows = [{name: row[name] for name in columns} for row in rows if not promised(row, patterns)]
+        told = draw(st.lists(conditions(constants), max_size=2))
+        pieces.append((rows, told))
+        patterns += told
+    return Stream(columns, [*pieces, ([], [[]])])
+
+
+def check(operator, meaning, inputs, output_schema, *, in_order=False, exact=True):
+    """Run the steps one after the other, and hold what is given, promised and kept to the definition."""
+    steps = len(inputs[0].pieces)
+    carry, given_, told = None, [], Cover(lines_of(output_schema))
+    final = meaning(*(stream.so_far(steps) for stream in inputs)).passed
+    columns = {name: kind for stream in inputs for name, kind in stream.columns.items()}
+    universe = {name: VALUES.get(columns.get(name), [None]) for name in output_schema.names}
+    possible = [dict(zip(universe, row, strict=True)) for row in itertools.product(*universe.values())]
+    table = pa.Table.from_pylist(possible, output_schema)
+    for number in range(steps):
+        carry = pickle.loads(pickle.dumps(carry))  # as a restart would
+        step, carry = operator.advance(carry, *(stream.step(number) for stream in inputs))
+        assert step.rows.schema.equals(output_schema)
+        assert not told.matches(step.rows).any(), "proper: what was promised not to come came"
+        for pattern in step.punctuations:
+            assert told.add(pattern), "each punctuation says something new"
+        given_ += [tupled(row) for row in step.rows.to_pylist()]
+        meant = meaning(*(stream.so_far(number + 1) for stream in inputs))
+        if in_order:
+            assert given_ == meant.passed
+            assert given_ == final[: len(given_)]
+        else:
+            assert Counter(given_) == Counter(meant.passed), "complete"
+            assert Counter(given_) <= Counter(final), "safe"
+        assert carry.kept == meant.kept, "minimal"
+        if possible:
+            wanted = [meant.is_promised(row) for row in possible]
+            found = told.matches(table).tolist()
+            assert found == wanted if exact else all(a for a, b in zip(found, wanted, strict=True) if b)
+    assert sum(carry.kept) == 0
+
+
+PROPERTY = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+
+
+@PROPERTY
+@given(streams(ONE, 4))
+def test_filter(stream):
+    def qualifies(table):
+        return np.array([row["a"] is not None and row["a"] > 0 for row in table.to_pylist()], bool)
+
+    check(
+        Filter(qualifies),
+        partial(definition.select, qualifies=lambda row: row["a"] is not None and row["a"] > 0),
+        [stream],
+        stream.schema,
+    )
+
+
+@PROPERTY
+@given(streams(THREE, 4), st.sampled_from([["a"], ["b", "a"], ["c"], ["a", "b", "c"]]))
+def test_project(stream, names):
+    schema = pa.schema([stream.schema.field(name) for name in names])
+    operator = Project(tuple((name, name) for name in names))
+    check(operator, partial(definition.project, names=names), [stream], schema)
+
+
+@PROPERTY
+@given(streams(ONE, 5))
+def test_distinct(stream):
+    check(SetOperator("distinct"), definition.distinct, [stream], stream.schema)
+
+
+def summed(rows):
+    present = [row["c"] for row in rows if row["c"] is not None]
+    return {
+        "sum": sum(present) if present else None,
+        "count": len(rows),
+        "least": min(present, default=None),
+        "last": rows[-1]["c"] if rows else None,
+    }
+
+
+SUMMED = (
+    ("sum", Aggregate("sum", "c", pa.int64())),
+    ("count", Aggregate("count_star", None, pa.int64())),
+    ("least", Aggregate("min", "c", pa.int64())),
+    ("last", Aggregate("last", "c", pa.int64())),
+)
+
+
+@PROPERTY
+@given(streams(THREE, 5), st.sampled_from([["a"], ["b"], ["b", "a"], []]))
+def test_group(stream, names):
+    schema = pa.schema(
+        [stream.schema.field(name) for name in names] + [(out, spec.result_type) for out, spec in SUMMED]
+    )
+    operator = Group(tuple((name, name) for name in names), SUMMED)
+    check(operator, partial(definition.group, names=names, aggregated=summed), [stream], schema)
+
+
+def spread(rows):
+    present = sorted(row["c"] for row in rows if row["c"] is not None)
+    middle = len(present) // 2
+    median = None
+    if present:
+        median = float(present[middle]) if len(present) % 2 else (present[middle - 1] + present[middle]) / 2
+    return {"median": median, "different": len(set(present)), "count": len(rows)}
+
+
+@settings(PROPERTY, max_examples=30)
+@given(streams(THREE, 4), st.sampled_from([["a"], []]))
+def test_a_group_whose_aggregates_need_its_rows_keeps_them(stream, names):
+    spreads = (
+        ("median", Aggregate("median", "c", pa.float64())),
+        ("different", Aggregate("count_distinct", "c", pa.int64())),
+        ("count", Aggregate("count_star", None, pa.int64())),
+    )
+    schema = pa.schema(
+        [stream.schema.field(name) for name in names] + [(out, spec.result_type) for out, spec in spreads]
+    )
+
+    def meaning(given_):
+        meant = definition.group(given_, names, spread)
+        closed = [definition.closed(given_, definition.only(row, names)) for row in given_.rows]
+        members = closed.count(False)
+        return definition.Meaning(meant.passed, (*meant.kept, members), meant.is_promised)
+
+    check(Group(tuple((name, name) for name in names), spreads), meaning, [stream], schema)
+
+
+KEYS = [
+    [Key("a")],
+    [Key("a", nulls_first=False)],
+    [Key("a", descending=True, nulls_first=False)],
+    [Key("b", descending=True)],
+    [Key("b"), Key("a", descending=True)],
+    [Key("a"), Key("b", nulls_first=False)],
+]
+
+
+@settings(PROPERTY, max_examples=80)
+@given(streams(ONE, 5), st.sampled_from(KEYS))
+def test_sort(stream, keys):
+    stream = replace(stream, values=ORDERED)
+    operator = Sort(tuple(SortKey(key.name, key.descending, key.nulls_first) for key in keys))
+    check(operator, partial(definition.sort, keys=keys), [stream], stream.schema, in_order=len(keys) == 2)
+
+
+@settings(PROPERTY, max_examples=60)
+@given(streams(ONE, 5), st.sampled_from(KEYS), st.integers(0, 3), st.integers(0, 4))
+def test_the_first_rows_of_an_order(stream, keys, offset, limit):
+    """They are those that all of it has there, at the same steps; no more are kept than may be among them."""
+    stream = replace(stream, values=ORDERED)
+    by = tuple(SortKey(key.name, key.descending, key.nulls_first) for key in keys)
+    whole, part = Sort(by), Sort(by, (), offset, limit)
+    carries, every, found, told = [None, None], [], [], Cover(lines_of(stream.schema))
+    for number in range(len(stream.pieces)):
+        all_of_it, carries[0] = whole.advance(carries[0], stream.step(number))
+        step, carries[1] = part.advance(pickle.loads(pickle.dumps(carries[1])), stream.step(number))
+        every += all_of_it.rows.to_pylist()
+        found += step.rows.to_pylist()
+        assert found == every[offset : offset + limit]
+        missing = max(offset + limit - len(every), 0)
+        assert carries[1].kept == (min(carries[0].kept[0], missing),)
+        for pattern in step.punctuations:
+            told.add(pattern)
+        assert missing or told.covers({})
+
+
+@settings(PROPERTY, max_examples=12)
+@pytest.mark.parametrize("kind", KINDS)
+@given(streams(ONE, 4), streams(OTHER, 4))
+def test_join(kind, left, right):
+    schema = left.schema if kind in ("semi", "anti") else pa.schema([*left.schema, *right.schema])
+    meaning = partial(definition.join, on=[("a", "c")], kind=kind)
+    # what is one pattern to the definition may be several to the kernel, of which some wait for no row
+    check(Join((("a", "c"),), kind), meaning, [left, right], schema, exact=False)
+
+
+@settings(PROPERTY, max_examples=15)
+@pytest.mark.parametrize("operator", ["union all", *sorted(set(OPERATORS) - {"distinct"})])
+@given(streams(ONE, 4), streams(ONE, 4))
+def test_set_operators(operator, left, right):
+    meaning = partial(definition.set_operator, operator=operator)
+    check(SetOperator(operator), meaning, [left, right], left.schema)
+
+
+@PROPERTY
+@given(streams({"a": "int", "b": "flag"}, 5, nulls=False), st.integers(0, 2))
+def test_window(stream, length):
+    schema = stream.schema.append(pa.field("__diff", pa.int64())).append(pa.field("__at", pa.int64()))
+    pieces = Stream({**stream.columns}, stream.pieces)
+    operator = Window("a", length)
+    carry, given_, told = None, [], Cover(lines_of(stream.schema))
+    for number in range(len(pieces.pieces)):
+        step, carry = operator.advance(carry, pieces.step(number))
+        assert step.rows.schema.equals(schema)
+        assert not told.matches(step.rows.select(stream.schema.names)).any()
+        for pattern in step.punctuations:
+            told.add(pattern)
+        given_ += [tuple(row.values()) for row in step.rows.to_pylist()]
+        meant = definition.window(pieces.so_far(number + 1), "a", length)
+        assert Counter(given_) == Counter(meant.passed)
+        assert carry.kept == meant.kept
+        possible = [*definition.possible(stream.universe)]
+        table = pa.Table.from_pylist(possible, stream.schema)
+        wanted = [meant.is_promised(row) for row in possible]
+        assert all(a for a, b in zip(told.matches(table).tolist(), wanted, strict=True) if b)
+    assert carry.kept == (0,)
+
+
+def test_prefixes_of_an_order_over_a_domain():
+    """[2, 4] and then [0, 3] give what is up to 4 where hours are never negative, and nothing otherwise."""
+    schema = pa.schema([("hour", pa.int32())])
+    rows = pa.table({"hour": pa.array([4, 0, 5, 3, 2], pa.int32())})
+    late, early = (Pattern.where(schema, [("hour", "between", ends)]) for ends in ((2, 4), (0, 3)))
+    domain = tuple(Pattern.outside(schema, [("hour", ">=", 0)]))
+    for known, wanted in ((domain, [0, 2, 3, 4]), ((), [])):
+        operator = Sort((SortKey("hour"),), known)
+        first, carry = operator.advance(None, Step(rows, (late,)))
+        assert first.rows.num_rows == 0
+        second, carry = operator.advance(carry, Step(rows.slice(0, 0), (early,)))
+        assert second.rows.column("hour").to_pylist() == wanted
+        assert carry.kept == (5 - len(wanted),)
+    assert [str(pattern) for pattern in second.punctuations] == []
+
+
+def test_a_plan_gives_its_groups_by_punctuation_alone():
+    """join → group → except: several patterns close a group together, and nothing is kept in the end."""
+    bids = pa.schema([("auction", pa.int64()), ("hour", pa.int64()), ("price", pa.int64())])
+    auctions = pa.schema([("id", pa.int64()), ("item", pa.string())])
+    join = Join((("auction", "id"),))
+    group = Group((("auction", "auction"),), (("high", Aggregate("max", "price", pa.int64())),))
+    except_ = SetOperator("except")
+    carries = [None] * 3
+
+    def step(schema, rows=(), patterns=()):
+        table = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+        return Step(table, tuple(Pattern.where(schema, pattern) for pattern in patterns))
+
+    def advance(bid_patterns=(), auction_patterns=(), bar_patterns=(), *, rows=((), (), ())):
+        joined, carries[0] = join.advance(
+            carries[0], step(bids, rows[0], bid_patterns), step(auctions, rows[1], auction_patterns)
+        )
+        grouped, carries[1] = group.advance(carries[1], joined)
+        barred = step(grouped.rows.schema, rows[2], bar_patterns)
+        given_, carries[2] = except_.advance(carries[2], grouped, barred)
+        return [tuple(row.values()) for row in given_.rows.to_pylist()], given_.punctuations
+
+    rows, _ = advance(
+        rows=([(1, 10, 5), (1, 11, 7), (2, 10, 3)], [(1, "pen"), (2, "ink")], [(2, 3)]),
+        bar_patterns=[[("auction", "<=", 2)]],
+    )
+    assert rows == []
+    # each auction is listed once; bids on 1 end before noon, and later ones do not come either
+    assert advance(auction_patterns=[[("id", "in", (1, 2))]])[0] == []
+    assert advance(bid_patterns=[[("auction", "=", 1), ("hour", "<", 12)]])[0] == []
+    assert advance(bid_patterns=[[("auction", "=", 1), ("hour", ">=", 12)]])[0] == []
+    rows, told = advance(bid_patterns=[[("auction", "=", 1), ("hour", "is null")]])
+    assert rows == [(1, 7)]
+    assert [str(pattern) for pattern in told] == ["auction = 1"]
+    rows, told = advance(bid_patterns=[[("auction", "=", 2)]])
+    assert rows == [], "(2, 3) is barred"
+    assert [str(pattern) for pattern in told] == ["auction = 2"]
+    assert [carry.kept for carry in carries] == [(0, 0), (0,), (0,)]
+    assert advance(bid_patterns=[[]], auction_patterns=[[]], bar_patterns=[[]])[1] == (EVERYTHING,)
+
+
+@pytest.mark.parametrize("keys", [100, 20_000])
+def test_a_punctuation_looks_at_one_key_however_many_are_kept(keys, monkeypatch):
+    schema = pa.schema([("auction", pa.int64()), ("price", pa.int64())])
+    operator = Group((("auction", "auction"),), (("high", Aggregate("max", "price", pa.int64())),))
+    numbers = np.arange(keys)
+    empty = schema.empty_table()
+    _, carry = operator.advance(None, Step(pa.table({"auction": numbers, "price": numbers})))
+    first, carry = operator.advance(carry, Step(empty, (Pattern.where(schema, [("auction", "=", 7)]),)))
+    assert first.rows.to_pylist() == [{"auction": 7, "high": 7}]
+    looked = []
+    real = np.flatnonzero
+    monkeypatch.setattr(np, "flatnonzero", lambda of: looked.append(len(of)) or real(of))
+    second, carry = operator.advance(carry, Step(empty, (Pattern.where(schema, [("auction", "=", 9)]),)))
+    assert second.rows.to_pylist() == [{"auction": 9, "high": 9}]
+    assert sum(looked) < 50
+    assert carry.kept == (keys - 2,)
+
+
+def test_the_right_side_of_a_set_operator_has_names_of_its_own():
+    left, right = (pa.schema([(name, pa.int64())]) for name in ("a", "x"))
+    step, carry = SetOperator("except").advance(
+        None,
+        Step(pa.table({"a": [1, 2, 3]})),
+        Step(pa.table({"x": [2]}), (Pattern.where(right, [("x", "<", 3)]),)),
+    )
+    assert step.rows.to_pydict() == {"a": [1]}
+    assert step.punctuations == ()
+    step, carry = SetOperator("except").advance(
+        carry, Step(left.empty_table(), (Pattern.where(left, [("a", "<", 9)]),)), Step(right.empty_table())
+    )
+    assert [str(pattern) for pattern in step.punctuations] == ["a < 3"]
+    assert carry.kept == (1,), "3 is undecided"
+
+
+@PROPERTY
+@given(streams(ONE, 3), streams(OTHER, 3))
+def test_a_flow_gives_the_finished_answer_and_keeps_nothing(left, right):
+    """The keys of a join that are not among those of flagged rows, each once; a restart after each step."""
+    count = Aggregate("count_star", None, pa.int64())
+
+    def flagged(table):
+        return np.array([row["d"] is True for row in table.to_pylist()], bool)
+
+    flow = Flow(
+        (
+            Node("join", Join((("a", "c"),)), ("left", "right")),
+            Node("group", Group((("a", "a"),), (("n", count),)), (0,)),
+            Node("keys", Project((("a", "a"),)), (1,)),
+            Node("flagged", Filter(flagged), ("right",)),
+            Node("barred", Project((("c", "c"),)), (3,)),
+            Node("except", SetOperator("except"), (2, 4)),
+        )
+    )
+    carry, found = None, []
+    for number in range(len(left.pieces)):
+        carry = pickle.loads(pickle.dumps(carry))
+        step, carry = flow.advance(carry, {"left": left.step(number), "right": right.step(number)})
+        found += step.rows.column("a").to_pylist()
+    whole = [stream.so_far(len(stream.pieces)) for stream in (left, right)]
+    joined = {one["a"] for one in whole[0].rows} & {other["c"] for other in whole[1].rows} - {None}
+    barred = {row["c"] for row in whole[1].rows if row["d"]}
+    assert Counter(found) == Counter(joined - barred)
+    assert sum(map(sum, carry.kept)) == 0

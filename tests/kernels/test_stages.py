@@ -1,0 +1,177 @@
+"""Steps of a live query in memory, held to what the query means at every instant."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.reference.stream_windows import WindowOfStream, validity
+from windrow.kernels.stages import Held, Times, Window, changes, group, join, netted, rows_of
+from windrow.kernels.zset import ENTER, LEAVE
+from windrow.kernels.zset.relation import AT, DIFF
+
+LAST = 1 << 40
+SCHEMA = pa.schema([("k", pa.string()), ("v", pa.int64()), ("t", pa.int64())])
+
+windows = st.one_of(
+    st.builds(Window, st.just("t"), st.integers(1, 6), st.none() | st.integers(1, 4)),
+    st.builds(
+        Window,
+        st.just("t"),
+        st.none() | st.integers(1, 6),
+        st.none() | st.integers(1, 4),
+        st.integers(1, 3),
+        st.sampled_from([(), ("k",), ("v",)]),
+    ),
+    st.just(Window("t")),
+)
+rows = st.lists(
+    st.tuples(st.sampled_from(["a", "b", None]), st.integers(0, 2), st.integers(0, 14)), max_size=14
+).map(lambda found: sorted(found, key=lambda row: row[2]))
+frontiers = st.lists(st.integers(0, 24), max_size=5, unique=True).map(lambda found: [*sorted(found), LAST])
+
+
+def meant(window, rows):
+    """When each row is there, by the definitions."""
+    spec = WindowOfStream(range_=window.length, slide=window.slide, rows=window.rows)
+    place = {"k": 0, "v": 1}
+    keys = [tuple(row[place[name]] for name in window.partition) for row in rows]
+    found = validity(spec, [row[2] for row in rows], keys)
+    return [(enter, LAST if leave is None else leave) for enter, leave in found]
+
+
+def stepped(window, rows, cuts, marked):
+    """What is held at each step, with its times, after the rows of the step are taken."""
+    held = Held.of(SCHEMA.empty_table(), *(np.zeros(0, np.int64) for _ in range(3)), marked)
+    since = None
+    for until in cuts:
+        times = Times(since, until)
+        now = [row for row in rows if row[2] < until and (since is None or row[2] >= since)]
+        table = pa.table([list(part) for part in zip(*now, strict=True)] or [[], [], []], schema=SCHEMA)
+        held = window.taken(held, table, np.zeros(len(now), np.int64), marked)
+        yield held, times
+        held = window.left(held, times)
+        since = until
+
+
+def told(table):
+    """Changes, netted, as a counter of (row, instant)."""
+    found = netted(table)
+    columns = [found.column(name).to_pylist() for name in found.column_names if name not in (AT, DIFF)]
+    keys = list(zip(*columns, found.column(AT).to_pylist(), strict=True))
+    assert len(keys) == len(set(keys))
+    return dict(zip(keys, found.column(DIFF).to_pylist(), strict=True))
+
+
+def folded(relation_at, instants):
+    """The changes of a relation, by what it is at each instant."""
+    found, before = {}, Counter()
+    for at in sorted(instants):
+        now = Counter(relation_at(at))
+        for row in now.keys() | before.keys():
+            if now[row] != before[row]:
+                found[(*row, at)] = now[row] - before[row]
+        before = now
+    return found
+
+
+def instants(*times):
+    return {at for found in times for pair in found for at in pair if at < LAST}
+
+
+@settings(deadline=None)
+@given(windows, rows, frontiers)
+def test_rows_of_a_window_enter_and_leave(window, rows, cuts):
+    there = meant(window, rows)
+    marked = (window.partition,) if window.partition else ()
+    found = {}
+    for held, times in stepped(window, rows, cuts, marked):
+        found |= told(changes(rows_of(held, times, ["k", "v"]), times))
+
+    def relation(at):
+        return [row[:2] for row, (enter, leave) in zip(rows, there, strict=True) if enter <= at < leave]
+
+    assert found == folded(relation, instants(there))
+
+
+@settings(deadline=None)
+@given(windows, rows, frontiers)
+def test_groups_change_when_their_rows_do(window, rows, cuts):
+    there = meant(window, rows)
+    marked = tuple({("k",), window.partition} - {()})
+    specs = [("s", Aggregate("sum", "v", pa.int64())), ("n", Aggregate("count", "v", pa.int64()))]
+    found = {}
+    for held, times in stepped(window, rows, cuts, marked):
+        found |= told(changes(group(held, times, ("k",), specs), times))
+
+    def relation(at):
+        groups = {}
+        for row, (enter, leave) in zip(rows, there, strict=True):
+            if enter <= at < leave:
+                groups.setdefault(row[0], []).append(row[1])
+        return [(key, sum(values), len(values)) for key, values in groups.items()]
+
+    assert found == folded(relation, instants(there))
+
+
+@settings(deadline=None)
+@given(windows, windows, rows, rows, frontiers)
+def test_pairs_change_when_either_row_does(one, other, left, right, cuts):
+    sides = [(one, left, meant(one, left)), (other, right, meant(other, right))]
+    found = {}
+    steps = [
+        stepped(window, rows, cuts, tuple({("k",), window.partition} - {()})) for window, rows, _ in sides
+    ]
+    for (first, times), (second, _) in zip(*steps, strict=True):
+        columns = ([("k", "k"), ("v", "x")], [("v", "y")])
+        pairs = join((first, second), times, (("k",), ("k",)), columns)
+        found |= told(changes(pairs, times))
+
+    def relation(at):
+        alive = [
+            [row for row, (enter, leave) in zip(rows, there, strict=True) if enter <= at < leave]
+            for _, rows, there in sides
+        ]
+        return [(a[0], a[1], b[1]) for a in alive[0] for b in alive[1] if a[0] is not None and a[0] == b[0]]
+
+    assert found == folded(relation, instants(sides[0][2], sides[1][2]))
+
+
+@settings(deadline=None)
+@given(windows, rows, frontiers)
+def test_nothing_is_held_that_has_left(window, rows, cuts):
+    there = meant(window, rows)
+    for held, times in stepped(window, rows, cuts, (window.partition,) if window.partition else ()):
+        left = window.left(held, times)
+        known = meant(window, [row for row in rows if row[2] < times.until])
+        needed = sum(leave >= times.until for _, leave in known)
+        assert left.alive.sum() == needed
+        assert 7 * len(left) <= 8 * needed
+    assert len(there) == len(rows)
+
+
+def test_a_condition_keeps_rows_out():
+    table = pa.table({"k": ["a", "a"], "v": [1, 2], "t": [1, 2], "p": [True, None]})
+    window = Window("t", length=5)
+    empty = table.slice(0, 0)
+    held = window.taken(
+        Held.of(empty, *(np.zeros(0, np.int64) for _ in range(3))), table, np.zeros(2, np.int64)
+    )
+    given_rows = rows_of(held, Times(None, 10), ["v"], "p")
+    assert given_rows.to_pydict() == {"v": [1], ENTER: [1], LEAVE: [6]}
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_rows_are_marked_by_key_without_losing_any(count):
+    table = pa.table({"k": ["a", "b", "a"] * count, "v": list(range(3 * count)), "t": [0] * 3 * count})
+    none = np.zeros(3 * count, np.int64)
+    held = Held.of(table, none, none, none, (("k",),))
+    some = np.zeros(3 * count, bool)
+    some[0] = True
+    assert held.alike(("k",), some)[np.array(table.column("k")) == "a"].all()

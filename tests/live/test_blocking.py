@@ -1,0 +1,325 @@
+"""Groups, joins, DISTINCT, set operators and ORDER BY of whole streams, by what these promise."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+from tests.live.stepping import in_steps
+from windrow import Memory, Session, WindrowError
+from windrow.spark.live.source import NUMBER
+from windrow.spark.live.staged_steps import steps_of
+from windrow.spark.stored import in_spark
+from windrow.streams import NamedStream, Ordering
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+BIDS = pa.schema([("at", pa.int64()), ("auction", pa.int64()), ("price", pa.int64()), ("who", pa.string())])
+SOLD = pa.schema([("at", pa.int64()), ("auction", pa.int64()), ("item", pa.string())])
+
+
+def opened(spark, folder):
+    """A session with two streams that have no order of their own."""
+    session = Session(spark)
+    for name, columns in (("bids", BIDS), ("sold", SOLD)):
+        session.stream(name, NamedStream.create(folder / name, columns, "at", ordering=Ordering.unordered()))
+    return session
+
+
+@pytest.fixture
+def session(spark, tmp_path):
+    session = opened(spark, tmp_path)
+    yield session
+    for name in ("bids", "sold"):
+        session.sql(f"DROP STREAM {name}")
+
+
+def bid(at, auction, price, who="ann"):
+    return {"at": at, "auction": auction, "price": price, "who": who}
+
+
+@pytest.fixture(scope="module")
+def auctions(spark, tmp_path_factory):
+    """Two logs in which auctions come, are sold, and go; in the end all is promised."""
+    session = opened(spark, tmp_path_factory.mktemp("auctions"))
+    people = spark.createDataFrame([("ann", "Ann"), ("bob", "Bob")], "who STRING, name STRING")
+    people.createOrReplaceTempView("people")
+    with session.stream("bids").producer("p") as p, session.stream("sold").producer("q") as q:
+        q.insert({"at": 0, "auction": 1, "item": "pen"})
+        p.insert([bid(1, 1, 10), bid(2, 2, 5, "bob"), bid(1, 1, 12)])
+        q.insert([{"at": 1, "auction": 2, "item": "ink"}, {"at": 3, "auction": None, "item": "cup"}])
+        p.bound(2)
+        p.punctuate(auction=1)
+        q.punctuate(auction=[1, 2, None])
+        p.insert([bid(5, 2, 7, "bob"), bid(4, 3, 7), bid(9, 3, None, "cid"), bid(8, None, 6)])
+        q.bound(6)
+        q.insert([{"at": 8, "auction": 3, "item": "pen"}, {"at": 9, "auction": 9, "item": "hat"}])
+        p.bound(8)
+        p.punctuate(auction=[2, None])
+        p.insert([bid(10, 3, 1), bid(11, 4, 40, "bob"), bid(11, 4, 40, "bob")])
+        q.punctuate(auction={"<": 5})
+        p.punctuate(auction=[3, 4])
+        q.finish()
+        p.finish()
+    yield session
+    for name in ("bids", "sold"):
+        session.sql(f"DROP STREAM {name}")
+    spark.catalog.dropTempView("people")
+
+
+def entries(spark, session, name, first, last):
+    """The entries of some files of a log, as a micro-batch has them."""
+    stream = session._catalog.named[name].stream
+    stored = stream.definition.stored.append(pa.field(NUMBER, pa.int64()))
+    tables = [stored.empty_table()]
+    for number in range(first + 1, last + 1):
+        table = stream.log.read(number)
+        tables.append(table.append_column(stored.field(NUMBER), pa.repeat(number, table.num_rows)))
+    frame = spark.createDataFrame(pa.concat_tables(tables).combine_chunks(), in_spark(stream))
+    return frame.select(*session._catalog.streams[name].live.columns)
+
+
+def live(spark, session, folder, query, cuts, kills):
+    """What a query gives, step by step, where the logs are cut there; and what it keeps in the end."""
+    lengths = {name: named.stream.log.last() for name, named in session._catalog.named.items()}
+
+    def frames(steps, low, high):
+        return {
+            name: entries(spark, session, name, int(low * lengths[name]), int(high * lengths[name]))
+            for _, name, _ in steps.streams()
+        }
+
+    return in_steps(session.sql(query)._live, folder, cuts, kills, frames)
+
+
+def rows(tables):
+    return [tuple(row.values()) for table in tables for row in table.to_pylist()]
+
+
+def recorded(session, query):
+    return [tuple(row) for row in session.sql(query).collect()]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT STREAM DISTINCT auction, who FROM bids ORDER BY auction DESC, who",
+        "SELECT STREAM b.who, item, price * 2 AS p FROM bids b, sold s"
+        " WHERE b.auction = s.auction AND b.at <> s.at AND price > 5",
+        "SELECT STREAM s.item, b.price FROM sold s LEFT JOIN bids b ON b.auction = s.auction AND b.price > 8",
+        "SELECT STREAM s.item, price FROM sold s FULL JOIN bids b ON b.auction + 1 = s.auction + 1",
+        "SELECT STREAM c.item, price FROM bids b JOIN sold s ON b.auction = s.auction AND price > 5"
+        " RIGHT JOIN sold c ON s.auction = c.auction",
+        "SELECT STREAM who, price FROM bids b WHERE auction IN (SELECT auction FROM sold WHERE item <> 'ink')"
+        " AND EXISTS (SELECT 1 FROM sold s WHERE s.auction = b.auction AND s.at > 0)",
+        "SELECT STREAM who FROM bids b WHERE price > 3 AND NOT EXISTS"
+        " (SELECT 1 FROM sold s WHERE s.auction = b.auction AND s.item = 'pen') ORDER BY at, price",
+        "SELECT STREAM auction FROM bids UNION SELECT auction FROM sold",
+        "SELECT STREAM auction FROM bids EXCEPT ALL SELECT auction FROM sold"
+        " INTERSECT SELECT auction FROM bids",
+        "WITH high AS (SELECT auction, MAX(price) AS top FROM bids WHERE price > 4 GROUP BY auction)"
+        " SELECT STREAM item, top FROM high JOIN sold ON high.auction = sold.auction WHERE top > 5",
+        "SELECT STREAM total, COUNT(*) AS n FROM"
+        " (SELECT auction, SUM(price) AS total FROM bids GROUP BY auction HAVING COUNT(*) > 1) AS t"
+        " GROUP BY total",
+        "SELECT STREAM COUNT(*) AS n, MAX(price) FROM bids WHERE price > 1000",
+        "SELECT STREAM COUNT(*) AS n FROM bids UNION ALL SELECT COUNT(*) FROM sold WHERE item = 'pen'"
+        " UNION ALL SELECT auction FROM (SELECT DISTINCT auction FROM sold WHERE auction < 3) AS t",
+        "SELECT STREAM price, at FROM bids ORDER BY at, price LIMIT 3 OFFSET 1",
+        "SELECT STREAM who, COUNT(*) AS n FROM (SELECT who FROM bids ORDER BY at, price LIMIT 5) AS t"
+        " GROUP BY who UNION ALL SELECT item, 0 FROM sold",
+        "SELECT STREAM wstart, wend, who, SUM(price) AS n"
+        " FROM HOP(data => TABLE bids, timecol => DESCRIPTOR(at), dur => 8, hopsize => 3)"
+        " GROUP BY wstart, wend, who",
+        "SELECT STREAM b.auction, name, COUNT(DISTINCT at) AS n, MEDIAN(price) AS m"
+        " FROM bids b JOIN people ON b.who = people.who GROUP BY 1, name",
+    ],
+)
+def test_what_is_given_live_is_what_the_whole_log_gives(spark, auctions, tmp_path, query):
+    whole = recorded(auctions, query)
+    assert whole
+    assert Counter(whole) == Counter(recorded(auctions, query.replace("SELECT STREAM", "SELECT")))
+    given, progress = live(spark, auctions, tmp_path / "c", query, (0.4, 0.7), {1})
+    found = rows(given)
+    assert Counter(found) == Counter(whole)
+    if "ORDER BY" in query.rpartition(")")[2]:  # of the whole
+        assert found == whole
+    assert progress["rows_in_windows"] == 0
+    assert progress["rows_in"] == progress["rows_used"] + progress["rows_held"] + progress["rows_late"]
+
+
+EXCEPT = """
+    SELECT STREAM b.auction, COUNT(*) AS n
+    FROM bids b JOIN sold s ON b.auction = s.auction
+    GROUP BY b.auction
+    EXCEPT
+    SELECT auction, 1 FROM sold WHERE item = 'ink'
+"""
+
+
+def test_a_plan_gives_its_groups_by_punctuation_alone_and_keeps_nothing(spark, session, tmp_path):
+    p, q = session.stream("bids").producer("p"), session.stream("sold").producer("q")
+    sink, read, number = Memory(), {"bids": 0, "sold": 0}, 0
+    plan = session.sql(EXCEPT)._live
+
+    def started():
+        return steps_of(plan, sink, tmp_path / "c", "delta", "keep")
+
+    def given():
+        nonlocal number
+        frames = {}
+        for name, first in read.items():
+            read[name] = session._catalog.named[name].stream.log.last()
+            frames[name] = entries(spark, session, name, first, read[name])
+        steps.take(steps.input(frames), number)
+        number += 1
+        return rows([sink.batches[number - 1]])
+
+    def kept():
+        return {row.name: row.rows for row in steps.state().rows if row.kind == "operator"}
+
+    steps = started()
+    p.insert([bid(1, 1, 10), bid(2, 2, 5), bid(3, 1, 12)])
+    q.insert([{"at": 1, "auction": 1, "item": "pen"}, {"at": 2, "auction": 2, "item": "ink"}])
+    q.punctuate(auction=[1, 2])
+    assert given() == [], "more bids may come"
+    assert kept()["GROUP BY b.auction"] == 2
+    p.punctuate(auction=2)
+    p.punctuate(auction=1, price={"<": 11})
+    assert given() == [], "the group of auction 2 is what EXCEPT leaves out; 1 may get higher bids"
+    steps.close()
+    steps = started()
+    p.punctuate(auction=1, price={">=": 11})
+    assert given() == [], "but for bids without a price"
+    p.punctuate(auction=1, price=None)
+    assert given() == [(1, 2)]
+    assert set(kept().values()) == {0}
+    assert steps.progress["rows_in_windows"] == 0
+    steps.close()
+    assert recorded(session, EXCEPT) == [(1, 2)]
+    p.close()
+    q.close()
+
+
+def test_a_query_that_would_keep_more_and_more_is_told_of_or_refused(session):
+    relation = session.sql(EXCEPT)
+    with pytest.raises(WindrowError, match="UNBOUNDED_STATE"):
+        relation.start(Memory(), on_unbounded="error")
+    with pytest.raises(WindrowError, match="INVALID_ARGUMENT"):
+        relation.start(Memory(), on_unbounded="never")
+    told = (
+        "JOIN ON bids.auction = sold.auction keeps the rows of the left side: it is bounded by punctuations"
+    )
+    with pytest.warns(RuntimeWarning, match=f"{told} of sold on auction"):
+        query = relation.start(Memory())
+    query.stop()
+    with session.stream("sold").producer("q") as q, session.stream("bids").producer("p") as p:
+        p.punctuate(auction=7)
+        q.punctuate(auction=7)
+    session.sql("SELECT 1 FROM bids, sold")  # what has been promised once, may be expected again
+    assert session.sql(EXCEPT)._live.unbounded() == []
+
+
+def test_rows_come_in_order_as_far_as_they_may_be_out_of_it(spark, session, tmp_path):
+    query = "SELECT STREAM at, price FROM bids WHERE price > 0 ORDER BY at WITHIN INTERVAL 5 MILLISECONDS"
+    with session.stream("bids").producer("p") as p:
+        for at in (10, 7, 12, 9, 20, 14, 15, 30):
+            p.insert(bid(at, 1, at))
+    given, progress = live(spark, session, tmp_path / "c", query, (0.5, 0.7), {1})
+    assert [[at for at, _ in rows([one])] for one in given] == [[], [7, 9, 10, 12], [15, 20]]
+    assert (progress["rows_late"], progress["rows_in_windows"]) == (1, 1), "14 is below 20 − 5, 30 waits"
+    assert [at for at, _ in recorded(session, query)] == [7, 9, 10, 12, 15, 20, 30]
+    for wrong in (
+        "SELECT STREAM price FROM bids ORDER BY price WITHIN INTERVAL 5 MILLISECONDS",
+        "SELECT STREAM DISTINCT at FROM bids ORDER BY at WITHIN INTERVAL 5 MILLISECONDS",
+        "SELECT STREAM at, who FROM bids [NOW] ORDER BY at WITHIN INTERVAL 5 MILLISECONDS",
+    ):
+        with pytest.raises(WindrowError, match="UNSUPPORTED_STREAM"):
+            session.sql(wrong)
+
+
+@pytest.mark.parametrize(
+    ("query", "at"),
+    [
+        ("SELECT STREAM who FROM bids WHERE auction NOT IN (SELECT auction FROM sold)", "auction NOT IN"),
+        (
+            "SELECT STREAM who FROM bids b LEFT JOIN sold s ON b.auction = s.auction AND b.price > 1",
+            "b.price > 1",
+        ),
+        ("SELECT STREAM who FROM bids b JOIN sold s ON b.auction = s.item", "b.auction = s.item"),
+        ("SELECT STREAM who FROM bids b JOIN sold s ON b.auction < s.auction", "b.auction < s.auction"),
+        ("SELECT STREAM who FROM bids JOIN sold USING (auction)", "sold"),
+        ("SELECT STREAM who, COUNT(*) FROM bids GROUP BY who WITH ROLLUP", "who WITH ROLLUP"),
+        ("SELECT STREAM MAX(price) FROM bids GROUP BY who ORDER BY auction + 1", None),
+        ("SELECT STREAM DISTINCT who FROM bids LIMIT 3", "LIMIT 3"),
+        ("SELECT STREAM who FROM bids ORDER BY at LIMIT 1 + 2", "1 + 2"),
+        ("SELECT STREAM DISTINCT who FROM (SELECT who FROM bids OFFSET 3)", "OFFSET 3"),
+        ("SELECT STREAM who, RANK() OVER (ORDER BY price) AS place FROM bids", "OVER"),
+    ],
+)
+def test_what_no_operator_does_is_refused_where_it_stands(session, query, at):
+    with pytest.raises(WindrowError) as found:
+        session.sql(query).start(Memory())
+    error = found.value
+    if at is not None:
+        assert error.condition == "UNSUPPORTED_STREAM"
+        assert error.sql == query
+        assert query[error.span.start :].startswith(at)
+
+
+def test_bounds_pass_through_what_rises_with_the_rowtime(spark, tmp_path):
+    session = Session(spark)
+    columns = pa.schema([("ts", pa.timestamp("us", "UTC")), ("n", pa.int64())])
+    session.stream("ticks", NamedStream.create(tmp_path / "ticks", columns, "ts"))
+    begin = datetime.datetime(2026, 1, 1, 9, 50, tzinfo=datetime.UTC)
+    with session.stream("ticks").producer("p") as p:
+        for minute in range(0, 40, 5):
+            p.insert({"ts": begin + datetime.timedelta(minutes=minute), "n": minute})
+    query = """
+        SELECT STREAM date_trunc('HOUR', ts) + INTERVAL 1 HOUR AS until, SUM(n) AS n FROM ticks
+        GROUP BY date_trunc('HOUR', ts) + INTERVAL 1 HOUR
+    """
+    given, progress = live(spark, session, tmp_path / "c", query, (0.2, 0.7), {1})
+    assert [[one["n"] for one in table.to_pylist()] for table in given] == [[], [5], []]
+    assert progress["rows_in_windows"] == 1
+    assert session.sql(query)._live.unbounded() == []
+    assert sorted(n for _, n in recorded(session, query)) == [5, sum(range(10, 40, 5))]
+    session.sql("DROP STREAM ticks")
+
+
+def test_groups_of_windows_of_time_end_by_bounds_and_by_keys(spark, session, tmp_path):
+    query = """
+        SELECT STREAM window_end, auction, COUNT(*) AS n
+        FROM TABLE({}(TABLE bids, DESCRIPTOR(at), {} 10)) GROUP BY window_end, auction
+    """
+    with session.stream("bids").producer("p") as p:
+        p.insert([bid(1, 1, 10), bid(12, 1, 5), bid(13, 2, 5), bid(3, 2, 1)])
+        p.punctuate(auction=1)
+        p.bound(10)
+        p.bound(15)
+        p.punctuate(auction=2)
+    tumbling, cumulating = query.format("TUMBLE", ""), query.format("CUMULATE", "5,")
+    given, progress = live(spark, session, tmp_path / "t", tumbling, (0.25, 0.45, 0.65, 0.85), {2})
+    assert [sorted(rows([one])) for one in given] == [
+        [], [(10, 1, 1), (20, 1, 1)], [(10, 2, 1)], [], [(20, 2, 1)]
+    ]  # fmt: skip
+    assert progress["rows_in_windows"] == 0
+    given, _ = live(spark, session, tmp_path / "c", cumulating, (0.65, 0.85), {1})
+    of_one = [(5, 1, 1), (10, 1, 1), (15, 1, 1), (20, 1, 1)]
+    assert [sorted(rows([one])) for one in given] == [
+        sorted([*of_one, (5, 2, 1), (10, 2, 1)]), [(15, 2, 1)], [(20, 2, 1)]
+    ]  # fmt: skip
+    assert session.sql(tumbling)._live.unbounded() == []
+
+
+def test_explain_names_what_would_bound_the_state(session):
+    shown = session.sql("EXPLAIN SELECT STREAM auction, MAX(price) FROM bids GROUP BY auction").collect()[0][
+        0
+    ]
+    told = "GROUP BY auction keeps each group: it is bounded by punctuations of bids on auction"
+    assert f"unbounded  {told}" in shown
+    shown = session.sql("EXPLAIN SELECT STREAM at, COUNT(*) FROM bids GROUP BY at").collect()[0][0]
+    assert "unbounded" not in shown

@@ -1,0 +1,328 @@
+"""EMIT over live streams gives what the recorded log gives, wherever it is cut and the query killed."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pyspark.sql import functions as F
+
+from tests.live.stepping import in_steps, law
+from tests.live.test_law import COLUMNS, LAGS, log, table
+from tests.live.test_named import ORDERINGS, as_arrived, calls
+from tests.live.test_named import recorded as written
+from windrow import Session
+from windrow.spark.live import emitted_in_memory
+from windrow.spark.live.emitted_steps import EmittedSteps
+from windrow.spark.live.source import PTIME
+from windrow.streams import Decision, Kind, Ordering, State
+from windrow.streams.clock import decide
+from windrow.streams.entries import Entries
+
+BEGIN = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+EACH = 4  # seconds between micro-batches
+
+OVER = {
+    "tumbling windows": "SELECT k, wend, COUNT(*) AS n, SUM(v) AS v FROM TUMBLE(TABLE s, DESCRIPTOR(ts), 3) "
+    "GROUP BY k, wend",
+    "hopping windows": "SELECT wend, MAX(v) AS v FROM HOP(TABLE s, DESCRIPTOR(ts), 2, 5) GROUP BY wend",
+    "sessions": "SELECT wend, COUNT(*) AS n FROM SESSION(TABLE s, DESCRIPTOR(ts), 1) GROUP BY wend",
+    "keys that live": "SELECT k, COUNT(*) AS n FROM s WHERE v < 3 GROUP BY k STATE LIFETIME 3",
+    "groups of groups": "SELECT wend, COUNT(*) AS c FROM (SELECT wend, k, COUNT(*) AS n "
+    "FROM TUMBLE(TABLE s, DESCRIPTOR(ts), 4) GROUP BY wend, k HAVING COUNT(*) < 3) GROUP BY wend",
+    "rows": "SELECT ts, k, v + 1 AS v FROM s WHERE v > 0 OR k IS NULL",
+    "rows told apart": "SELECT DISTINCT ts, k FROM s",
+    "equal rows of windows": "SELECT DISTINCT wend, k FROM TUMBLE(TABLE s, DESCRIPTOR(ts), 3)",
+    "groups of a join by time": "SELECT s.ts, COUNT(*) AS n FROM s JOIN t ON s.ts = t.ts AND s.k <= t.k "
+    "GROUP BY s.ts",
+    "a join of groups by time": "SELECT a.ts, n, m FROM (SELECT ts, COUNT(*) AS n FROM s GROUP BY ts) AS a "
+    "JOIN (SELECT ts, SUM(v) AS m FROM t GROUP BY ts) AS b ON b.ts = a.ts",
+    "a join": "SELECT s.ts, b.k FROM s JOIN s AS b ON s.ts = b.ts AND s.v < b.v",
+    "a join of streams": "SELECT s.ts, s.k, t.v FROM s JOIN t ON s.ts = t.ts",
+}
+"""Queries of which AFTER WATERMARK can be asked."""
+
+CONTINUOUS = {
+    "a group": "SELECT COUNT(*) AS n, MAX(v) AS v FROM s",
+    "groups": "SELECT k, SUM(v) AS v FROM s GROUP BY k HAVING COUNT(*) > 1",
+    "groups of what Spark counts": "SELECT v, BIT_XOR(k) AS x, COUNT(DISTINCT ts) AS n FROM s GROUP BY v",
+    "the first of each": "SELECT k, ts, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC, "
+    "ts) AS place FROM s) WHERE place <= 2",
+    "the first": "SELECT v, k FROM s ORDER BY v DESC, k, ts LIMIT 3",
+    "distinct": "SELECT DISTINCT k, v > 1 AS more FROM s",
+    "but for": "SELECT k FROM s EXCEPT SELECT k FROM t ",
+    "both": "SELECT k, v FROM s UNION ALL SELECT v, k FROM t ",
+    "either": "SELECT k FROM s UNION SELECT v FROM t ",
+    "an outer join": "SELECT s.k, s.v, t.v AS w FROM s LEFT JOIN t ON s.k = t.k AND s.ts >= t.ts",
+    "some": "SELECT k, v FROM s WHERE EXISTS (SELECT 1 FROM t WHERE t.k = s.k AND t.v > s.v)",
+    "a value": "SELECT k, v FROM s WHERE v = (SELECT MAX(v) FROM t )",
+    "groups of groups of a join": "SELECT k, AVG(m) AS m FROM (SELECT s.k, s.ts, MAX(t.v) AS m FROM s JOIN t "
+    "ON s.v = t.v GROUP BY s.k, s.ts) GROUP BY k",
+    "the most": "SELECT c.k, c.n FROM (SELECT k, COUNT(*) AS n FROM s GROUP BY k) AS c JOIN (SELECT MAX(n) "
+    "AS most FROM (SELECT k, COUNT(*) AS n FROM s GROUP BY k) GROUP BY 1 = 1) AS m ON c.n = m.most",
+}
+WATERMARK = ["EMIT AFTER WATERMARK", "EMIT STREAM AFTER WATERMARK"]
+HOW = ["EMIT STREAM", "EMIT STREAM AFTER DELAY INTERVAL 6 SECONDS", "EMIT AFTER DELAY INTERVAL 4 SECONDS"]
+BOTH = ["EMIT STREAM AFTER DELAY INTERVAL 6 SECONDS AND AFTER WATERMARK"]
+
+
+@st.composite
+def queries(draw):
+    query, how = draw(
+        st.one_of(
+            st.tuples(st.sampled_from([*OVER.values()]), st.sampled_from([*WATERMARK, *HOW, *BOTH])),
+            st.tuples(st.sampled_from([*CONTINUOUS.values()]), st.sampled_from(HOW)),
+        )
+    )
+    lateness = draw(st.sampled_from(["", "", " ALLOWED LATENESS 2"]))
+    return f"{query} {how}{lateness}"
+
+
+def ptime(number):
+    return BEGIN + datetime.timedelta(seconds=EACH * (number + 1))
+
+
+def cut(entries, cuts):
+    """The micro-batches of a log; after them one in which nothing comes, long after."""
+    bounds = [0, *(round(each * len(entries)) for each in sorted(cuts)), len(entries), len(entries)]
+    return [entries[low:high] for low, high in pairwise(bounds)]
+
+
+def recorded_log(batches, lag):
+    """The entries that are not ruled out, with when they came, and the clock whenever it may have moved."""
+    ordering = Ordering.unordered() if lag is None else Ordering.lagging(lag)
+    state, found = State(), []
+    for number, batch in enumerate(batches):
+        items = []
+        for place, (producer, ts, _, _, bound) in enumerate(batch):
+            items += [(Kind.ROW, producer, ts, place)] if ts is not None else []
+            items += [(Kind.BOUND, producer, bound, place)] if bound is not None else []
+        decided = decide(state, ordering, Entries.of(items))
+        state = decided.state
+        for (kind, _, _, place), decision in zip(items, decided.decision, strict=True):
+            if kind == Kind.ROW and decision in (Decision.ADMITTED, Decision.LATE):
+                found.append((ptime(number), *batch[place][:4], None))
+        if state.clock is not None:
+            found.append((ptime(number), None, None, None, None, state.clock))
+    return found
+
+
+def recorded(spark, logs, lag, query, execution="batch"):
+    """What the recorded log gives up to the last tick, and the session's relation."""
+    session = Session(spark, execution=execution)
+    for name, batches in logs.items():
+        frame = spark.createDataFrame(
+            recorded_log(batches, lag), "at timestamp, p string, ts bigint, k bigint, v bigint, upto bigint"
+        )
+        session.stream(name, frame, rowtime="ts", unit="seconds", ptime="at", watermark="upto")
+    relation = session.sql(query)
+    envelope = "one-sql" if "STREAM" in query else "delta"
+    return relation.changelog(envelope).to_arrow()
+
+
+def declared(spark, folder, names, lag):
+    session = Session(spark)
+    for name in names:
+        arriving = spark.readStream.schema(COLUMNS).parquet(str(folder))
+        session.stream(name, arriving, rowtime="ts", unit="seconds", producer="p", bound="b", lag=lag)
+    return session
+
+
+def live(spark, folder, logs, lag, kills, query):
+    """What the steps give, and the progress after the last."""
+    count = len(next(iter(logs.values())))
+
+    def frames(steps, low, high):
+        number = round(low * count)
+        when = F.lit(int(ptime(number + 100 * (number + 1 == count)).timestamp() * 1_000_000)).cast("bigint")
+        found = {"": spark.range(1).select(when.alias("tick"))}
+        for _, name, stream in steps.streams():
+            made = spark.createDataFrame(table(logs[name][number])).select(*stream.live.columns)
+            found[name] = made.withColumn(PTIME, when)
+        return found
+
+    plan = declared(spark, folder, logs, lag).sql(query)._live
+    evenly = [number / count for number in range(1, count)]
+    given, told = in_steps(plan, folder, evenly, kills, frames, plan.envelope)
+    entries = sum(len(batch) for batches in logs.values() for batch in batches)
+    assert told["rows_in"] == told["rows_used"] + told["rows_held"] + told["rows_late"] <= entries
+    return given, told
+
+
+def counted(tables):
+    """How often each row is told; of producers nothing is known that is not in it."""
+    return Counter(tuple(row.values()) for one in tables for row in one.to_pylist())
+
+
+@law(1)
+@given(
+    log,
+    log,
+    st.sampled_from(LAGS),
+    st.lists(st.floats(0, 1), min_size=1, max_size=3),
+    st.sets(st.integers(0, 3), max_size=1),
+    queries(),
+)
+@example(
+    [("a", 0, 1, 1, None), ("a", 3, 1, 2, 2), ("b", 1, 1, 3, None), ("a", 2, 1, 2, None), ("a", 9, 1, 1, 9)],
+    [],
+    None,
+    [0.5],
+    {1},
+    f"{OVER['tumbling windows']} {BOTH[0]}",
+)
+@example(
+    [("a", 0, 1, 1, None), ("b", 4, 0, 2, 2), ("a", 7, 1, 3, 5), ("b", 1, 1, 3, None), ("b", 3, 1, 2, 8)],
+    [],
+    2,
+    [0.6],
+    set(),
+    f"{OVER['hopping windows']} {HOW[1]} ALLOWED LATENESS 2",
+)
+@example(
+    [("a", 0, None, 2, None), ("a", 8, 2, 1, None)],
+    [("b", 8, 2, 0, None)],
+    0,
+    [0.5],
+    {1},
+    f"{CONTINUOUS['an outer join']} {HOW[0]}",
+)
+@pytest.mark.usefixtures("interpreted")
+def test_cuts_and_kills_change_nothing(spark, tmp_path_factory, s, t, lag, cuts, kills, query):
+    folder = tmp_path_factory.mktemp("live")
+    logs = {"s": cut(s, cuts)}
+    if " t " in query:
+        logs["t"] = cut(t, cuts)
+    entries = [entry for batches in logs.values() for entry in recorded_log(batches, lag)]
+    if not entries or ("AFTER WATERMARK" in query and all(entry[-1] is None for entry in entries)):
+        return  # of what is recorded without a watermark nothing is complete, and that is said
+    found, _ = live(spark, folder, logs, lag, kills, query)
+    assert counted(found) == counted([recorded(spark, logs, lag, query)])
+
+
+SESSIONS = (
+    "SELECT k, wend, COUNT(*) AS n FROM SESSION(TABLE s PARTITION BY k, DESCRIPTOR(ts), 3) GROUP BY k, wend"
+)
+KEPT = {
+    # those that end at 4, 5 and 8 are settled at 13, the gap later, and those that end at 12 and 18 are not
+    "in memory": (f"{SESSIONS} EMIT STREAM", 3),
+    # lives that end at 3 and 8 are, and those that end at 12 and 18 are not; what WHERE leaves out goes too
+    "by tasks": (f"{OVER['keys that live']} {BOTH[0]}", 2),
+}
+"""Queries of the log below, and how many of its rows may still change what they give."""
+
+
+@pytest.mark.parametrize("how", KEPT)
+@pytest.mark.usefixtures("interpreted")
+def test_rows_of_sessions_go_when_nothing_can_join_them(spark, tmp_path, monkeypatch, how):
+    monkeypatch.setattr(emitted_in_memory, "SETTLED_FROM", 0)
+    query, kept = KEPT[how]
+    rows = [(0, 1, 1), (2, 1, 1), (1, 2, 3), (5, 2, 1), (9, 1, 1), (9, 1, 3), (15, 1, 1)]
+    came = [("a", *row, None) for row in rows]
+    logs = {"s": [came[:4], came[4:6], [*came[6:], ("a", None, None, None, 13)], []]}
+    given, told = live(spark, tmp_path, logs, None, set(), query)
+    assert counted(given) == counted([recorded(spark, logs, None, query)])
+    assert told["rows_in_windows"] == kept
+
+
+BESIDE = {
+    "tables and texts": (
+        "SELECT k, 'of t' AS c FROM t UNION ALL SELECT k, 'a\n\nb' FROM (SELECT DISTINCT k FROM s) WHERE k "
+        "IN (SELECT k FROM beside) UNION ALL SELECT s.k, 'pair' FROM s CROSS JOIN t",
+        {(1, "of t"): 1, (3, "of t"): 1, (1, "a\n\nb"): 1, (1, "pair"): 4, (2, "pair"): 2},
+    ),
+    "many columns": (
+        f"SELECT {', '.join(f's.v + {at} AS c{at}' for at in range(28))}, t.v FROM s JOIN t ON s.k = t.k",
+        {(*range(5, 33), 8): 1, (*range(7, 35), 8): 1},
+    ),
+}
+"""Queries of which the plans are read with care, and their rows in the end."""
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.usefixtures("interpreted")
+def test_all_of_a_plan_is_evaluated(spark, tmp_path, monkeypatch, name):
+    spark.sql("SELECT 1 AS k").createOrReplaceTempView("beside")
+    monkeypatch.setattr(EmittedSteps, "_taken", None)  # in memory alone
+    query, wanted = BESIDE[name]
+    logs = {
+        "s": [[("a", 0, 1, 5, None)], [("a", 1, 2, 6, None), ("a", 2, 1, 7, None)]],
+        "t": [[("a", 0, 1, 8, None)], [("a", 1, 3, 9, None)]],
+    }
+    given, _ = live(spark, tmp_path, logs, None, set(), f"{query} EMIT STREAM AS diff")
+    found = Counter()
+    for (*row, diff, _), count in counted(given).items():
+        found[tuple(row)] += diff * count
+    assert {row: count for row, count in found.items() if count} == wanted
+    spark.catalog.dropTempView("beside")
+
+
+# -- named streams -------------------------------------------------------------------------------------
+
+SOON = ["EMIT STREAM", "EMIT STREAM AFTER DELAY INTERVAL '0.01' SECOND"]
+
+
+def live_log(spark, folder, streams, cuts, kills, query):
+    """What the steps give over the logs of named streams, cut between files."""
+
+    def frames(steps, low, high):
+        found = {}
+        for _, name, known in steps.streams():
+            edges = [round(edge * streams[name].log.last()) for edge in (low, high)]
+            found[name] = as_arrived(spark, streams[name], *edges).select(*known.live.columns)
+        return found
+
+    session = Session(spark)
+    for name, stream in streams.items():
+        session.stream(name, stream)
+    relation = session.sql(query)
+    wanted = relation.changelog(relation._live.envelope).to_arrow()
+    given, told = in_steps(relation._live, folder, cuts, kills, frames, relation._live.envelope)
+    return given, wanted, told
+
+
+def until(tables, end):
+    """How often each row is told, up to a processing time; that is the last time among the columns."""
+    found = Counter()
+    for row, count in counted(tables).items():
+        *_, ptime = (value for value in row if isinstance(value, datetime.datetime))
+        found[row] += count * (ptime <= end)
+    return +found
+
+
+@law(1)
+@given(
+    calls,
+    calls,
+    st.sampled_from(ORDERINGS),
+    st.lists(st.floats(0, 1), max_size=2),
+    st.sets(st.integers(0, 2), max_size=1),
+    st.sampled_from([f"{query} {how}" for query in OVER.values() for how in (*SOON, *WATERMARK)]),
+)
+@example(
+    [("insert", "a", [(1, 1, 1), (3, 1, 2)]), ("again", "b", [(4, 1, 1)]), ("watermark", "a", 3),
+     ("insert", "a", [(2, 1, 3), (5, 2, 0)]), ("close", "b", None), ("insert", "b", [(9, 1, 1)])],
+    [("insert", "a", [(3, 1, 1)]), ("insert", "a", [(9, 0, 1)])],
+    Ordering.lagging(2),
+    [0.6],
+    {1},
+    f"{OVER['a join of streams']} {SOON[1]}",
+)  # fmt: skip
+@pytest.mark.usefixtures("interpreted")
+def test_live_is_batch_over_the_folder(spark, tmp_path_factory, s, t, ordering, cuts, kills, query):
+    folder = tmp_path_factory.mktemp("named")
+    streams = {"s": written(folder / "s", ordering, s)}
+    if " t " in query:
+        streams["t"] = written(folder / "t", ordering, t)
+    for stream in streams.values():
+        stream.tick()
+    given, wanted, told = live_log(spark, folder, streams, cuts, kills, query)
+    end = min(stream.position().ptime for stream in streams.values())
+    assert told["frontier"] == end
+    assert told["rows_in"] == told["rows_used"] + told["rows_held"] + told["rows_late"]
+    end = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=end)
+    assert until(given, end) == until([wanted], end)

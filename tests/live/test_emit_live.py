@@ -1,0 +1,116 @@
+"""Queries with EMIT that run: what is due is given while every stream is silent, and after a restart."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from windrow import Memory, Session, WindrowError
+from windrow.streams import NamedStream, Ordering
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string())])
+COUNTS = "SELECT k, wend, COUNT(*) AS n FROM TUMBLE(TABLE {}, DESCRIPTOR(t), 10) GROUP BY k, wend"
+LATER = f"{COUNTS} EMIT STREAM AFTER DELAY INTERVAL 2 SECONDS"
+
+
+def refused(condition):
+    return pytest.raises(WindrowError, match=rf"\[{condition}\]")
+
+
+@pytest.fixture
+def session(spark, tmp_path):
+    folder = tmp_path / "arriving"
+    folder.mkdir()
+    pq.write_table(
+        pa.Table.from_pylist([{"t": 3, "k": "a"}, {"t": 7, "k": "a"}], SCHEMA), folder / "0.parquet"
+    )
+    session = Session(spark)
+    arriving = spark.readStream.schema("t bigint, k string").parquet(str(folder))
+    session.stream("s", arriving, rowtime="t", unit="seconds")
+    stream = NamedStream.create(tmp_path / "named", SCHEMA, "t", unit="second")
+    session.stream("r", stream)
+    yield session
+    for name in ("s", "r"):
+        spark.catalog.dropTempView(name)
+
+
+def rows(sink):
+    return [tuple(row.values()) for table in sink.batches.values() for row in table.to_pylist()]
+
+
+@pytest.mark.parametrize("name", ["s", "r"])
+def test_what_is_due_is_given_while_all_is_silent_and_after_a_restart(session, tmp_path, name):
+    if name == "r":
+        with NamedStream.open(tmp_path / "named").producer("p") as producer:
+            producer.insert([{"t": 3, "k": "a"}, {"t": 7, "k": "a"}])
+    sink, given = Memory(), threading.Event()
+
+    def heard(progress):
+        if progress["given"]:
+            given.set()
+
+    session.listeners.add(heard)
+    relation = session.sql(LATER.format(name))
+    with pytest.MonkeyPatch.context() as patch:  # it ends before anything is due
+        patch.setattr("windrow.spark.live.ticking.Ticker.want", lambda *_: None)
+        first = relation.start(sink, checkpoint=tmp_path / "checkpoint")
+        first.process_all_available()
+        came = first.progress["frontier"]
+        first.stop()
+    assert rows(sink) == []
+    if name == "r":
+        stream = NamedStream.open(tmp_path / "named")
+        came = stream.read(stream.start)[0].admitted.column("__ptime")[0].as_py()
+    second = relation.start(sink, checkpoint=tmp_path / "checkpoint")
+    assert given.wait(60)
+    second.stop()
+    session.listeners.remove(heard)
+    due = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=came + 2_000_000)
+    assert rows(sink) == [("a", 10, 2, False, due, 0)]
+    state = {(row["kind"], row["name"]): row for row in second.state().collect()}
+    kept = state["rows", name]
+    assert (kept["rows"], kept["why"]) == (2, "rows until the watermark has passed their groups")
+    assert "kept" in relation.plan()
+
+
+def test_a_query_says_which_rows_it_keeps_and_what_it_cannot_do(session, tmp_path):
+    def kept(query):
+        return session.sql(query)._live.keeps
+
+    assert kept(f"{COUNTS.format('s')} EMIT STREAM ALLOWED LATENESS 5").endswith("can change them")
+    assert kept("SELECT * FROM s EMIT STREAM") == "no rows"
+    assert kept("SELECT * FROM s EMIT AFTER WATERMARK") == "rows that are not complete"
+    assert kept("SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT STREAM").endswith(
+        "without a key of event time"
+    )
+    assert kept("SELECT s.k FROM s JOIN r ON s.k = r.k EMIT STREAM").endswith("of a join")
+    lives = session.sql("SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT STREAM STATE LIFETIME 5")
+    assert lives._live.keeps.startswith("rows until the watermark has passed their sessions")
+    assert "lives of keys by t: updating" in lives.plan()
+    with refused("MISSING_KEY"):
+        lives.start(Memory(), mode="upsert")
+    live = session.sql(f"{COUNTS.format('s')} EMIT STREAM")
+    assert live.schema.names == ["k", "wend", "n", "undo", "ptime", "ver"]
+    with refused("LIVE_RELATION"):
+        live.show()
+    with refused("RELATION_WHERE_STREAM_IS_NEEDED"):
+        live.start(NamedStream.open(tmp_path / "named"))
+    arriving = session.spark.readStream.schema("at timestamp, k string").parquet(str(tmp_path / "arriving"))
+    session.register("clicks", arriving)
+    lag = "STREAM clicks WATERMARK at DELAY OF INTERVAL 10 SECONDS"
+    pages = f"TUMBLE(TABLE(SELECT at, k FROM {lag}), DESCRIPTOR(at), INTERVAL 1 MINUTE)"
+    told = session.sql(f"SELECT wend, COUNT(*) AS n FROM {pages} GROUP BY wend EMIT STREAM AFTER WATERMARK")
+    (declared,) = told._live.streams
+    assert session._catalog.streams[declared].live.ordering == Ordering.lagging(10_000_000)
+    assert kept(f"SELECT clicks.k FROM {lag} WHERE k <> 'x' EMIT STREAM") == "no rows"
+    with refused("UNRESOLVED_COLUMN.WITH_SUGGESTION") as caught:
+        session.sql(f"SELECT kk FROM {lag} EMIT STREAM")
+    assert caught.value.getQueryContext()[0].fragment() == "kk"
+    with refused("UNSUPPORTED_STREAM"):
+        session.sql("SELECT * FROM s AS OF SYSTEM TIME TIMESTAMP '2026-01-01' EMIT STREAM")

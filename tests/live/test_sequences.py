@@ -1,0 +1,335 @@
+"""WINDOW BY and MATCH_RECOGNIZE over live streams: what is given when, what is refused, what is said."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from windrow import Memory, Session, WindrowError
+from windrow.errors import ExecutionError
+from windrow.spark.live import is_one_clause
+from windrow.spark.live.clause_steps import ClauseSteps
+from windrow.spark.live.in_memory import TOO_LARGE
+from windrow.spark.live.steps import Steps
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+COLUMNS = "ts timestamp, k string, v int, b timestamp"
+SESSION_WINDOWS = (
+    "SELECT s.k, s.ts AS begins, COUNT(w) AS n FROM s WINDOW BY w AS (TYPE TUMBLING PARTITION BY k"
+    " ORDER BY ts START AS s END AS e NEXT AS x WHEN x IS NULL OR x.ts - e.ts > INTERVAL 10 MINUTES)"
+)
+PATTERN = (
+    "SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k MEASURES MATCH_NUMBER() AS n, FIRST(a.ts) AS since,"
+    " LAST(v) AS v PATTERN (a+ b) WITHIN INTERVAL 10 MINUTES DEFINE a AS a.v < 10)"
+)
+
+
+class _TooLarge(ClauseSteps):
+    def _come(self, batch, before):  # noqa: ARG002 - as the method that it stands for
+        raise ExecutionError("more rows than the driver takes", condition=TOO_LARGE)
+
+
+#: What takes one micro-batch after the other: ways that go on where the others have stopped.
+WAYS = {"memory": [ClauseSteps], "turns": [_TooLarge, ClauseSteps]}
+
+
+def at(minute):
+    return datetime.datetime(2026, 1, 1, 9) + datetime.timedelta(minutes=minute)
+
+
+@pytest.fixture(scope="module")
+def session(spark, tmp_path_factory):
+    """A session with the live stream s, and a table."""
+    session = Session(spark.newSession())
+    arriving = session.spark.readStream.schema(COLUMNS).parquet(str(tmp_path_factory.mktemp("arriving")))
+    session.stream("s", arriving, rowtime="ts", bound="b")
+    session.spark.sql("CREATE TEMPORARY VIEW names AS SELECT 'a' AS k, 'first' AS name")
+    session.sql(f"CREATE TEMPORARY VIEW firsts AS {SESSION_WINDOWS}")
+    return session
+
+
+def taken(session, query, folder, batches):
+    """The rows that each micro-batch of entries gives, and the rows that are kept after it.
+
+    In memory, and by tasks and in memory by turns.
+    """
+    if not is_one_clause(session.sql(query)._live):
+        return taken_by(session, query, folder, batches, [Steps])
+    ways = [taken_by(session, query, folder / name, batches, by) for name, by in WAYS.items()]
+    assert ways[0] == ways[1]
+    return ways[0]
+
+
+def taken_by(session, query, folder, batches, by):
+    sink, plan = Memory(), session.sql(query)._live
+    steps = by[0](plan, sink, folder, "delta", "keep")
+    ((_, name, stream),) = steps.streams()
+    found = []
+    for number, entries in enumerate(batches):
+        if number and len(by) > 1:
+            steps.close()
+            steps = by[number % len(by)](plan, sink, folder, "delta", "keep")
+        rows = session.spark.createDataFrame(entries, COLUMNS)
+        steps.take(steps.input({name: rows.select(*stream.live.columns)}), number)
+        given = sink.batches[number].to_pylist() if number in sink.batches else []
+        found.append((sorted(map(_plain, given)), steps.progress["rows_in_windows"]))
+    _state_is_told(steps, [time for entries in batches for time, *_ in entries])
+    steps.close()
+    return found
+
+
+def _state_is_told(steps, times):
+    rows = {row.kind: row for row in steps.state().rows}
+    assert rows["window"].rows == steps.progress["rows_in_windows"]
+    assert (rows["window"].oldest is None) == (rows["window"].rows == 0)
+    assert rows["window"].oldest in [None, *(str(time) for time in times)]
+    assert rows["window"].name.startswith(("WINDOW BY", "MATCH_RECOGNIZE"))
+
+
+def _plain(row):
+    values = row.values()
+    return tuple(
+        value.replace(tzinfo=None) if isinstance(value, datetime.datetime) else value for value in values
+    )
+
+
+def test_windows_by_functions_of_several_rows(session, tmp_path):
+    query = (
+        "SELECT s.ts AS begins, e.v FROM s WINDOW BY w AS (TYPE SLIDING ORDER BY ts START AS s"
+        " ONLY END AS e WHEN abs(e.v - s.v) >= 5 OR CASE WHEN s.v < e.v THEN s.k || e.k END = 'ab')"
+    )
+    batches = [
+        [(at(0), "a", 1, None), (at(1), "a", 2, at(2))],
+        [(at(2), "b", 3, at(3))],
+        [(at(4), "b", 9, at(5))],
+    ]
+    assert taken(session, query, tmp_path, batches) == [
+        ([], 2),
+        ([(at(0), 3), (at(1), 3)], 1),
+        ([(at(2), 9)], 1),
+    ]
+
+
+def test_windows_by_conditions_that_spark_evaluates_over_pairs_of_rows(session, tmp_path):
+    """Of the rows that are kept it has the fields that it reads, of types that only Spark compares."""
+    query = (
+        "SELECT s.ts AS begins, e.v FROM"
+        " (SELECT *, make_ym_interval(0, v) AS i, k COLLATE UTF8_LCASE AS c FROM s)"
+        " WINDOW BY w AS (TYPE SLIDING ORDER BY ts START AS s ONLY END AS e WHEN e.c = s.c AND e.i > s.i)"
+    )
+    batches = [
+        [(at(0), "a", 1, None), (at(1), "B", 2, at(2))],
+        [(at(2), "A", 3, at(3))],
+        [(at(4), "b", 9, at(5))],
+    ]
+    assert taken(session, query, tmp_path, batches) == [
+        ([], 2),
+        ([(at(0), 3)], 2),
+        ([(at(1), 9)], 2),
+    ]
+
+
+def test_an_alias_that_is_a_variables_name_reads_no_row(session, tmp_path):
+    """So a window need not wait until that row has come."""
+    query = SESSION_WINDOWS.replace("NEXT AS x WHEN x IS NULL OR x.ts", "NEXT AS n WHEN n IS NULL OR n.ts")
+    batches = [[(at(0), "a", 1, None), (at(4), "a", 2, at(5))], [(None, None, None, at(30))]]
+    assert taken(session, query, tmp_path, batches) == [([], 2), ([("a", at(0), 2)], 0)]
+
+
+def test_bounds_alone_end_sessions_and_matches(session, tmp_path):
+    """Times are TIMESTAMPs, whose differences are taken as the session's clock shows them."""
+
+    def bound(minute):
+        return [(None, None, None, at(minute))]
+
+    batches = [
+        [(at(0), "a", 1, None), (at(4), "a", 2, None), (at(4), "b", 3, at(5))],
+        bound(14),
+        bound(15),
+        [(at(16), "a", 20, at(17))],
+        bound(60),
+    ]
+    windows = taken(session, SESSION_WINDOWS, tmp_path / "windows", batches)
+    assert windows == [
+        ([], 3),
+        ([], 3),
+        ([("a", at(0), 2), ("b", at(4), 1)], 0),
+        ([], 1),
+        ([("a", at(16), 1)], 0),
+    ]
+    # until 10 minutes after the first row more may belong to the match; each key keeps a row, to count on
+    matches = taken(session, PATTERN, tmp_path / "matches", batches)
+    assert matches == [([], 3), ([("a", 1, at(0), 2)], 2), ([], 2), ([], 2), ([], 2)]
+    # what has lasted 10 minutes is a match, at the bound of its end without any row
+    lasting = PATTERN.replace("(a+ b) WITHIN", "(a b?) DURATION")
+    matches = taken(session, lasting, tmp_path / "durations", [*batches[:2], bound(21)])
+    assert matches == [([], 3), ([("a", 1, at(0), 2), ("b", 1, at(4), 3)], 2), ([], 2)]
+
+
+def test_a_row_of_a_window_with_a_pattern_is_given_when_its_match_is_known(session, tmp_path):
+    query = (
+        "SELECT k, ts, n OVER w, max(v) OVER w AS most FROM s WINDOW w AS (PARTITION BY k ORDER BY ts"
+        " MEASURES COUNT(*) AS n ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING AFTER MATCH SKIP TO NEXT ROW"
+        " PATTERN (a b+) DEFINE b AS b.v > PREV(b.v))"
+    )
+    batches = [
+        [(at(0), "a", 1, None), (at(1), "a", 2, None), (at(2), "b", 5, at(3))],
+        # the frame of the first row is whole; of b's row it is known that no match begins there
+        [(at(3), "a", 3, None), (at(4), "b", 5, at(5))],
+        [(at(6), "a", 1, at(7))],
+    ]
+    assert taken(session, query, tmp_path, batches) == [
+        ([], 3),
+        ([("a", at(0), 3, 3), ("b", at(2), None, None)], 3),
+        ([("a", at(1), 2, 3), ("a", at(3), None, None)], 2),
+    ]
+
+
+REFUSED = [
+    ("ORDER_NOT_ROWTIME", "SELECT * FROM s {windows:ORDER BY v}", "v"),
+    ("ORDER_NOT_ROWTIME", "SELECT * FROM s {windows:ORDER BY ts DESC}", "ts"),
+    (
+        "ORDER_NOT_ROWTIME",
+        "SELECT * FROM (SELECT ts + INTERVAL 1 DAY AS ts, k FROM s) {windows:ORDER BY ts}",
+        "ts",
+    ),
+    ("UNSUPPORTED_STREAM", "SELECT * FROM s GROUP BY k, ts LET n = COUNT(*) {windows:ORDER BY ts}", "GROUP"),
+    (
+        "UNSUPPORTED_STREAM",
+        "SELECT * FROM (SELECT *, SUM(v) OVER (PARTITION BY k) AS t FROM s) {windows:ORDER BY ts}",
+        "OVER",
+    ),
+    ("UNSUPPORTED_STREAM", "SELECT t.ts FROM s {windows:ORDER BY ts} ORDER BY t.ts", "ORDER"),
+    ("UNSUPPORTED_STREAM", "SELECT DISTINCT t.k FROM s {windows:ORDER BY ts}", "DISTINCT"),
+    (
+        "UNSUPPORTED_STREAM",
+        "SELECT COUNT(*) AS n FROM s JOIN s AS u ON s.k = u.k {windows:ORDER BY s.ts}",
+        "JOIN",
+    ),
+    ("SYSTEM_CLOCK", "SELECT * FROM s WHERE ts < now() {windows:ORDER BY ts}", "now()"),
+    ("UNSUPPORTED_STATEMENT", "CREATE TABLE x AS SELECT * FROM s {windows:ORDER BY ts}", "CREATE"),
+    (
+        "UNKNOWN_ROWTIME",
+        "CREATE TEMPORARY VIEW x AS SELECT e.ts FROM s {windows:ORDER BY ts}",
+        "SELECT e.ts FROM s WINDOW BY w AS (TYPE SLIDING ORDER BY ts START AS t END AS e )",
+    ),
+    (
+        "UNKNOWN_ROWTIME",
+        "SELECT COUNT(*) FROM (SELECT t.k FROM s {windows:ORDER BY ts}) [RANGE 1 HOUR]",
+        "SELECT t.k FROM s WINDOW BY w AS (TYPE SLIDING ORDER BY ts START AS t END AS e )",
+    ),
+    (
+        "DUPLICATE_COLUMN",
+        "CREATE TEMPORARY VIEW x AS SELECT t.ts, e.ts FROM s {windows:ORDER BY ts}",
+        "SELECT t.ts, e.ts FROM s WINDOW BY w AS (TYPE SLIDING ORDER BY ts START AS t END AS e )",
+    ),
+    (
+        "ORDER_NOT_ROWTIME",  # a window is at its label row, not where it ends
+        "SELECT * FROM (SELECT t.ts AS since, e.ts FROM s {windows:ORDER BY ts}) MATCH_RECOGNIZE"
+        " (ORDER BY ts PATTERN (a) DEFINE a AS TRUE)",
+        "ts",
+    ),
+    (
+        "ORDER_NOT_ROWTIME",
+        "SELECT * FROM (SELECT ts, b FROM (SELECT ts, ts AS b FROM s) UNION ALL SELECT b, ts FROM"
+        " (SELECT ts, ts + INTERVAL 1 DAY AS b FROM s)) {windows:ORDER BY ts}",
+        "UNION",
+    ),
+    (
+        "UNSUPPORTED_STREAM",  # its rows would come in every step
+        "SELECT * FROM (SELECT ts, k FROM s UNION ALL SELECT TIMESTAMP '2026-01-01', k FROM names)"
+        " {windows:ORDER BY ts}",
+        "UNION",
+    ),
+    ("UNSUPPORTED_STREAM", "SELECT k, COUNT(*) FROM firsts GROUP BY k", "GROUP"),
+    ("STREAM_WHERE_RELATION_IS_NEEDED", "SELECT * FROM firsts, s [RANGE 1 HOUR] AS r", "firsts"),
+    (
+        "UNSUPPORTED_STREAM",  # the rank of a row in its partition
+        "SELECT k, ts, rank() OVER w FROM s WINDOW w AS (ORDER BY ts"
+        " ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING PATTERN (a b*) DEFINE a AS TRUE)",
+        None,
+    ),
+    (
+        "ORDER_NOT_ROWTIME",
+        "SELECT k, LAST(v) OVER (ORDER BY v ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING PATTERN (a b*)"
+        " DEFINE a AS TRUE) AS v FROM s",
+        "v",
+    ),
+    (
+        "UNSUPPORTED_STREAM",
+        "SELECT k, COUNT(*) FROM CHANGELOG OF (SELECT k, MAX(v) AS v FROM s [NOW] GROUP BY k) GROUP BY k",
+        "GROUP",
+    ),
+    (
+        "UNSUPPORTED_STREAM",
+        "CREATE TEMPORARY VIEW x AS SELECT * FROM CHANGELOG OF (SELECT k FROM s [NOW])",
+        None,
+    ),
+    ("MISSING_ORDER_BY", "SELECT * FROM names MATCH_RECOGNIZE (PATTERN (a) DEFINE a AS TRUE)", "PATTERN"),
+]
+
+
+@pytest.mark.parametrize(("condition", "query", "fragment"), REFUSED)
+def test_what_is_not_run_live_is_refused_at_its_place(session, condition, query, fragment):
+    before, _, rest = query.partition("{windows:")
+    if rest:
+        order, _, after = rest.partition("}")
+        query = f"{before}WINDOW BY w AS (TYPE SLIDING {order} START AS t END AS e ){after}"
+    with pytest.raises(WindrowError) as raised:
+        session.sql(query)
+    context = raised.value.getQueryContext()
+    assert raised.value.condition == condition, raised.value
+    assert context, raised.value
+    assert fragment is None or context[0].fragment() == fragment
+
+
+def test_explain_says_what_is_kept(session):
+    def live(query):
+        plan = session.sql(f"EXPLAIN {query}").collect()[0][0]
+        return dict(line.split(None, 1) for line in plan.partition("live\n")[2].splitlines() if line.strip())
+
+    windows = live(SESSION_WINDOWS)
+    assert windows["stream"] == "s, by ts"
+    assert windows["given"] == "when its last row is known, by a later row or by the frontier"
+    assert live(PATTERN)["kept"] == "rows of matches that may go on, which WITHIN bounds"
+    assert live(PATTERN.replace("WITHIN INTERVAL 10 MINUTES", ""))["kept"].endswith("do not bound them")
+    lasting = PATTERN.replace("WITHIN", "DURATION")
+    assert live(lasting)["kept"] == "rows from the first one on whose time is not over"
+    assert "not bounded" in live(SESSION_WINDOWS)["kept"]
+    by_pairs = live(SESSION_WINDOWS.replace("x.ts - e.ts >", "upper(x.k || s.k) = 'AB' OR x.ts - e.ts >"))
+    assert by_pairs["pairs"] == "of rows that are kept or have come are tried by Spark in each step"
+    assert by_pairs["given"] == "when its last row has come, and the rows beside that are known"
+    frames = (
+        "SELECT *, last(v) OVER (ORDER BY ts ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING PATTERN (a b*)"
+        " DEFINE b AS b.v > a.v) AS l FROM s"
+    )
+    assert live(frames)["given"] == "when no later row can change the row's match"
+    assert live(frames)["kept"] == "rows whose match may go on: the last 2 rows of each partition"
+    assert "not bounded" in live(frames.replace("2 FOLLOWING", "UNBOUNDED FOLLOWING"))["kept"]
+    session.check(PATTERN)
+    assert session.sql(PATTERN).plan().partition("live\n")[2]
+
+
+def test_a_named_stream_is_read_as_recorded_and_live(spark, tmp_path):
+    session = Session(spark.newSession())
+    session.sql(f"CREATE STREAM orders (ROWTIME ts BIGINT, k STRING, v INT) LOCATION '{tmp_path / 'orders'}'")
+    session.sql("INSERT INTO orders VALUES (1, 'a', 1), (2, 'a', 2), (3, 'b', 3), (4, 'a', 1), (9, 'b', 1)")
+    query = session.sql(
+        "SELECT * FROM (SELECT o.*, name FROM orders AS o LEFT JOIN VALUES ('a', 'first') AS n (key, name)"
+        " ON k = key) MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts"
+        " MEASURES FIRST(ts) AS since, LAST(name) AS name PATTERN (a b+) DEFINE b AS b.v > PREV(b.v))"
+    )
+    in_order = session.sql(
+        "SELECT * FROM orders MATCH_RECOGNIZE (PARTITION BY k MEASURES LAST(ts) AS until PATTERN (a+ $)"
+        " DEFINE a AS a.v > 0)"
+    )
+    assert sorted(map(tuple, in_order.collect())) == [("a", 4), ("b", 9)]
+    recorded = [tuple(row) for row in query.collect()]
+    assert recorded == [("a", 1, "first")]
+    sink = Memory()
+    running = query.start(sink, checkpoint=tmp_path / "checkpoint")
+    running.process_all_available()
+    running.stop()
+    assert [tuple(row.values()) for batch in sink.batches.values() for row in batch.to_pylist()] == recorded
+    session.sql("DROP STREAM orders")

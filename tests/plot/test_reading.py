@@ -1,0 +1,169 @@
+"""What pictures are made of is what the queries themselves say."""
+
+from __future__ import annotations
+
+import pytest
+
+import windrow
+from windrow.plot.reading.arrivals import read_arrivals
+from windrow.plot.reading.matches import read_matches
+from windrow.plot.reading.options import Options
+from windrow.plot.reading.varying import read_changes, read_varying
+from windrow.plot.reading.windows import read_windows
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+READINGS = """
+    CREATE OR REPLACE TEMPORARY VIEW drawn AS SELECT * FROM VALUES
+    ('a', 1, 3), ('a', 2, 9), ('a', 3, 1), ('a', 4, 8), ('a', 5, 7), ('b', 1, 2), ('b', 2, 8), ('c', 1, 9)
+    AS t(k, day, val)"""
+
+
+@pytest.fixture(scope="module")
+def session(spark):
+    made = windrow.Session(spark)
+    made.sql(READINGS)
+    made.script("""
+        CREATE OR REPLACE STREAM drawn_stream (ROWTIME day INT UNIT DAYS, k STRING, val INT) FROM drawn;
+        CREATE OR REPLACE TEMPORARY VIEW drawn_log AS SELECT * FROM VALUES
+            (1, 'web', 10, NULL), (2, 'web', NULL, 20), (3, 'web', 15, NULL), (3, 'app', 12, 11),
+            (4, 'web', 20, 25)
+            AS t(arrived, source, second, upto);
+        CREATE OR REPLACE STREAM drawn_clicks
+            (ROWTIME second INT UNIT SECONDS, PTIME arrived INT, PRODUCER source STRING, BOUND upto INT)
+            FROM drawn_log;
+    """)
+    yield made
+    made.script("DROP STREAM drawn_stream; DROP STREAM drawn_clicks; DROP VIEW drawn; DROP VIEW drawn_log")
+
+
+def scene_of(session, sql, **options):
+    relation = session.sql(sql)
+    return read_windows(relation.made_of[-1], Options(**options))
+
+
+def spans(scene):
+    return {
+        sequence.title: [(span.start, span.stop, span.label, span.closes) for span in sequence.windows]
+        for sequence in scene.sequences
+    }
+
+
+def test_windows_that_having_keeps_stand_where_the_query_finds_them(session):
+    clause = """
+        WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY day
+            START AS s AT sp WHEN s.val < :low END AT ep NEXT AS n WHEN n.val < 5)
+        HAVING COUNT(w) > 1"""
+    told = session.sql(f"SELECT s.k, sp, ep FROM drawn {clause}", low=8).collect()
+    scene = read_windows(
+        session.sql(f"SELECT s.k, COUNT(w) AS n FROM drawn {clause}", low=8).made_of[-1], Options()
+    )
+    counts = {"a": 5, "b": 2}
+    expected = {f"k = {key}": [] for key in ("a", "b", "c")}
+    for row in sorted(told, key=lambda row: (row["k"], row["sp"])):
+        end = row["ep"] or counts[row["k"]]
+        expected[f"k = {row['k']}"].append((row["sp"] - 1, end - 1, None, row["ep"] is not None))
+    assert spans(scene) == expected
+    assert any(found for found in expected.values())
+    assert [(row.x, row.value) for row in scene.sequences[0].rows] == [(1, 3), (2, 9), (3, 1), (4, 8), (5, 7)]
+    assert (scene.x.title, scene.y.title, scene.more_sequences) == ("day", "val", False)
+
+
+def test_a_tumbling_window_without_end_runs_to_the_next_and_labels_have_their_row(session):
+    tumbling = (
+        "SELECT COUNT(w) AS n FROM drawn WINDOW BY w AS "
+        "(TYPE TUMBLING PARTITION BY k ORDER BY day START AS s WHEN s.val < 5)"
+    )
+    assert spans(scene_of(session, tumbling)) == {
+        "k = a": [(0, 1, None, True), (2, 4, None, True)], "k = b": [(0, 1, None, True)], "k = c": []
+    }  # fmt: skip
+    labelled = (
+        "SELECT l.day FROM drawn WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY day "
+        "LABEL AS l AT lp WHEN l.val = 8 START UNBOUNDED END AT ep WHEN ep - lp = 1)"
+    )
+    scene = scene_of(session, labelled, partitions=1)
+    assert (spans(scene), scene.more_sequences) == ({"k = a": [(0, 4, 3, True)]}, True)
+    scene = scene_of(session, labelled, key="b")
+    assert spans(scene) == {"k = b": [(0, 1, 1, False)]}
+
+
+def test_a_window_from_the_first_row_and_windows_of_windows(session):
+    inner = (
+        "SELECT s.k, s.day, COUNT(w) AS n FROM drawn WINDOW BY w AS "
+        "(TYPE SLIDING PARTITION BY k ORDER BY day START AS s END AT e WHEN e >= ?)"
+    )
+    clause = "WINDOW BY v AS (TYPE SLIDING ORDER BY k, day START UNBOUNDED END AS l WHEN l.n = 1)"
+    relation = session.sql(f"SELECT COUNT(v) AS n FROM ({inner}) {clause}", 3)
+    scene = read_windows(relation.made_of[-1], Options())
+    assert [row.value for row in scene.sequences[0].rows] == [3, 2, 1, 1, 1, 2, 1, 1]
+    assert spans(scene) == {"": [(0, 2, None, True)]}
+
+
+def test_a_descending_order_is_drawn_by_position(session):
+    sql = (
+        "SELECT s.k FROM drawn WINDOW BY w AS "
+        "(TYPE SLIDING ORDER BY day DESC, k START AS s AT p END AT e WHEN e - p = 1)"
+    )
+    scene = scene_of(session, sql, rows=3, value="day")
+    assert [row.shown for row in scene.sequences[0].rows] == ["5", "4", "3"]
+    assert [row.x for row in scene.sequences[0].rows] == [1.0, 2.0, 3.0]
+    assert (scene.sequences[0].row_count, scene.by_position) == (8, True)
+
+
+def test_matches_have_the_rows_that_all_rows_per_match_gives(session):
+    clause = """MATCH_RECOGNIZE (PARTITION BY k ORDER BY day MEASURES {measures} {rows}
+        AFTER MATCH SKIP TO NEXT ROW PATTERN (A B+) DEFINE A AS val < :low, B AS B.val > A.val)"""
+    named = "CLASSIFIER() AS c, MATCH_NUMBER() AS m"
+    all_rows = clause.format(measures=named, rows="ALL ROWS PER MATCH")
+    told = session.sql(f"SELECT * FROM drawn {all_rows}", low=5).collect()
+    one = clause.format(measures="LAST(day) AS last", rows="")
+    scene = read_matches(session.sql(f"SELECT * FROM drawn {one}", low=5).made_of[-1], Options())
+    found = [
+        (sequence.title[-1], match.number, row.position + 1, row.variable)
+        for sequence in scene.sequences
+        for match in sequence.matches
+        for row in match.rows
+    ]
+    assert found == sorted((row["k"], row["m"], row["day"], row["c"]) for row in told)
+    assert len(found) > 4
+    assert scene.variables == ("A", "B")
+
+
+def test_rows_of_a_relation_that_varies_have_the_instants_of_its_changelog(session):
+    relation = session.sql("SELECT k, MAX(val) AS top FROM drawn_stream [RANGE 2 DAYS] GROUP BY k")
+    changes = relation.changelog("diff")
+    told = {(row["k"], row["top"], row["_diff"], row["_at"]) for row in changes.collect()}
+    scene = read_varying(relation.made_of, Options())
+    found = {(one.key, int(one.amount), 1, one.enter) for one in scene.intervals}
+    found |= {(one.key, int(one.amount), -1, one.leave) for one in scene.intervals if one.leave is not None}
+    assert found == told
+    assert read_changes(changes.made_of, Options(key="top")).intervals[0].key in {"2", "3", "9"}
+
+
+def test_arrivals_are_judged_as_the_stream_judges_them(session):
+    scene = read_arrivals(session.table("drawn_clicks").made_of, Options())
+    late = [(entry.producer, entry.rowtime) for entry in scene.arrivals if entry.is_late]
+    assert late == [
+        tuple(row) for row in session.sql("SELECT _producer, _rowtime FROM drawn_clicks_late").collect()
+    ]
+    assert late == [("web", 15)]
+    assert [entry.bound for entry in scene.arrivals if entry.bound is not None] == [20, 11, 25]
+
+
+def test_what_has_no_picture_and_what_cannot_be_drawn_is_refused_with_a_hint(session):
+    def condition(relation, **options):
+        with pytest.raises(windrow.WindrowError) as refused:
+            relation.plot(**options)
+        assert refused.value.hint
+        return refused.value.condition
+
+    windows = session.sql(
+        "SELECT s.k FROM drawn WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY day START AS s END)"
+    )
+    assert condition(session.sql("SELECT 1")) == "NOTHING_TO_DRAW"
+    assert condition(session.table("drawn_stream")) == "NOTHING_TO_DRAW"
+    assert condition(windows, value="vall") == "UNRESOLVED_COLUMN"
+    assert condition(windows, value="k") == "INVALID_ARGUMENT"
+    assert condition(windows, key=("a", 1)) == "INVALID_ARGUMENT"
+    assert condition(windows, rows=0) == "INVALID_ARGUMENT"
+    assert condition(session.sql("SELECT k FROM drawn_stream [ROWS 1]"), key="kk") == "UNRESOLVED_COLUMN"

@@ -1,0 +1,121 @@
+"""Queries over recorded logs, told by processing time: the changes add up to the table at every instant."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+import windrow
+from windrow.errors import WindrowError
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+WINDOWS = "FROM TUMBLE(TABLE s, DESCRIPTOR(t), 10)"
+SHAPES = {
+    "groups": f"SELECT k, wstart, SUM(v) AS n {WINDOWS} GROUP BY k, wend",
+    "a view of groups, joined with itself": (
+        "SELECT a.wend, a.k, b.k AS other, a.m + b.m AS both "
+        "FROM best AS a JOIN best AS b ON a.wend = b.wend AND a.k < b.k"
+    ),
+    "groups of groups": (
+        f"SELECT n, COUNT(*) AS c FROM (SELECT k, COUNT(*) AS n {WINDOWS} GROUP BY wend, k) GROUP BY n"
+    ),
+    "an outer join with a table": "SELECT names.name, s.v FROM s LEFT JOIN names ON s.k = names.k",
+    "a subquery": "SELECT k, v FROM s WHERE v = (SELECT MAX(v) FROM s)",
+    "one group": "SELECT COUNT(DISTINCT k) AS n FROM s HAVING COUNT(*) <> 3",
+    "a set operator": "SELECT k FROM s EXCEPT SELECT k FROM s WHERE v > 4",
+}
+
+
+@pytest.fixture
+def session(spark) -> Iterator[windrow.Session]:
+    chance = random.Random(7)
+    entries, watermark = [], 0
+    for at in range(1, 13):
+        if at % 4 == 0:
+            watermark += chance.randrange(6, 16)
+            entries.append((at, None, None, None, watermark))
+        else:
+            entries.append(
+                (
+                    at,
+                    chance.randrange(watermark // 2, watermark + 15),
+                    chance.choice("abc"),
+                    chance.randrange(6),
+                    None,
+                )
+            )
+    session = windrow.Session(spark)
+    log = spark.createDataFrame(entries, "at int, t int, k string, v int, upto int")
+    names = spark.createDataFrame([("a", "Ada"), ("a", "Anna"), ("b", "Bea")], "k string, name string")
+    session.register("names", names)
+    session.stream("s", log, rowtime="t", unit="seconds", ptime="at", watermark="upto")
+    session.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW best AS SELECT wend, k, MAX(v) AS m {WINDOWS} GROUP BY wend, k"
+    )
+    yield session
+    for name in ("s", "names", "best"):
+        spark.catalog.dropTempView(name)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_changes_add_up_to_the_table_at_every_instant(session, shape):
+    changes = session.sql(f"{SHAPES[shape]} EMIT STREAM").collect()
+    relation = session.sql(SHAPES[shape])
+    tables = [relation.at(ptime=at).df.selectExpr("*", f"{at} AS __at") for at in range(1, 13, 2)]
+    whole = tables[0]
+    for table in tables[1:]:
+        whole = whole.unionAll(table)
+    found = Counter((row[-1], tuple(row[:-1])) for row in whole.collect())
+    expected: Counter = Counter()
+    for at in range(1, 13, 2):
+        for row in changes:
+            if row["ptime"] <= at:
+                expected[at, tuple(row[:-3])] += -1 if row["undo"] else 1
+    assert {key: count for key, count in expected.items() if count} == dict(found)
+    assert found
+
+
+def test_a_relation_of_another_clock_is_told_apart(session):
+    relation = session.sql("SELECT k FROM s")
+    assert repr(relation) == "TimeVaryingRelation[k: string]"
+    assert "stream s, as it came" in relation.plan()
+    with pytest.raises(WindrowError, match="processing time"):
+        relation.at(5)
+    by_rowtime = session.sql("SELECT k FROM s [RANGE 10]")
+    with pytest.raises(WindrowError, match="rowtime"):
+        by_rowtime.at(ptime=5)
+    told = relation.changelog("op").collect()
+    assert [(row["_op"], row["_at"]) for row in told[:2]] == [("+I", 1), ("+I", 2)]
+    with pytest.raises(WindrowError, match="no key"):
+        relation.changelog("one-sql", key="k")
+
+
+def test_a_view_that_is_dropped_or_replaced_is_forgotten(session):
+    query = "SELECT * FROM best EMIT STREAM"
+    assert session.sql(query).df.columns[:3] == ["wend", "k", "m"]
+    session.sql("CREATE OR REPLACE TEMPORARY VIEW best AS SELECT 1 AS one")
+    with pytest.raises(WindrowError, match="no recorded stream"):
+        session.sql(query)
+    session.check("SELECT k FROM s EMIT STREAM AFTER DELAY 5")
+    with pytest.raises(WindrowError, match="cannot be resolved"):
+        session.check("SELECT kk FROM s EMIT STREAM")
+    with pytest.raises(WindrowError, match="not supported"):
+        session.sql("CREATE TEMPORARY VIEW w AS SELECT k FROM s EMIT STREAM")
+
+
+def test_many_steps_of_a_watermark_are_looked_up(spark):
+    """As few steps are, by an expression, so are many, by a function."""
+    entries = [(at, at, at - 3) for at in range(1, 700)]
+    session = windrow.Session(spark)
+    log = spark.createDataFrame(entries, "at int, t int, upto int")
+    session.stream("long", log, rowtime="t", unit="seconds", ptime="at", watermark="upto")
+    query = "SELECT wend, COUNT(*) AS n FROM TUMBLE(TABLE long, DESCRIPTOR(t), 10) GROUP BY wend"
+    told = session.sql(f"{query} EMIT STREAM AFTER WATERMARK").collect()
+    found = {row["wend"]: (row["n"], row["ptime"]) for row in told}
+    # the watermark reaches the end with the entry three after it
+    assert found == {end: (9 if end == 10 else 10, end + 3) for end in range(10, 700, 10) if end + 3 < 700}
+    spark.catalog.dropTempView("long")
