@@ -27,6 +27,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Drop the temporary views that a file's tests leave in the shared session."""
+    yield
+    spark = getattr(item, "funcargs", {}).get("spark")
+    if spark is not None and nextitem is not None and nextitem.path != item.path:
+        for view in spark.sql("SHOW VIEWS").collect():
+            if view.isTemporary:
+                spark.catalog.dropTempView(view.viewName)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     # Imported here, so that the tests without Spark do not wait for PySpark.
@@ -57,6 +68,28 @@ def spark() -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def _settings_stay(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Leave the shared session as each test found it: its settings, and that it is the active one.
+
+    Which tests share a process differs from run to run, so what one leaves would fail another by chance.
+    """
+    if "spark" not in request.fixturenames:
+        yield
+        return
+    spark = request.getfixturevalue("spark")
+    spark._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
+    type(spark)._activeSession = spark
+    before = spark.conf.getAll
+    yield
+    after = spark.conf.getAll
+    for name in after.keys() - before.keys():
+        spark.conf.unset(name)
+    for name, value in before.items():
+        if after.get(name) != value and spark.conf.isModifiable(name):
+            spark.conf.set(name, value)
 
 
 @pytest.fixture

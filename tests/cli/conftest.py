@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ def executable() -> Path:
 
 
 @pytest.fixture
-def invoke(spark, monkeypatch) -> Iterator[Callable[..., Any]]:
+def invoke(spark, monkeypatch) -> Callable[..., Any]:
     """Call the command line in this process; each call has a Spark session of its own in the shared one."""
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
 
@@ -31,10 +31,7 @@ def invoke(spark, monkeypatch) -> Iterator[Callable[..., Any]]:
             app, [str(each) for each in arguments], input=stdin, obj=lambda _: spark.newSession()
         )
 
-    yield call
-    # the sessions made are active ones: others would find the last in place of the shared one
-    spark._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
-    type(spark)._activeSession = spark
+    return call
 
 
 @pytest.fixture

@@ -26,8 +26,6 @@ def shell(spark, readings, monkeypatch, tmp_path):
     made = Shell(Backend(asked, lambda _: spark.newSession()))
     yield made
     made.close()
-    spark._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
-    type(spark)._activeSession = spark
 
 
 @pytest.fixture

@@ -110,6 +110,7 @@ def test_the_setting_is_the_session_s_or_spark_s(spark, cql, conf):
     plain = Session(spark)
     query = "SELECT x || y AS r FROM pairs WHERE i = 2"
     assert rows(plain.sql(query)) == [(None,)]
+    conf(DIALECT_SETTING, "spark")  # to be put back what it was
     assert rows(plain.script(f"SET {DIALECT_SETTING} = CQL; {query}")[1]) == [("b",)]
     conf(DIALECT_SETTING, "cql")
     assert rows(plain.sql(query)) == [("b",)]
