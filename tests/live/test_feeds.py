@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.live.stepping import law
 from tests.live.test_blocking import entries
+from tests.live.test_endings import changes
 from windrow import Memory, Session, WindrowError
 from windrow.explain_live import explain_live
 from windrow.spark.live.staged_steps import steps_of
@@ -45,8 +46,8 @@ STREAMS = {"view": "s", "union": "st", "clauses": "s", "itself": "s"}
 class Live:
     """A query that takes what has been logged when it is asked to, of processes that end there or go on."""
 
-    def __init__(self, spark, session, query, folder):
-        self.spark, self.session, self.folder = spark, session, folder
+    def __init__(self, spark, session, query, folder, envelope="delta"):
+        self.spark, self.session, self.folder, self.envelope = spark, session, folder, envelope
         self.plan, self.sink = session.sql(query)._live, Memory()
         self.read, self.numbers, self.steps = dict.fromkeys(COLUMNS, 0), count(), None
 
@@ -54,7 +55,7 @@ class Live:
         """All that has been given once the entries since the last time are taken."""
         if is_new or self.steps is None:
             self.close()
-            self.steps = steps_of(self.plan, self.sink, self.folder, "delta", "keep")
+            self.steps = steps_of(self.plan, self.sink, self.folder, self.envelope, "keep")
         frames = {}
         for name in sorted(self.plan.streams):
             first, self.read[name] = self.read[name], self.session._catalog.named[name].stream.log.last()
@@ -122,6 +123,30 @@ def test_a_closed_key_ends_its_partition(spark, session, tmp_path, shape):
         live.close()
 
 
+def test_partitions_of_a_view_end_under_windows_too(spark, session, tmp_path):
+    query = "SELECT k, COUNT(*) AS n, MAX(until) AS until FROM pairs [RANGE 3 MILLISECONDS] GROUP BY k"
+    live = Live(spark, session, query, tmp_path / "c", "diff")
+
+    def kept():
+        return next(row.rows for row in live.steps.state().rows if row.name == "pairs: WINDOW BY w")
+
+    with session.stream("s").producer("p") as p:
+        put(p, "s", (1, "a", 2), (2, "b", 1), (3, "a", 1), (7, "c", 1))
+        p.bound(5)
+        live.given()
+        assert kept() == 3
+        p.punctuate(k="a")
+        p.bound(6)
+        live.given(is_new=False)
+        assert kept() == 1
+        put(p, "s", (8, "b", 0))
+        p.finish()
+    live.given()
+    live.close()
+    wanted = changes([session.sql(query).changelog("diff").to_arrow()])
+    assert changes(live.sink.batches.values()) == wanted
+
+
 entry = st.one_of(
     st.tuples(st.just("row"), st.integers(0, 9), st.sampled_from("ab") | st.none(), st.integers(0, 2)),
     st.tuples(st.just("bound"), st.integers(0, 9)),
@@ -137,18 +162,20 @@ entry = st.one_of(
 )
 def test_promises_of_streams_behind_a_clause(spark, tmp_path_factory, log, cuts, shape):
     """Safe: nothing is given that the whole answer lacks. Complete: of keys that are closed in all streams
-    behind the clause, and of which the clock has reached all rows, all is given.
+    behind the clause, and of which the clock has reached all rows, all is given. Minimal: where there are no
+    others, nothing is kept.
     """
     folder = tmp_path_factory.mktemp("feeds")
     session = begun(spark, folder)
     live = Live(spark, session, QUERIES[shape], folder / "c")
     over = {name: set() for name in COLUMNS}
-    seen = []
+    seen, keys = [], set()
     with session.stream("s").producer("p") as p, session.stream("t").producer("q") as q:
         own = {"s": p, "t": q}
         for at, (name, (kind, *said)) in enumerate(log):
             if kind == "row":
                 put(own[name], name, tuple(said))
+                keys.add(said[1])
             elif kind == "bound":
                 own[name].bound(said[0])
             else:
@@ -157,7 +184,10 @@ def test_promises_of_streams_behind_a_clause(spark, tmp_path_factory, log, cuts,
             if at in cuts:
                 given = live.given(is_new=at % 2 > 0)
                 closed = set.intersection(*(over[one] for one in STREAMS[shape]))
-                seen.append((given, closed if live.steps.progress["rows_held"] == 0 else set()))
+                progress = live.steps.progress
+                seen.append((given, closed if progress["rows_held"] == 0 else set()))
+                if progress["rows_held"] == 0 and keys <= closed:
+                    assert progress["rows_in_windows"] == 0
         p.finish()
         q.finish()
     whole = live.given()
