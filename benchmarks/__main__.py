@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from benchmarks.closed_keys import of_queries
 from benchmarks.comparisons import catalogue
 from benchmarks.data import CACHE
 from benchmarks.live.cases import CASES, NEXMARK
@@ -139,6 +140,9 @@ def punctuations() -> None:
     for kept in auctions():
         told = (kept.bids, kept.given, kept.groups, kept.promises, kept.bytes)
         typer.echo(f"| {' | '.join(f'{each:,}' for each in told)} | {kept.seconds:.1f} |")
+    typer.echo(f"\n| live query | {sizes} |\n|{'---|' * (len(SIZES) + 1)}")
+    for cost in of_queries():
+        typer.echo(f"| {cost.name} | {' | '.join(f'{each:,.0f} ms' for each in cost.milliseconds)} |")
 
 
 if __name__ == "__main__":

@@ -312,6 +312,7 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
         parts.get("PRODUCER"),
         parts.get("BOUND"),
         watermark=parts.get("WATERMARK"),
+        punctuation=parts.get("PUNCTUATION"),
         places=places,
         sql=tokens.sql,
     )

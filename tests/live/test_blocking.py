@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections import Counter
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 
 from tests.live.stepping import in_steps
 from windrow import Memory, Session, WindrowError
+from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.source import NUMBER
 from windrow.spark.live.staged_steps import steps_of
 from windrow.spark.stored import in_spark
@@ -47,6 +49,10 @@ def auctions(spark, tmp_path_factory):
     session = opened(spark, tmp_path_factory.mktemp("auctions"))
     people = spark.createDataFrame([("ann", "Ann"), ("bob", "Bob")], "who STRING, name STRING")
     people.createOrReplaceTempView("people")
+    dear = "SELECT STREAM at, auction AS lot, price * 2 AS twice FROM bids WHERE price > 4"
+    session.sql(f"CREATE TEMP VIEW dear AS {dear}")
+    both = "SELECT STREAM lot, twice FROM dear UNION ALL SELECT auction, at FROM sold"
+    session.sql(f"CREATE TEMP VIEW lots (lot, of) AS {both}")
     with session.stream("bids").producer("p") as p, session.stream("sold").producer("q") as q:
         q.insert({"at": 0, "auction": 1, "item": "pen"})
         p.insert([bid(1, 1, 10), bid(2, 2, 5, "bob"), bid(1, 1, 12)])
@@ -65,6 +71,8 @@ def auctions(spark, tmp_path_factory):
         q.finish()
         p.finish()
     yield session
+    for name in ("lots", "dear"):
+        session.sql(f"DROP VIEW {name}")
     for name in ("bids", "sold"):
         session.sql(f"DROP STREAM {name}")
     spark.catalog.dropTempView("people")
@@ -134,6 +142,8 @@ def recorded(session, query):
         "SELECT STREAM wstart, wend, who, SUM(price) AS n"
         " FROM HOP(data => TABLE bids, timecol => DESCRIPTOR(at), dur => 8, hopsize => 3)"
         " GROUP BY wstart, wend, who",
+        "SELECT STREAM lot, MAX(twice) AS top, COUNT(*) AS n FROM dear d JOIN sold ON lot = sold.auction"
+        " WHERE EXISTS (SELECT 1 FROM lots WHERE lots.lot = d.lot AND of > 7) GROUP BY lot",
         "SELECT STREAM b.auction, name, COUNT(DISTINCT at) AS n, MEDIAN(price) AS m"
         " FROM bids b JOIN people ON b.who = people.who GROUP BY 1, name",
     ],
@@ -258,6 +268,10 @@ def test_rows_come_in_order_as_far_as_they_may_be_out_of_it(spark, session, tmp_
         ("SELECT STREAM who FROM bids ORDER BY at LIMIT 1 + 2", "1 + 2"),
         ("SELECT STREAM DISTINCT who FROM (SELECT who FROM bids OFFSET 3)", "OFFSET 3"),
         ("SELECT STREAM who, RANK() OVER (ORDER BY price) AS place FROM bids", "OVER"),
+        (
+            "SELECT STREAM who, COUNT(*) AS n FROM SESSION(TABLE bids, DESCRIPTOR(at), 5) GROUP BY who",
+            "bids, DESCRIPTOR",
+        ),
     ],
 )
 def test_what_no_operator_does_is_refused_where_it_stands(session, query, at):
@@ -313,6 +327,52 @@ def test_groups_of_windows_of_time_end_by_bounds_and_by_keys(spark, session, tmp
         sorted([*of_one, (5, 2, 1), (10, 2, 1)]), [(15, 2, 1)], [(20, 2, 1)]
     ]  # fmt: skip
     assert session.sql(tumbling)._live.unbounded() == []
+
+
+def test_what_a_query_gives_is_promised_in_the_stream_into_which_it_goes(spark, session, tmp_path):
+    """Proper: what is promised there no later row breaks; and a query over it gives what is final by that."""
+    columns = pa.schema([("lot", pa.int64()), ("until", pa.int64()), ("high", pa.int64())])
+    taking = NamedStream.create(tmp_path / "highs", columns, "until", ordering=Ordering.unordered())
+    session.stream("highs", taking)
+    query = "SELECT STREAM auction, MAX(at) AS until, MAX(price) AS high FROM bids GROUP BY auction"
+    plan, sink, read = session.sql(query)._live, IntoStream(taking), 0
+    with session.stream("bids").producer("p") as p:
+
+        def step(number):
+            nonlocal read
+            first, read = read, session._catalog.named["bids"].stream.log.last()
+            steps = steps_of(plan, sink, tmp_path / "c", "delta", "keep")
+            steps.take(steps.input({"bids": entries(spark, session, "bids", first, read)}), number)
+            steps.close()
+
+        p.insert([bid(5, 1, 10), bid(2, 2, 5), bid(3, 1, 12), bid(9, 3, 1)])
+        p.punctuate(auction=1)
+        p.punctuate(auction=2)
+        step(0)
+        p.insert(bid(4, 3, 7))
+        p.punctuate(auction={"<": 9})
+        step(1)
+        p.finish()
+        step(2)
+    batch, position = taking.read(taking.start)
+    found = sorted(map(tuple, (row.values() for row in batch.rows.select(columns.names).to_pylist())))
+    assert found == [(1, 5, 12), (2, 2, 5), (3, 9, 7)]
+    assert not batch.late.num_rows
+    told = [json.loads(text) for text in position.clock.shared]
+    assert {"lot": [{"in": {"<": 9}}]} in told
+    twice = "SELECT STREAM lot, COUNT(*) AS n FROM highs GROUP BY lot"
+    given, progress = live(spark, session, tmp_path / "d", twice, (0.5,), set())
+    assert sorted(rows(given)) == [(1, 1), (2, 1), (3, 1)]
+    assert progress["rows_in_windows"] == 0
+    ordered = NamedStream.create(tmp_path / "ordered", columns, "until")
+    for wrong, of, condition in (
+        (query, ordered, "UNSUPPORTED_STREAM"),
+        (query.replace("MAX(at) AS until, ", ""), taking, "RELATION_WHERE_STREAM_IS_NEEDED"),
+        (query.replace("MAX(at)", "CAST(MAX(at) AS STRING)"), taking, "MIXED_ROWTIMES"),
+    ):
+        with pytest.raises(WindrowError, match=condition):
+            session.sql(wrong).start(of, on_unbounded="ignore")
+    session.sql("DROP STREAM highs")
 
 
 def test_explain_names_what_would_bound_the_state(session):

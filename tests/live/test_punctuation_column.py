@@ -64,7 +64,30 @@ def test_rows_that_match_a_punctuation_of_their_producer_are_late(spark):
     with pytest.raises(WindrowError, match="MISSING_PTIME"):
         session.stream("s", log, rowtime="ts", punctuation="said")
     with pytest.raises(WindrowError, match="INVALID_BOUND"):
-        session.stream("s", log, watermark="b", **given)
+        session.stream("s", log, bound=4, **given)
+    # watermarks are estimates: what is below them is in, what has been promised not to come is not
+    session.stream("s", log, watermark="b", **given)
+    assert told(session.sql("SELECT * FROM s_late"), "ts", "k", "v") == Counter(LATE[:2])
+    log.createOrReplaceTempView("entries")
+    columns = "ROWTIME ts BIGINT, k STRING, v INT, PTIME n BIGINT, PRODUCER p STRING"
+    session.sql(f"CREATE STREAM t ({columns}, BOUND b BIGINT, PUNCTUATION said STRING) FROM entries")
+    assert told(session.sql("SELECT STREAM * FROM t"), "ts", "k", "v") == Counter(IN)
+    with pytest.raises(WindrowError, match="one PUNCTUATION column"):
+        session.sql(f"CREATE STREAM u ({columns}, PUNCTUATION a STRING, PUNCTUATION b STRING) FROM entries")
+    with pytest.raises(WindrowError, match="no column of PUNCTUATION"):
+        session.sql("CREATE STREAM u (ROWTIME ts BIGINT, PUNCTUATION said STRING) LOCATION '/tmp/u'")
+
+
+def test_sql_declares_the_column_of_a_stream_that_comes(spark, tmp_path):
+    session = Session(spark.newSession())
+    session.spark.readStream.schema(COLUMNS).parquet(str(tmp_path)).createOrReplaceTempView("coming")
+    session.sql(
+        "CREATE STREAM s (ROWTIME ts BIGINT, k STRING, v INT, PRODUCER p STRING, BOUND b BIGINT,"
+        " PUNCTUATION said STRING) FROM STREAM coming"
+    )
+    live = session._catalog.streams["s"].live
+    assert live.has_patterns
+    assert "said" not in session._catalog.streams["s"].columns
 
 
 @pytest.mark.parametrize("way", [Steps, steps_of])

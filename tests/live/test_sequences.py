@@ -328,7 +328,7 @@ def test_a_named_stream_is_read_as_recorded_and_live(spark, tmp_path):
     recorded = [tuple(row) for row in query.collect()]
     assert recorded == [("a", 1, "first")]
     sink = Memory()
-    running = query.start(sink, checkpoint=tmp_path / "checkpoint")
+    running = query.start(sink, checkpoint=tmp_path / "checkpoint", on_unbounded="ignore")
     running.process_all_available()
     running.stop()
     assert [tuple(row.values()) for batch in sink.batches.values() for row in batch.to_pylist()] == recorded

@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from windrow.algebra.clock import Clock
 from windrow.syntax.sqltext import SqlText, quoted
 
-__all__ = ["OF_WINDOWS", "TICKS", "TimeWindow", "windowed"]
+__all__ = ["OF_SESSIONS", "OF_WINDOWS", "TICKS", "TimeWindow", "windowed"]
 
 TICKS = "__ticks"
 """The time of a row in ticks."""
 
 _START, _ROWS, _BREAK, _NUMBER, _BEGIN = "__start", "__rows", "__break", "__number", "__begin"
 _MILLISECOND = 1_000_000
+
+OF_SESSIONS = frozenset([_BREAK, _NUMBER])
+"""The columns by which rows are of one session."""
 
 OF_WINDOWS = frozenset([TICKS, _START])
 """The columns of which begins and ends of windows are computed. The least of these never falls where the time

@@ -14,7 +14,7 @@ from windrow.punctuations.boxes import NULL, Box, Lines
 from windrow.punctuations.lines import line_if_any
 from windrow.punctuations.values import Values
 
-__all__ = ["EVERYTHING", "Pattern", "lines_of"]
+__all__ = ["EVERYTHING", "Pattern", "lines_of", "put_together"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +144,16 @@ def lines_of(schema: pa.Schema) -> Lines:
     """The lines of the columns that have one; of others a pattern tells nothing."""
     found = {field.name: line_if_any(field.type) for field in schema}
     return {name: line for name, line in found.items() if line is not None}
+
+
+def put_together(patterns: Iterable[Pattern]) -> list[Pattern]:
+    """The same in fewer patterns: one for all that tell of one and the same column alone."""
+    found: list[Pattern] = []
+    alone: dict[str, Values] = {}
+    for pattern in patterns:
+        if len(pattern.columns) != 1:
+            found.append(pattern)
+            continue
+        ((name, own),) = pattern.columns
+        alone[name] = alone[name] | own if name in alone else own
+    return [*(Pattern.of({name: own}) for name, own in alone.items()), *found]

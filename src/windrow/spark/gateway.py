@@ -88,9 +88,10 @@ class Gateway:
         try:
             yield rendered.render()
         except WindrowError as error:
-            raise self._as_written(error) from error.__cause__
+            raise self.as_written(error) from error.__cause__
 
-    def _as_written(self, error: WindrowError) -> WindrowError:
+    def as_written(self, error: WindrowError) -> WindrowError:
+        """The error, told of what the user wrote where it is about a text that stands in its place."""
         for read in reversed(self._read):
             if error.sql == read.render():
                 place = read.written(error.span.start, error.span.stop) if error.span is not None else None
@@ -145,7 +146,7 @@ class Gateway:
                 yield
             except PySparkException as error:
                 told = self._with_near_table(translate(error, text, names, self.given))
-                raise self._as_written(told) from None
+                raise self.as_written(told) from None
             except Py4JJavaError as error:
                 raise of_java(error) from None
 

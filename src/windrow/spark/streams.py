@@ -59,6 +59,7 @@ NUMBER = "__number"
 """Of a stream's rows, what tells them apart, where that is asked for."""
 
 SEQUENCE = "__sequence"
+_NO_BOUND = "__no_bound"
 _BOUND = "__bound"
 ARRIVED = "__tie0"  # the first of the ties, as the producer is the second
 _PRODUCER = "__tie1"
@@ -441,9 +442,9 @@ def of_frame(frame: DataFrame, log: Log) -> Stream:
     if log.bound is not None and log.watermark is not None:
         told = "a log has bounds or watermarks: promises or estimates"
         raise log.wrong(log.watermark, told, "INVALID_BOUND", "give one of them")
-    if log.punctuation is not None and (log.watermark is not None or isinstance(log.bound, int)):
-        told = "a log with punctuations has a column of bounds, or none"
-        raise log.wrong(log.punctuation, told, "INVALID_BOUND", "leave the watermark or the one bound out")
+    if log.punctuation is not None and isinstance(log.bound, int):
+        told = "a log with punctuations has a column of bounds or watermarks, or none"
+        raise log.wrong(log.punctuation, told, "INVALID_BOUND", "leave the one bound out")
     in_columns = log.watermark or (log.bound if isinstance(log.bound, str) else None)
     log.refuse_unknown((log.rowtime, log.ptime, log.producer, in_columns, log.punctuation), frame.columns)
     telling = in_columns or log.punctuation
@@ -502,7 +503,7 @@ def of_frame(frame: DataFrame, log: Log) -> Stream:
     columns = tuple(name for name in frame.columns if name not in apart)
     kept = [*map(quoted, columns), ROWTIME, *names]
     promises = entries.where(F.col(_BOUND).isNotNull()).select(F.col(_BOUND).alias(ROWTIME))
-    if log.watermark is not None:
+    if log.watermark is not None and log.punctuation is None:
         rows, arrivals = (
             entries.where(F.col(ROWTIME).isNotNull()).select(*kept),
             _arrivals(log, clock, entries),
@@ -513,7 +514,9 @@ def of_frame(frame: DataFrame, log: Log) -> Stream:
         rows, late = admitted(entries, ROWTIME, _BOUND, ARRIVED, producer)
     else:
         told_in = found[log.punctuation.lower()]
-        rows, late = kept_to(entries, columns, ROWTIME, _BOUND, told_in, ARRIVED, producer)
+        bound = _BOUND if log.watermark is None else _NO_BOUND  # watermarks are no promises
+        judged = entries.withColumn(_NO_BOUND, F.lit(None).cast("bigint"))
+        rows, late = kept_to(judged, columns, ROWTIME, bound, told_in, ARRIVED, producer)
     arrivals = _arrivals(log, clock, entries, rows, late)
     if log.on_late == "fail":
         told = "a row is late: its producer has promised before that none like it follows"

@@ -14,7 +14,7 @@ from windrow.syntax.tokens import Kind, TokenList
 
 __all__ = ["Column", "CreateStream", "parse_create_stream"]
 
-_PARTS = ("PTIME", "PRODUCER", "BOUND", "WATERMARK")
+_PARTS = ("PTIME", "PRODUCER", "BOUND", "WATERMARK", "PUNCTUATION")
 _STREAM_OPTIONS = (
     "LOCATION", "FROM", "ORDERED", "UNORDERED", "LAG", "IDLE", "CHECK", "UNIQUE", "GROWING", "WHEN",
 )  # fmt: skip

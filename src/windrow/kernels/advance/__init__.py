@@ -14,7 +14,7 @@ promised of all that later steps give (:mod:`.bounds`): by it, one sequence foll
 
 from windrow.kernels.advance.bounds import least_open
 from windrow.kernels.advance.ended import Ended
-from windrow.kernels.advance.keeping import keeping
+from windrow.kernels.advance.keeping import holds, keeping
 from windrow.kernels.advance.stage import GrowingStage, unpacked
 from windrow.kernels.advance.steps import Frontier, Growing, advance
 from windrow.kernels.advance.suffix import AT, CARRIED, DONE, STATE
@@ -29,6 +29,7 @@ __all__ = [
     "Growing",
     "GrowingStage",
     "advance",
+    "holds",
     "keeping",
     "least_open",
     "unpacked",

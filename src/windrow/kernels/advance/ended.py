@@ -25,11 +25,14 @@ class Ended:
         The keys of which no row will come in to where the rows come from.
     waiting
         Those of which rows are there that are not given to this step; None if there are none.
+    others
+        The same of further sources of rows, where these come from several: all have to say so.
     """
 
     names: Mapping[str, str]
     closed: Cover
     waiting: Cover | None = None
+    others: tuple[Ended, ...] = ()
 
     def rows(self, table: pa.Table) -> np.ndarray:
         """Of each row whether its partition has ended: bool."""
@@ -37,4 +40,7 @@ class Ended:
         found = self.closed.matches(keys)
         if self.waiting is not None and found.any():
             found &= ~self.waiting.matches(keys)
+        for other in self.others:
+            if found.any():
+                found &= other.rows(table)
         return found

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from windrow.kernels.advance.frontier import Frontier
 from windrow.kernels.advance.matches import limits_of
 from windrow.kernels.advance.starts import bounding, rows_before
-from windrow.kernels.advance.timeouts import has_timeouts
+from windrow.kernels.advance.timeouts import ends_by_time, has_timeouts
 from windrow.kernels.patterns.plan import Frame, MatchPlan
 from windrow.kernels.patterns.program import END, JUMP, MATCH, SPLIT, Program
 from windrow.kernels.plan import Search, WindowPlan
 
-__all__ = ["keeping"]
+__all__ = ["Holds", "holds", "keeping"]
+
+Holds: TypeAlias = Literal["time", "rows", "all"]
 
 _AT_END = "when the stream is closed"
 
@@ -18,6 +22,28 @@ _AT_END = "when the stream is closed"
 def keeping(plan: WindowPlan | MatchPlan, frontier: Frontier) -> tuple[str, str]:
     """When windows or matches are given, and which rows are kept; of later rows the frontier is known."""
     return _matches(plan, frontier) if isinstance(plan, MatchPlan) else _windows(plan, frontier)
+
+
+def holds(plan: WindowPlan | MatchPlan, frontier: Frontier) -> Holds:
+    """What bounds the rows kept of a partition: the frontier, so that nothing is kept for ever; a number of
+    rows; or nothing.
+    """
+    if isinstance(plan, MatchPlan):
+        rising = frozenset(frontier.values.column_names)
+        by_duration = plan.frame is None and plan.duration is not None and plan.duration.key in rising
+        if by_duration or (limits_of(plan, rising) and not (plan.frame is not None and plan.frame.seek)):
+            return "time"
+        seeks = plan.frame is not None and plan.frame.seek
+        following = None if plan.frame is None else plan.frame.following
+        is_counted = not seeks and (following is not None or _longest(plan.program) is not None)
+        return "rows" if is_counted else "all"
+    if (plan.tumbling and plan.has_label) or (plan.end is not None and plan.end.strategy == "unbounded"):
+        return "all"
+    if ends_by_time(plan, frontier):
+        return "time"
+    if plan.has_label:
+        return "rows" if rows_before(plan) is not None and _rows_after(plan.end) is not None else "all"
+    return "all" if _rows_after(plan.end) is None else "rows"
 
 
 def _windows(plan: WindowPlan, frontier: Frontier) -> tuple[str, str]:

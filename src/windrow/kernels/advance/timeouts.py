@@ -27,7 +27,7 @@ from windrow.kernels.plan import (
 from windrow.kernels.strategies.monotone import computes_integers, direction
 from windrow.kernels.window_by import Windows
 
-__all__ = ["has_timeouts", "timed_out"]
+__all__ = ["ends_by_time", "has_timeouts", "timed_out"]
 
 Array = np.ndarray
 _NEXT = "next"
@@ -44,6 +44,26 @@ def has_timeouts(plan: WindowPlan, frontier: Frontier) -> bool:
         for output in plan.outputs
     )
     return not reads_on and _rises(_apart(plan.end.predicate), frontier)
+
+
+def ends_by_time(plan: WindowPlan, frontier: Frontier) -> bool:
+    """Whether END holds of any row once the frontier is far enough behind it."""
+    if plan.end is None or plan.end.predicate is None or not has_timeouts(plan, frontier):
+        return False
+    return _passes(_apart(plan.end.predicate), frontier)
+
+
+def _passes(expression: PairExpression, frontier: Frontier) -> bool:
+    """Whether it becomes true of a next row at the frontier, however the row before is."""
+    match expression:
+        case Operation(operator="AND", operands=operands):
+            return all(_passes(operand, frontier) for operand in operands)
+        case Operation(operator="OR", operands=operands):
+            return any(_passes(operand, frontier) for operand in operands)
+        case Operation():
+            return _reads_next(expression) and _rises(expression, frontier)
+        case _:
+            return False
 
 
 def timed_out(

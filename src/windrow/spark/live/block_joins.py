@@ -8,14 +8,16 @@ from dataclasses import replace
 
 from pyspark.sql.types import DataType, StructType
 
-from windrow.algebra.continuous import WindowedStream
+from windrow.algebra.continuous import StreamQuery, WindowedStream
+from windrow.algebra.time_windows import OF_SESSIONS
 from windrow.kernels.punctuated import Join
 from windrow.spark.arrow import is_orderable
 from windrow.spark.live.block_nodes import BlockNodes, Joined, Rows, is_bare
 from windrow.spark.scope import ROWS, Part, Scope, Unplanned
+from windrow.spark.streams import Definition
 from windrow.syntax.expressions import Name, Operation, names_in, parse_expression
 from windrow.syntax.nodes import Range
-from windrow.syntax.queries import FromItem, Select, Shape, conjuncts, parse_query
+from windrow.syntax.queries import FromItem, Select, Shape, UnknownShapeError, conjuncts, parse_query
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["BlockJoins"]
@@ -36,11 +38,22 @@ class BlockJoins(BlockNodes, ABC):
                     return (at, at + 1)
         return select.window or select.qualify
 
+    def _is_session(self, select: Select) -> bool:
+        """Whether a block is of those that SESSION becomes."""
+        return any(
+            self.tokens[at].name in OF_SESSIONS
+            for item in select.items
+            for at in range(*item)
+            if self.tokens[at].is_name
+        )
+
     # -- FROM and WHERE ------------------------------------------------------------------------------
 
     def _from_where(self, select: Select) -> tuple[Joined, list[Range]]:
         """The rows of FROM, and the conditions that are still to be held against each."""
         over = self._over(select)
+        if over is not None and self._is_session(select):
+            raise Unplanned("SESSION", (select.items[0][0], select.source[-1].source[1]))
         if over is not None:
             raise Unplanned("OVER", over)
         where = [] if select.where is None else conjuncts(self.tokens, *select.where)
@@ -102,6 +115,9 @@ class BlockJoins(BlockNodes, ABC):
         name = str(item.source).lower()
         stream = self.catalog.streams[name]
         if stream.live is None:
+            definition = self.catalog.definitions.get(name)
+            if definition is not None and isinstance(definition.query, StreamQuery):
+                return self._view(str(item.source), definition, definition.query, source)
             raise self._refused(
                 (item.span.start, item.span.stop),
                 f"{item.source}, which is no live stream,",
@@ -117,10 +133,21 @@ class BlockJoins(BlockNodes, ABC):
             made = made.add(key, one.dataType)
         return Rows(name, stream.columns, made)
 
+    def _view(self, name: str, definition: Definition, query: StreamQuery, source: Range) -> Rows:
+        """The rows of a view of streams without windows, read from its own text."""
+        reader, (start, stop) = definition.reader, query.query.tokens
+        inside = type(self)(self.gateway, reader, self.catalog)
+        inside._found = self._found  # its operators are of the same flow
+        try:
+            rows = inside._rows_of(parse_query(reader.tokens, reader.after_with(start, stop), stop))
+        except (Unplanned, UnknownShapeError) as found:
+            raise Unplanned(f"view {name}, with {found}", source) from None
+        return replace(rows, names=definition.names)
+
     def _table(self, source: Range) -> Rows:
         """A table beside the streams: all of it is there when the query starts."""
         text = SqlText.of(self._prefix(source[0]), "SELECT * FROM ", self.reader.text(*source))
-        key = f"__table{source[0]}"
+        key = f"__table{len(self._found.tables)}_{source[0]}"
         found = self.gateway.sql(text)
         self._refuse_types(found.schema)
         made = [f"{key}_{at}" for at in range(len(found.columns))]

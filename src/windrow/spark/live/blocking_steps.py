@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from windrow.kernels.punctuated import Project
 from windrow.kernels.punctuated import Step as Fed
 from windrow.kernels.punctuated.flow import FlowCarry
 from windrow.punctuations import EVERYTHING, Pattern
+from windrow.punctuations.pattern import put_together
 from windrow.spark.live.arrivals import VIOLATED
 from windrow.spark.live.blocking_plan import BlockingPlan
 from windrow.spark.live.checkpoint import Step
 from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.in_memory import InMemorySteps
-from windrow.spark.live.into_stream import IntoStream
+from windrow.spark.live.into_stream import IntoStream, columns_taken
 from windrow.spark.live.promised import promised, reached, schema_of
 from windrow.spark.live.row_maps import RowMap, arrow_schema
 from windrow.spark.live.sinks import Sink, TableSink, takes_tables
 from windrow.spark.live.source import PRODUCER
 from windrow.spark.live.state import State, StateRow, state_of
+from windrow.spark.stored import clock_of
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.streams import NO_BOUND, Position
 from windrow.streams.reordering import too_late
@@ -119,7 +122,7 @@ class BlockingSteps(InMemorySteps):
             fed[name] = Fed(_columns(name, stream, rows), told)
         self._tell_late(late, number)
         given, kept.carry = self._blocking.flow.advance(kept.carry, fed)
-        count = self._put(given.rows, number)
+        count = self._put(given, number, before.counts.get("rows_given", 0))
         clocks = {name: one.position for name, one in come.found.items()}
         frontier = self._frontier(clocks)
         refused = sum(position.clock.late + position.clock.rejected for position in clocks.values())
@@ -227,15 +230,32 @@ class BlockingSteps(InMemorySteps):
 
     # -- what goes out -------------------------------------------------------------------------------
 
-    def _put(self, rows: pa.Table, number: int) -> int:
-        sink, names = self._sink, self._blocking.names
-        assert isinstance(sink, Sink)
+    def _put(self, given: Fed, number: int, before: int) -> int:
+        """Give rows to the sink, which was given so many before; how many they are."""
+        sink, names, rows = self._sink, self._blocking.names, given.rows
         is_plain = self._is_plain and len({name.lower() for name in names}) == len(names)
         if isinstance(sink, TableSink) and takes_tables(sink) and is_plain:
             return sink.write_table(rows.rename_columns(list(names)), number)
-        frame = frame_of_few(self._spark, rows, self._result).toDF(*names)
+        frame = frame_of_few(self._spark, rows, self._result)
         with self._gateway.translated():
-            return sink.write(frame, number) or 0
+            if isinstance(sink, IntoStream):
+                return self._insert(sink, frame, given.punctuations, before)
+            return sink.write(frame.toDF(*names), number) or 0
+
+    def _insert(self, sink: IntoStream, frame: DataFrame, promises: Sequence[Pattern], before: int) -> int:
+        """Insert rows into a named stream, and promise there what is promised of them."""
+        columns, clock = columns_taken(sink.stream, self._blocking.names, sink.columns), clock_of(sink.stream)
+        rowtime = columns.index(sink.stream.definition.rowtime.column)
+        place = F.expr(clock.of_column(frame.columns[rowtime], clock.kind, clock.unit))
+        stream = Stream(frame.withColumn(ROWTIME, place), tuple(frame.columns), clock, ())
+        given, wanted = arrow_schema(self._result), sink.stream.definition.columns
+        same = {
+            own: name
+            for own, name in zip(given.names, columns, strict=True)
+            if given.field(own).type == wanted.field(name).type
+        }
+        told = [one.renamed(same) for one in promises if same.keys() >= {*one.names}]
+        return sink.put(stream, put_together(told), before)
 
 
 def _columns(name: str, stream: Stream, rows: pa.Table) -> pa.Table:

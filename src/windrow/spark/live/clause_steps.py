@@ -118,7 +118,7 @@ class ClauseSteps(InMemorySteps):
             )
             due, waits = waits.filter(pa.array(is_due)), waits.filter(pa.array(~is_due))
             used = due.num_rows
-            made = self._made(due, kept, reaches)
+            made = self._made(due, waits, kept, reaches)
             kept = made.kept
             given = self._given(made, number, before, marks)
         counts = {
@@ -139,8 +139,8 @@ class ClauseSteps(InMemorySteps):
 
     # -- the clause ----------------------------------------------------------------------------------
 
-    def _made(self, due: pa.Table, kept: pa.Table | None, until: int | None) -> _Taken:
-        """What a step gives when these rows have come, and of those that wait none is of a closed key."""
+    def _made(self, due: pa.Table, waits: pa.Table, kept: pa.Table | None, until: int | None) -> _Taken:
+        """What a step gives when these rows have come, and those wait."""
         clause, gateway = self._clause, Gateway(self._spark, self._plan.gateway.parameters)
         rows = None
         if self._hoisted is not None:
@@ -153,7 +153,7 @@ class ClauseSteps(InMemorySteps):
             stage = stage_of(gateway, clause.bound, rows)
             with gateway.translated():
                 keyed = stage.keyed(stage.wide()).toArrow()
-        ended = self._endings.ended(clause.clause.key, due.slice(0, 0).select)
+        ended = self._endings.ended(clause.clause.key, lambda _, columns: waits.select(columns))
         given, left, least = clause.advanced(keyed, kept, until, ended)
         if self._chosen is not None:
             return _Taken(_chosen(given, self._chosen), left, least)

@@ -11,8 +11,7 @@ tasks do.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -25,8 +24,9 @@ from pyspark.sql.types import DataType, DateType, IntegerType, LongType, StructT
 
 from windrow.algebra.clock import Clock
 from windrow.algebra.match import Match
-from windrow.algebra.names import partition_key
+from windrow.algebra.names import ROW, partition_key
 from windrow.algebra.nodes import Window
+from windrow.algebra.physical import field_of, is_field
 from windrow.errors import InputError, WindrowError
 from windrow.kernels.advance import (
     AT,
@@ -58,12 +58,13 @@ from windrow.spark.join_plan import POSITION
 from windrow.spark.keyed_rows import arrow_of, travelling_schema
 from windrow.spark.layout import shuffled
 from windrow.spark.live.checkpoint import Kept
+from windrow.spark.live.feeds import Feed
 from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.pairs import Pairs
 from windrow.spark.live.rowtimes import (
-    column_of,
-    marked,
+    columns_of,
     marked_fields,
+    marks,
     rises,
     rowtimes_in,
     says_missing,
@@ -73,13 +74,12 @@ from windrow.spark.live.runner import Span
 from windrow.spark.matching import BoundMatch, MatchStage, MatchTypes
 from windrow.spark.to_cells import to_cells
 from windrow.streams import FOREVER
-from windrow.syntax.sqltext import Relation
+from windrow.syntax.sqltext import quoted
 
 __all__ = ["Given", "LiveClause", "bind_live"]
 
 _NO_ROWTIME = "a row has NULL as its rowtime"
 _WITHOUT_ONE = "leave such rows out with WHERE"
-_UNION = re.compile(r"\bUNION\b", re.IGNORECASE)
 
 
 @dataclass
@@ -135,8 +135,10 @@ class LiveClause:
     pairs
         What Spark finds in each step, where the kernel does not have a condition.
     keys
-        Of the columns of its partitions' keys: the columns of the one source that they are; empty if one of
-        them is computed, or rows come from elsewhere.
+        Of the columns of its partitions' keys, and each stream from which rows come: the columns of that;
+        none if one of them is computed, or rows come from elsewhere.
+    feeds
+        The same of the columns that it gives, those of `shown`; none if its partitions do not end.
     """
 
     clause: Window | Match
@@ -152,7 +154,8 @@ class LiveClause:
     follows: bool
     shown: DataFrame
     pairs: Pairs | None
-    keys: Mapping[str, str]
+    keys: tuple[Feed, ...]
+    feeds: tuple[Feed, ...]
 
     @property
     def hoisted(self) -> list[str]:
@@ -225,6 +228,8 @@ class LiveClause:
             if column.null_count:
                 raise self._no_rowtime()
             is_due = pc.less(_ticks(column, self.clock), until)
+            if ended is not None:
+                is_due = pc.or_(is_due, pa.array(ended.rows(came)))
             waits = frame_of_few(spark, came.filter(pc.invert(is_due)), self.waiting)
             span.keep[_waiting(name)] = Kept(waits, are_few=True)
             came = came.filter(is_due)
@@ -292,8 +297,9 @@ class LiveClause:
             waited = span.before(_waiting(name))
             came = keyed if waited is None else keyed.unionByName(waited)
             due = F.coalesce(ticks, raising("NULL_ROWTIME", _NO_ROWTIME, _WITHOUT_ONE)) < until
-            span.keep[_waiting(name)] = Kept(came.where(~due), are_few=False)
-            keyed = came.where(due)
+            early, later = _split(came.where(~due), ended)
+            span.keep[_waiting(name)] = Kept(later, are_few=False)
+            keyed = came.where(due) if early is None else came.where(due).unionAll(early)
         if self.pairs is not None:
             is_last = frontier is None or ended is not None
             found = self.pairs.found(gateway, before, keyed, is_last=is_last)
@@ -344,12 +350,13 @@ def bind_live(
     rows: DataFrame,
     clock: Clock,
     refuse: Callable[[Bound, WindowStage | MatchStage], None],
+    feeds: Sequence[Feed],
     *,
     follows: bool,
 ) -> LiveClause:
     """Analyse a clause over rows that are only analysed, in which columns that hold the rowtime are marked.
 
-    `refuse` raises for what cannot be advanced.
+    `refuse` raises for what cannot be advanced. `feeds` are those of its rows.
     """
     bound = bind_clause(gateway, clause, rows)
     fields: tuple[tuple[str, str], ...] = ()
@@ -376,32 +383,33 @@ def bind_live(
     carried = StructType([keyed.schema[name] for name in growing.carried])
     for kept in from_arrow_schema(CARRIED):
         carried = carried.add(kept)
-    shown = gateway.spark.conf.get("spark.sql.session.timeZone") or ""
+    zone = gateway.spark.conf.get("spark.sql.session.timeZone") or ""
     rising = {
-        item.name: kind for item in bound.draft.hoisted if (kind := rises(item, rows, shown)) is not None
+        item.name: kind for item in bound.draft.hoisted if (kind := rises(item, rows, zone)) is not None
     }
     fixed = frozenset(item.name for item in bound.draft.hoisted if says_missing(item))
+    sources = _sources(bound, stage, rows, keyed)
+    shown = _shown(gateway, stage, result, rowtimes_in(bound.draft.hoisted, rows), sources)
+    keys = [one.only({name: sources.get(name, "") for name in stage.partition}) for one in feeds]
+    if not stage.partition or not all(len(one.columns) == len(stage.partition) for one in keys):
+        keys = []
+    given = {name: column for name, _, _, column in columns_of(shown)}
+    gives = [one.only(given).where(set(key.columns.values())) for one, key in zip(feeds, keys, strict=False)]
     return LiveClause(
         clause, bound, growing, result, carried, keyed.schema, rowtime, rising, fixed, clock, follows,
-        _shown(gateway, stage, result, rowtimes_in(bound.draft.hoisted, rows)), pairs,
-        {} if follows else _keys(clause, stage, rows, keyed),
+        stub(gateway.spark, shown, relation=clause.key), pairs, tuple(keys), tuple(gives),
     )  # fmt: skip
 
 
-def _keys(
-    clause: Window | Match, stage: WindowStage | MatchStage, rows: DataFrame, keyed: DataFrame
+def _sources(
+    bound: Bound, stage: WindowStage | MatchStage, rows: DataFrame, keyed: DataFrame
 ) -> dict[str, str]:
-    """Of the columns of a clause's keys the columns of the one source that they are; none if not all are."""
-    is_one = sum(isinstance(part, Relation) for part in clause.rows.parts) == 1
-    if not is_one or _UNION.search(clause.rows.render()):  # whose columns have the marks of its first part
-        return {}
-    found = {}
+    """Of the columns that the kernel takes: the columns of the clause's rows that they are."""
+    found = {item.name: f"{ROW}.{field_of(item)}" for item in bound.draft.hoisted if is_field(item)}
     for number, name in enumerate(stage.partition):
-        field = rows.schema[partition_key(number)]
-        column = column_of(field)
-        if column is None or keyed.schema[name].dataType != field.dataType:
-            return {}
-        found[name] = column
+        key = partition_key(number)
+        if keyed.schema[name].dataType == rows.schema[key].dataType:
+            found[name] = key
     return found
 
 
@@ -416,25 +424,37 @@ def stage_of(gateway: Gateway, bound: Bound, rows: DataFrame) -> WindowStage | M
 
 
 def _shown(
-    gateway: Gateway, stage: WindowStage | MatchStage, result: StructType, rowtimes: frozenset[str]
-) -> DataFrame:
-    """What the clause gives, over no rows: of windows the label row's rowtime is marked, of matches that of
-    every row of the match.
+    gateway: Gateway,
+    stage: WindowStage | MatchStage,
+    result: StructType,
+    rowtimes: frozenset[str],
+    sources: Mapping[str, str],
+) -> StructType:
+    """What the clause gives: of windows the label row's rowtime is marked, of matches that of
+    every row of the match; and which columns of the clause's rows they are.
     """
     given = gateway.spark.createDataFrame([], travelling_schema(result))
     if isinstance(stage, MatchStage):
-        found = _of_matches(stage.plan(result), rowtimes)
-        given = given.select(*(marked(name) if name in found else F.col(name) for name in given.columns))
-        return stub(gateway.spark, stage.finished(given, result).schema)
+        plan = stage.plan(result)
+        own, outputs = _of_matches(plan, rowtimes), dict(plan.outputs)
+        told = {
+            name: marks(is_rowtime=name in own, source=sources.get(outputs.get(name, "")))
+            for name in given.columns
+        }
+        given = given.select(
+            *(F.col(quoted(name)).alias(name, metadata=told[name]) for name in given.columns)
+        )
+        return stage.finished(given, result).schema
     fields = {
-        name: {field for field, column in columns if column in rowtimes}
+        name: {
+            field: marks(is_rowtime=column in rowtimes, source=sources.get(column))
+            for field, column in columns
+        }
         for name, columns in stage.draft.fields
         if is_flat(stage.window, name, columns)
     }
     windows = stage.finished(given, result).schema
-    return stub(
-        gateway.spark, StructType([marked_fields(item, fields.get(item.name, ())) for item in windows])
-    )
+    return StructType([marked_fields(item, fields.get(item.name, {})) for item in windows])
 
 
 def _of_matches(plan: MatchPlan, rowtimes: frozenset[str]) -> frozenset[str]:
@@ -466,6 +486,22 @@ def _at(until: int, kind: DataType, clock: Clock) -> pa.Array | None:
             return pa.array([until], pa.int32()).cast(pa.date32())
         case _:
             return pa.array([until * clock.nanoseconds // 1000], pa.int64()).cast(arrow_of(kind))
+
+
+def _split(rows: DataFrame, ended: Ended | None) -> tuple[DataFrame | None, DataFrame]:
+    """The rows of partitions that have ended, None if there are none, and the others."""
+    if ended is None:
+        return None, rows
+
+    def of(*, over: bool) -> Callable[..., Iterator[pa.RecordBatch]]:
+        def chosen(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                is_over = ended.rows(pa.Table.from_batches([batch]))
+                yield batch.filter(pa.array(is_over == over))
+
+        return in_worker(chosen, None)
+
+    return rows.mapInArrow(of(over=True), rows.schema), rows.mapInArrow(of(over=False), rows.schema)
 
 
 def _waiting(name: str) -> str:

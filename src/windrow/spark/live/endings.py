@@ -1,13 +1,16 @@
 """Which partitions of a query's clauses have ended: what the streams' promises say of their keys.
 
-A clause over one stream, partitioned by columns of it, has nothing to wait for in a partition whose key no
-row will have: its open windows and matches are those of the whole partition, and nothing of it need be kept.
+A clause that is partitioned by columns of its streams has nothing to wait for in a partition whose key no row
+of theirs will have: its open windows and matches are those of the whole partition, and nothing of it need be
+kept. Between the streams and the clause there may be what looks at each row by itself, UNION ALL, and clauses
+whose partitions end with the same keys (:mod:`.feeds`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,29 +21,37 @@ from windrow.spark.live.promised import promised, schema_of
 from windrow.spark.streams import Stream
 from windrow.streams import Position
 
-__all__ = ["Endings", "Ends", "may_end"]
+__all__ = ["Endings", "Ends", "Source", "may_end"]
 
 
 @dataclass(frozen=True)
-class Ends:
-    """What ends the partitions of a clause.
+class Source:
+    """A stream whose rows come to a clause, and what ends partitions there.
 
     Attributes
     ----------
-    stream, source
-        The name of the stream whose rows it takes, and the stream.
+    name, stream
+        Its name, and the stream.
     keys
         Of the columns that hold the keys: the columns of the stream that they are.
     """
 
-    stream: str
-    source: Stream
+    name: str
+    stream: Stream
     keys: Mapping[str, str]
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the stream."""
         return tuple(dict.fromkeys(self.keys.values()))
+
+    def __str__(self) -> str:
+        """In words."""
+        return f"{self.name} on {', '.join(self.columns)}"
+
+
+Ends: TypeAlias = tuple[Source, ...]
+"""What ends the partitions of a clause: all of these have to be closed for a key."""
 
 
 class Endings:
@@ -56,7 +67,7 @@ class Endings:
 
     def __init__(self, ends: Mapping[str, Ends]) -> None:
         self._ends = {key: one for key, one in ends.items() if may_end(one)}
-        self._known: tuple[int, dict[str, Closing]] | None = None
+        self._known: tuple[int, dict[str, list[Closing]]] | None = None
 
     def take(
         self, number: int, last: int, before: Mapping[str, Position], after: Mapping[str, Position]
@@ -74,45 +85,60 @@ class Endings:
         known = self._known[1] if is_known and self._known is not None else self._made()
         closes = False
         for key, one in self._ends.items():
-            told = before.get(one.stream) if is_known else None
-            closes |= bool(known[key].add(promised(one.source, told, after[one.stream])))
+            for source, closing in zip(one, known[key], strict=True):
+                told = before.get(source.name) if is_known else None
+                closes |= bool(closing.add(promised(source.stream, told, after[source.name])))
         self._known = number, known
         return closes
 
-    def _made(self) -> dict[str, Closing]:
-        return {key: Closing(lines_of(schema_of(one.source)), one.columns) for key, one in self._ends.items()}
+    def _made(self) -> dict[str, list[Closing]]:
+        return {
+            key: [Closing(lines_of(schema_of(source.stream)), source.columns) for source in one]
+            for key, one in self._ends.items()
+        }
 
     def closed(self, key: str, rows: pa.Table) -> np.ndarray:
-        """Of each row of the stream of a clause whether its partition is closed: bool."""
-        if key not in self._ends or self._known is None:
-            return np.zeros(rows.num_rows, bool)
-        return self._known[1][key].closed.matches(rows.select(self._ends[key].columns))
+        """Of each row of the one stream of a clause whether its partition is closed: bool.
 
-    def ended(self, key: str, waiting: Callable[[tuple[str, ...]], pa.Table | None]) -> Ended | None:
+        Of a clause to which the stream comes in several ways, none is: a row is in a partition for each.
+        """
+        if self._known is None or len(self._ends.get(key, ())) != 1:
+            return np.zeros(rows.num_rows, bool)
+        ((source,), (closing,)) = self._ends[key], self._known[1][key]
+        return closing.closed.matches(rows.select(source.columns))
+
+    def ended(self, key: str, waiting: Callable[[str, tuple[str, ...]], pa.Table | None]) -> Ended | None:
         """The partitions of a clause that have ended; None if none has.
 
         Parameters
         ----------
         waiting
-            Gives these columns of the rows of its stream that are there and wait; None if they are many.
+            Gives, of a stream, these columns of its rows that are there and wait; None if they are many.
         """
         if key not in self._ends or self._known is None:
             return None
-        one, closed = self._ends[key], self._known[1][key].closed
-        if next(iter(closed), None) is None:
-            return None
-        rows = waiting(one.columns)
-        if rows is None:
-            return None
-        return Ended(one.keys, closed, _exactly(rows, closed) if rows.num_rows else None)
+        found: Ended | None = None
+        for source, closing in zip(self._ends[key], self._known[1][key], strict=True):
+            closed = closing.closed
+            if next(iter(closed), None) is None:
+                return None
+            rows = waiting(source.name, source.columns)
+            if rows is None:
+                return None
+            one = Ended(source.keys, closed, _exactly(rows, closed) if rows.num_rows else None)
+            found = one if found is None else replace(found, others=(*found.others, one))
+        return found
 
 
-def may_end(one: Ends) -> bool:
+def may_end(ends: Ends) -> bool:
     """Whether keys may be closed before all is: by patterns, or by the clock."""
-    live, lines = one.source.live, lines_of(schema_of(one.source))
-    if live is None or not all(column in lines for column in one.columns):
-        return False
-    return live.has_patterns or one.source.rowtime in one.columns
+    for one in ends:
+        live, lines = one.stream.live, lines_of(schema_of(one.stream))
+        if live is None or not all(column in lines for column in one.columns):
+            return False
+        if not live.has_patterns and one.stream.rowtime not in one.columns:
+            return False
+    return bool(ends)
 
 
 def _exactly(rows: pa.Table, closed: Cover) -> Cover | None:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from windrow.algebra.clock import Clock
 from windrow.errors import AnalysisError, InputError, NotSupportedError, Span
+from windrow.punctuations import Pattern
 from windrow.spark.live.plan import LivePlan
 from windrow.spark.live.sinks import Receiver
 from windrow.spark.stored import clock_of, in_types
@@ -73,6 +74,25 @@ class IntoStream(Receiver):
         elif producer.bound_ticks is None or producer.bound_ticks < bound:
             producer.bound(bound)
         return int(table.num_rows)
+
+    def put(self, rows: Stream, promises: Sequence[Pattern], before: int) -> int:
+        """Insert the rows of a micro-batch, and promise what the query does after them; how many they were.
+
+        Parameters
+        ----------
+        promises
+            What no later row of the query matches, by the stream's columns.
+        before
+            How many rows all micro-batches before have given.
+        """
+        count = self.insert(rows, None, before)
+        assert self._producer is not None
+        for pattern in promises:
+            if pattern.names:
+                self._producer.promise(pattern)
+            else:
+                self._producer.finish()
+        return count
 
     def end(self) -> None:
         """Hold the stream back no longer; what was promised stays promised."""
@@ -162,7 +182,8 @@ def refuse_other(sink: IntoStream, plan: LivePlan) -> None:
                 span=plan.span,
                 hint="insert them into a stream of their own",
             )
-    columns_taken(sink.stream, plan.columns, sink.columns, Place(plan.text, plan.span))
+    taken = columns_taken(sink.stream, plan.columns, sink.columns, Place(plan.text, plan.span))
+    plan.refuse_into(sink.stream, taken)
     target = clock_of(sink.stream)
     if target.kind != plan.clock.kind:
         raise AnalysisError(

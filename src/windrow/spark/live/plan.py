@@ -25,12 +25,13 @@ from windrow.kernels.stages import Window
 from windrow.spark.continuous import Result
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.cascade import Cascade
-from windrow.spark.live.endings import Ends
+from windrow.spark.live.endings import Ends, Source
 from windrow.spark.live.expected import bounded
 from windrow.spark.live.runner import LiveRunner, Span, live_windows, sequences_of, views_of
 from windrow.spark.live.settling import bounding_ends, ends_of_stage
 from windrow.spark.live.stages import Stage, Unstaged, staged
 from windrow.spark.streams import ROWTIME, Catalog, Stream
+from windrow.streams import NamedStream
 from windrow.syntax.tokens import tokenize
 
 __all__ = ["ContinuousPlan", "LivePlan", "ReaderPlan", "RowtimePlan", "Unbounded", "texts_of"]
@@ -129,6 +130,9 @@ class LivePlan(ABC):
             span=self.span,
             hint="relation.start(sink) starts it, into a folder or a table",
         )
+
+    def refuse_into(self, stream: NamedStream, columns: tuple[str, ...]) -> None:  # noqa: B027 - most refuse none
+        """Refuse a named stream that cannot take the rows, in these columns of it by position."""
 
     @abstractmethod
     def views(self) -> dict[str, str]:
@@ -261,8 +265,11 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
 
     @cached_property
     def ends(self) -> Mapping[str, Ends]:
-        """What ends the keys of a stage's windows."""
-        return {} if self.stage is None else ends_of_stage(self.stage, self.catalog)
+        """What ends the keys of a stage's windows, and of clauses that it follows."""
+        found = {} if self.stage is None else ends_of_stage(self.stage, self.catalog)
+        for name in sequences_of(self.catalog, self.query):
+            found |= self.catalog.sequences[name].plan.ends_under(f".{name}")
+        return found
 
     @property
     def not_staged(self) -> str | None:
@@ -298,7 +305,9 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
 
     def unbounded(self) -> Sequence[Unbounded]:
         """The windows that rows, or keys, never leave, and of which no key is expected to be over."""
-        found = []
+        found: list[Unbounded] = []
+        for name in sorted(sequences_of(self.catalog, self.query)):
+            found += self.catalog.sequences[name].plan.unbounded()
         for item in live_windows(self.catalog, self.query):
             window, name = item.window, item.source if isinstance(item.source, str) else "a stream"
             if window.is_unbounded:
@@ -316,7 +325,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
                 found.append(Unbounded(f"{name} [PARTITION BY … ROWS]", "the last rows of every key", told))
         return found
 
-    def _bounding(self, item: WindowedStream) -> list[Ends]:
+    def _bounding(self, item: WindowedStream) -> list[Source]:
         """What lets go of the rows of a window that time does not take away; nothing if something else reads
         them.
         """
@@ -325,10 +334,10 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
     def _is_promised(self, item: WindowedStream) -> bool:
         """Whether all that it holds is expected to be over some time."""
         ends = self._bounding(item)
-        return bool(ends) and all(bounded(self.catalog, one.stream).within(one.columns) for one in ends)
+        return bool(ends) and all(bounded(self.catalog, one.name).within(one.columns) for one in ends)
 
     def _or_promises(self, item: WindowedStream) -> str:
-        told = dict.fromkeys(f"{one.stream} on {', '.join(one.columns)}" for one in self._bounding(item))
+        told = dict.fromkeys(map(str, self._bounding(item)))
         return f", or punctuations of {' and '.join(told)}" if told else ""
 
     def run(self, gateway: Gateway, span: Span) -> Result | None:

@@ -16,7 +16,7 @@ from windrow.syntax.blocks import is_set_operator, level_around
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["refuse_gathering"]
+__all__ = ["looks_at_each", "refuse_gathering"]
 
 _BY_ROW = {
     "Project", "Filter", "SubqueryAlias", "View", "Generate", "ResolvedHint", "UnresolvedHint", "WithCTE",
@@ -71,11 +71,7 @@ def refuse_gathering(
     AnalysisError
         ``ORDER_NOT_ROWTIME`` where what UNION ALL puts together has the rowtime in different columns.
     """
-    if gateway.is_connect:
-        plan = _told(gateway.spark_plan(frame, "extended"))
-        _mark(plan, gateway, text)
-    else:
-        plan = _analyzed(frame._jdf.queryExecution().analyzed())
+    plan = _plan(gateway, frame, text)
     is_unknown = frame.isStreaming and not plan.is_streaming
 
     def place(word: str) -> Span:
@@ -101,6 +97,20 @@ def refuse_gathering(
             span=place("UNION"),
             hint="select the rowtime in the same place in each query",
         )
+
+
+def looks_at_each(gateway: Gateway, frame: DataFrame, text: SqlText) -> bool:
+    """Whether no row of a query over a streaming DataFrame depends on other rows of that."""
+    plan = _plan(gateway, frame, text)
+    return plan.is_streaming and next(_gathering(plan), None) is None
+
+
+def _plan(gateway: Gateway, frame: DataFrame, text: SqlText) -> _Operator:
+    if not gateway.is_connect:
+        return _analyzed(frame._jdf.queryExecution().analyzed())
+    plan = _told(gateway.spark_plan(frame, "extended"))
+    _mark(plan, gateway, text)
+    return plan
 
 
 @dataclass

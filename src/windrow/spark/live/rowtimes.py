@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField, StructType, TimestampNTZType
 
 from windrow.algebra.names import ROW
 from windrow.algebra.physical import Hoisted, field_of, is_field
-from windrow.syntax.sqltext import quoted
 
 __all__ = [
     "MARK",
-    "column_of",
+    "columns_of",
     "first_marked",
     "is_marked",
-    "marked",
     "marked_fields",
+    "marks",
     "rises",
     "rowtimes_in",
     "says_missing",
@@ -27,30 +26,54 @@ __all__ = [
 ]
 
 MARK = "windrow.rowtime"
+_RELATION = "windrow.relation"
 _COLUMN = "windrow.column"
 _SHOWN = re.compile(r"CAST\(\(?([^.()]+)\.([^.()]+)\)? AS TIMESTAMP_NTZ\)", re.IGNORECASE)
 _WITHOUT_CHANGES = frozenset(["UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z"])
 
 
 def stub(
-    spark: SparkSession, schema: StructType, rowtime: str | None = None, *, is_source: bool = False
+    spark: SparkSession, schema: StructType, rowtime: str | None = None, *, relation: str | None = None
 ) -> DataFrame:
     """A streaming DataFrame of these columns, which is only analysed; `rowtime` is marked, and what is marked
-    in the schema. The columns of a source are marked with their names.
+    in the schema. The columns of a `relation` are marked with its name and theirs, as are fields of structs.
     """
     columns = []
     for item in schema:
         marks: dict[str, bool | str] = {MARK: True} if item.name == rowtime or is_marked(item) else {}
-        if is_source:
-            marks[_COLUMN] = item.name
-        columns.append(F.lit(None).cast(item.dataType).alias(item.name, metadata=marks))
+        kind = item.dataType
+        if relation is not None:
+            marks |= {_RELATION: relation, _COLUMN: item.name}
+            kind = _marked_inside(item, relation)
+        columns.append(F.lit(None).cast(kind).alias(item.name, metadata=marks))
     return spark.readStream.format("rate").load().select(*columns)
 
 
-def column_of(item: StructField) -> str | None:
-    """The column of a source that is passed on; None if it is computed."""
-    found: str | None = (item.metadata or {}).get(_COLUMN)
-    return found
+def _marked_inside(item: StructField, relation: str) -> DataType:
+    """The type of a column, in whose structs all fields that have marks name the relation."""
+    if not isinstance(item.dataType, StructType):
+        return item.dataType
+    fields = []
+    for inner in item.dataType:
+        marks = dict(inner.metadata or {})
+        if _COLUMN in marks:
+            marks |= {_RELATION: relation, _COLUMN: f"{item.name}.{inner.name}"}
+        fields.append(StructField(inner.name, inner.dataType, inner.nullable, marks))
+    return StructType(fields)
+
+
+def columns_of(schema: StructType) -> Iterator[tuple[str, DataType, str, str]]:
+    """Of columns that are columns of relations, and of fields of structs: the name, as `row.field`, the type,
+    the relation and its column.
+    """
+    for item in schema:
+        whole = [(item.name, item)]
+        if isinstance(item.dataType, StructType):
+            whole += [(f"{item.name}.{inner.name}", inner) for inner in item.dataType]
+        for name, one in whole:
+            marks = one.metadata or {}
+            if _COLUMN in marks:
+                yield name, one.dataType, marks[_RELATION], marks[_COLUMN]
 
 
 def is_marked(item: StructField) -> bool:
@@ -63,18 +86,19 @@ def first_marked(schema: StructType) -> str | None:
     return next((item.name for item in schema if is_marked(item)), None)
 
 
-def marked(name: str) -> Column:
-    """A column, marked."""
-    return F.col(quoted(name)).alias(name, metadata={MARK: True})
+def marks(*, is_rowtime: bool, source: str | None) -> dict[str, bool | str]:
+    """What is marked of a column: that it holds a rowtime, which column of the rows it is."""
+    found: dict[str, bool | str] = {MARK: True} if is_rowtime else {}
+    return found if source is None else {**found, _RELATION: "", _COLUMN: source}
 
 
-def marked_fields(item: StructField, names: Collection[str]) -> StructField:
-    """A column whose values are structs, in which these fields are marked."""
-    if not names:
+def marked_fields(item: StructField, marked: Mapping[str, dict[str, bool | str]]) -> StructField:
+    """A column whose values are structs, of which these fields are marked."""
+    if not marked:
         return item
     assert isinstance(item.dataType, StructType)
     fields = [
-        StructField(inner.name, inner.dataType, inner.nullable, {MARK: True} if inner.name in names else {})
+        StructField(inner.name, inner.dataType, inner.nullable, marked.get(inner.name, {}))
         for inner in item.dataType
     ]
     return StructField(item.name, StructType(fields), item.nullable)

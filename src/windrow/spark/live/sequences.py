@@ -7,7 +7,7 @@ what the step gives; a clause over another one, or over a view, follows it (:mod
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -24,14 +24,17 @@ from windrow.algebra.names import order_key
 from windrow.algebra.nodes import Statement, Window
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.errors import Span as Place
+from windrow.kernels.advance import holds
 from windrow.spark.arrow import contains, is_orderable
 from windrow.spark.batch import Bound, WindowStage, build_window, explained, run_statement
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.cascade import TOLD, Cascade, Coming
 from windrow.spark.live.clauses import Given, LiveClause, bind_live
-from windrow.spark.live.endings import Ends
-from windrow.spark.live.plan import RowtimePlan, texts_of
+from windrow.spark.live.endings import Ends, Source, may_end
+from windrow.spark.live.expected import bounded
+from windrow.spark.live.feeds import Feed, Origin, feeds_of, origin_of
+from windrow.spark.live.plan import RowtimePlan, Unbounded, texts_of
 from windrow.spark.live.row_by_row import refuse_gathering
 from windrow.spark.live.rowtimes import first_marked, is_marked, stub
 from windrow.spark.live.runner import Span, live_streams, sequences_of, views_of
@@ -91,10 +94,13 @@ def _live_behind(catalog: Catalog, name: str) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Bound:
-    """The clauses, each after those that it follows, and the whole query over no rows."""
+    """The clauses, each after those that it follows, the whole query over no rows, and the streams behind
+    what it gives.
+    """
 
     clauses: tuple[LiveClause, ...]
     outer: DataFrame
+    feeds: tuple[Feed, ...]
 
 
 @dataclass(frozen=True)
@@ -158,12 +164,18 @@ class SequencePlan(RowtimePlan):
     @cached_property
     def ends(self) -> dict[str, Ends]:
         """What ends the partitions of its clauses, by their keys."""
-        found = {}
-        for one in self.clauses:
-            if one.keys:
-                (name,) = one.clause.rows.relations()
-                found[one.clause.key] = Ends(name, self.catalog.streams[name], one.keys)
+        return {key: ends for key, ends in self.ends_under("").items() if may_end(ends)}
+
+    def ends_under(self, path: str) -> dict[str, Ends]:
+        """The same, also of the views that it reads, by keys after the paths of these."""
+        found = {f"{path}{one.clause.key}": self._ends_of(one.keys) for one in self.clauses}
+        for name in self.read & self.catalog.sequences.keys():
+            found |= self.catalog.sequences[name].plan.ends_under(f".{name}")
         return found
+
+    def _ends_of(self, keys: Iterable[Feed]) -> Ends:
+        streams = self.catalog.streams
+        return tuple(Source(one.stream, streams[one.stream], one.columns) for one in keys)
 
     @property
     def outer(self) -> DataFrame:
@@ -197,9 +209,7 @@ class SequencePlan(RowtimePlan):
         for name in self.read & self.catalog.sequences.keys():
             found |= self.catalog.sequences[name].windows()
         for clause in self.clauses:
-            written = clause.clause
-            what = "MATCH_RECOGNIZE" if isinstance(written, Match) else f"WINDOW BY {written.name}"
-            name = f"window{path}{written.key}"
+            what, name = _written(clause), f"window{path}{clause.clause.key}"
             found |= {name: f"{prefix}{what}", f"{name}.waiting": f"{prefix}{what}, waiting"}
         return found
 
@@ -210,6 +220,27 @@ class SequencePlan(RowtimePlan):
         rising = [item for one in self.clauses for item in one.rising.items()]
         found = [name for name, kind in rising if own or not isinstance(kind, TimestampNTZType)]
         return (ROWTIME, *found)
+
+    def unbounded(self) -> Sequence[Unbounded]:
+        """The clauses, also of views, that keep rows of partitions that are not expected to be over."""
+        found: list[Unbounded] = []
+        for name in sorted(self.read & self.catalog.sequences.keys()):
+            found += self.catalog.sequences[name].plan.unbounded()
+        grows = map(self.grows, self.clauses)
+        return [*found, *(one for one in grows if one is not None)]
+
+    def grows(self, clause: LiveClause) -> Unbounded | None:
+        """What a clause keeps for ever, and what would bound it; None if it is bounded."""
+        ends = self.ends.get(clause.clause.key, ())
+        is_over = bool(ends) and all(bounded(self.catalog, one.name).within(one.columns) for one in ends)
+        kind = holds(clause.growing.plan, clause.frontier(0))
+        if is_over or kind == "time" or (kind == "rows" and not clause.growing.partition):
+            return None
+        keeps = "the last rows of every partition" if kind == "rows" else "the rows of what stays open"
+        promises = " and ".join(dict.fromkeys(map(str, ends)))
+        by = "WITHIN" if isinstance(clause.clause, Match) else "an END by the rowtime"
+        needs = f"it is bounded by {by}" + (f", or by punctuations of {promises}" if promises else "")
+        return Unbounded(_written(clause), keeps, needs)
 
     def fingerprint(self) -> dict[str, Any]:
         """What tells it from other queries, and what its kept rows hold."""
@@ -233,12 +264,14 @@ class SequencePlan(RowtimePlan):
     def _bound(self) -> _Bound:
         refuse_changing(self.tokens, self.query)
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
+        origins: dict[str, Origin] = {}
         for name in self.read:
             stream = self.catalog.streams[name]
             columns = StructType([stream.frame.schema[column] for column in stream.columns])
-            is_source = stream.live is not None
-            gateway.frames[name] = stub(gateway.spark, columns, stream.rowtime, is_source=is_source)
+            origins[name] = self._origin(gateway, name)
+            gateway.frames[name] = stub(gateway.spark, columns, origins[name].rowtime, relation=name)
         clauses: list[LiveClause] = []
+        feeds = {name: one.feeds for name, one in origins.items()}
         for clause in self.statement.windows:
             with explained([one.bound for one in clauses]):
                 rows = gateway.sql(clause.rows)
@@ -255,14 +288,25 @@ class SequencePlan(RowtimePlan):
                 self._refuse_unsteady(bound, stage, rows)
 
             follows = any(self._waits(key) for key in clause.rows.relations())
-            made = bind_live(gateway, clause, rows, self.clock, refuse, follows=follows)
+            come = feeds_of(gateway, clause.rows, rows.schema, feeds)
+            made = bind_live(gateway, clause, rows, self.clock, refuse, come, follows=follows)
             clauses.append(made)
             gateway.frames[clause.key] = made.shown
+            feeds[clause.key] = made.feeds if may_end(self._ends_of(made.keys)) else ()
         with explained([one.bound for one in clauses]):
             outer = gateway.sql(self.statement.text)
         place = clauses[-1].clause.span if clauses else None
         refuse_gathering(gateway, outer, self.statement.text, self.tokens, self.span, place)
-        return _Bound(tuple(clauses), outer)
+        return _Bound(tuple(clauses), outer, feeds_of(gateway, self.statement.text, outer.schema, feeds))
+
+    def _origin(self, gateway: Gateway, name: str) -> Origin:
+        """Where the rows of a relation come from."""
+        if name not in self.catalog.sequences:
+            return origin_of(gateway, self.catalog, name)
+        view = self.catalog.sequences[name]
+        names = dict(zip(view.names, view.plan.columns, strict=True))
+        feeds = tuple(feed.only(names) for feed in view.plan.bound.feeds)
+        return Origin(self.catalog.streams[name].rowtime, feeds)
 
     def _waits(self, key: str) -> bool:
         """Whether rows of a relation may come that a clause over it has to wait with."""
@@ -301,7 +345,7 @@ class SequencePlan(RowtimePlan):
             inputs = [given[each] for each in clause.clause.rows.relations()]
             until = min(one.until for one in inputs)
             few = all(one.are_few for one in inputs)
-            ended = None if path else cascade.span.ended.get(key)
+            ended = cascade.span.ended.get(f"{path}{key}")
             given[key] = clause.step(
                 gateway, rows, cascade.span, until, f"window{path}{key}", are_few=few, ended=ended
             )
@@ -467,6 +511,12 @@ class SequenceView:
         made = self.plan.as_stream(self.plan.recorded(), self.names)
         known = self.plan.catalog.streams
         return replace(made, name=self.name, sources=tuple(known[name] for name in sorted(self.read)))
+
+
+def _written(clause: LiveClause) -> str:
+    """How a clause is called."""
+    written = clause.clause
+    return "MATCH_RECOGNIZE" if isinstance(written, Match) else f"WINDOW BY {written.name}"
 
 
 def _shown(clock: Clock) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from windrow.kernels.advance import Ended
 from windrow.kernels.stages.settled import settled_alone, settled_pairs
-from windrow.spark.live.endings import Endings, Ends
+from windrow.spark.live.endings import Endings, Ends, Source
 from windrow.spark.live.holding import Holding
 from windrow.spark.live.stages import Side, Stage
 from windrow.spark.streams import Catalog
@@ -29,7 +29,7 @@ def ends_of_stage(stage: Stage, catalog: Catalog) -> dict[str, Ends]:
             name: side.columns[inner] for name, inner in zip(names, own, strict=True) if inner in side.columns
         }
         if names and len(columns) == len(names):
-            found[key] = Ends(side.stream, catalog.streams[side.stream], columns)
+            found[key] = (Source(side.stream, catalog.streams[side.stream], columns),)
 
     for side in stage.sides:
         if side.window.rows is not None and (side.window.length is None or stage.joined is not None):
@@ -47,14 +47,16 @@ def ends_of_stage(stage: Stage, catalog: Catalog) -> dict[str, Ends]:
     return found
 
 
-def bounding_ends(stage: Stage, ends: Mapping[str, Ends], name: str) -> list[Ends]:
+def bounding_ends(stage: Stage, ends: Mapping[str, Ends], name: str) -> list[Source]:
     """What has to end before all rows of a window go that time does not take; none if that is not enough."""
     if all(side.name != name for side in stage.sides):
         return []
     wanted = [side.name for side in stage.sides if side.window.rows is not None]
     wanted += [_GROUPS] if stage.aggregates is not None else []
     wanted += [_beside(side) for side in stage.sides] if stage.joined is not None else []
-    return [ends[key] for key in wanted] if wanted and all(key in ends for key in wanted) else []
+    return (
+        [one for key in wanted for one in ends[key]] if wanted and all(key in ends for key in wanted) else []
+    )
 
 
 def settled(
@@ -69,7 +71,7 @@ def settled(
         waiting = holdings[side.name].waiting
         inner = {column: name for name, column in side.columns.items()}
         found = endings.ended(
-            key, lambda columns: pa.table({one: waiting.column(inner[one]) for one in columns})
+            key, lambda _, columns: pa.table({one: waiting.column(inner[one]) for one in columns})
         )
         waits |= found is not None and found.waiting is not None
         return found

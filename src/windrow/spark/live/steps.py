@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -232,9 +232,14 @@ class Steps:
     def _ended(self, arrived: Mapping[str, Stream], until: int) -> dict[str, Ended]:
         """Of the plan's clauses, the partitions of which no more rows will come."""
         found = {}
-        for key, one in self._plan.ends.items():
-            rows = arrived[one.stream].on(self._clock).frame.where(F.col(ROWTIME) >= until)
-            ended = self._endings.ended(key, partial(_few_of, rows))
+
+        @cache
+        def waiting(name: str, columns: tuple[str, ...]) -> pa.Table | None:
+            rows = arrived[name].on(self._clock).frame.where(F.col(ROWTIME) >= until)
+            return few(rows.select(*map(quoted, columns)).distinct())
+
+        for key in self._plan.ends:
+            ended = self._endings.ended(key, waiting)
             if ended is not None:
                 found[key] = ended
         return found
@@ -342,11 +347,6 @@ class Steps:
 def _takes_any_order(sink: Sink | IntoStream) -> bool:
     """Whether rows may be given before others with an earlier rowtime."""
     return not isinstance(sink, IntoStream) or sink.stream.definition.ordering.lag is None
-
-
-def _few_of(rows: DataFrame, columns: tuple[str, ...]) -> pa.Table | None:
-    """The different values of some columns; None if they are many."""
-    return few(rows.select(*map(quoted, columns)).distinct())
 
 
 def inside(number: int, name: str) -> str:
