@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 
@@ -157,6 +158,7 @@ def came(
     now: int,
     *,
     timed: bool = False,
+    columns: Sequence[str] | None = None,
 ) -> Came:
     """Judge a micro-batch that is in memory.
 
@@ -166,14 +168,17 @@ def came(
         With the columns of what arrives, and `PLACE`: 0, 1 and so on.
     name, stream, position, now, timed
         As :func:`arrivals` has them.
+    columns
+        Those of its rows; without, the stream's.
     """
     source = stream.live
     assert source is not None
     before = position if position is not None else source.start
+    kept = stream.columns if columns is None else columns
     if source.identity:
-        judged = _logged(source, entries, before, entries.select(stream.columns), timed=timed)
+        judged = _logged(source, entries, before, entries.select(kept), timed=timed)
     else:
-        judged = _rows(name, source, entries, before, now, entries.select(stream.columns))
+        judged = _rows(name, source, entries, before, now, entries.select(kept))
     late = None
     is_late = np.isin(judged.decision, _refused(timed=timed))
     if is_late.any():
@@ -186,15 +191,15 @@ def came(
         ptimes[judged.came.column(PLACE).to_numpy()] = judged.came.column(_COME).to_numpy()
         entries = entries.set_column(entries.column_names.index(PTIME), PTIME, pa.array(ptimes))
     rows = entries if admitted.all() else entries.filter(pa.array(admitted))
-    columns = {own: rows.column(own) for own in (*stream.columns, ROWTIME)}
+    given = {own: rows.column(own) for own in (*kept, ROWTIME)}
     if timed:
-        columns[ARRIVED] = rows.column(PTIME) if source.identity else pa.array(np.full(rows.num_rows, now))
+        given[ARRIVED] = rows.column(PTIME) if source.identity else pa.array(np.full(rows.num_rows, now))
     elif source.identity:  # other rows are in the order in which they came
         said = (PTIME, PRODUCER, SEQUENCE)
-        columns |= {tie: rows.column(told) for told, tie in zip(said, stream.ties, strict=True)}
+        given |= {tie: rows.column(told) for told, tie in zip(said, stream.ties, strict=True)}
     count = ~np.isin(judged.decision, _NOT_AGAIN)
     clocks = _moved(source, judged, before, now)
-    return Came(pa.table(columns), late, judged.position, int(count.sum()), clocks)
+    return Came(pa.table(given), late, judged.position, int(count.sum()), clocks)
 
 
 def _beside(batch: DataFrame, rows: pa.Table) -> DataFrame:

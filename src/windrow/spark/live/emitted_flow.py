@@ -104,6 +104,12 @@ class EmittedFlow:
         """How many rows the operators hold."""
         return self._flow.held
 
+    def read(self, name: str) -> list[str]:
+        """The columns of a stream that are read."""
+        leaves = [self._leaves[each.name][0] for each in self._query.timed.occurrences if each.stream == name]
+        found = frozenset[str]().union(*map(self._flow.read, leaves))
+        return [column for column in self._query.streams[name].columns if column in found]
+
     # -- the plan --------------------------------------------------------------------------------------
 
     def _source(self, each: Occurrence) -> tuple[int, DataFrame]:
@@ -174,7 +180,7 @@ class EmittedFlow:
 
     def _given(self, each: Occurrence, rows: pa.Table, marks: Mapping[str, Marks]) -> pa.Table:
         enter = rows.column(ARRIVED)
-        table = rows.select(self._query.streams[each.stream].columns)
+        table = rows.select(self.read(each.stream))
         if each.watermark_of:
             steps = held_back([marks[name] for name in each.watermark_of])
             lateness = (self._query.how.lateness or {}).get(each.stream, 0)
@@ -229,11 +235,12 @@ class EmittedFlow:
         names = [name for name, _ in kept]
         if self._envelope != "one-sql":
             own = told.select([*(column for _, column in kept), AT, DIFF])
-            inner = netted(own.rename_columns([*columns_of(names), AT, DIFF]))
+            inner = own.rename_columns([*columns_of(names), AT, DIFF])
+            inner = netted(inner) if self._envelope == "diff" or _leaves(inner) else inner
             return enveloped(
                 inner.sort_by([(AT, "ascending"), (DIFF, "ascending")]), names, PTIMES, self._envelope
             )
-        told = copies_of(netted(told))
+        told = copies_of(netted(told)) if _leaves(told) else told
         order = tuple(map(SortKey, (AT, DIFF, *found.columns)))
         if self._groups is None:
             told = told.sort_by(_IN_ORDER)
@@ -246,6 +253,11 @@ class EmittedFlow:
         undo = pc.less(told.column(DIFF), 0)
         columns = [*(told.column(column) for _, column in kept), undo, shown(told.column(AT), PTIMES)]
         return pa.Table.from_arrays([*columns, told.column(_VERSION)], names=[*names, "undo", "ptime", "ver"])
+
+
+def _leaves(told: pa.Table) -> bool:
+    """Whether rows leave: where none do, no change takes another one back."""
+    return bool((told.column(DIFF).to_numpy() < 0).any())
 
 
 def _rows_of(schema: pa.Schema) -> pa.Schema:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from windrow.algebra.watermarks import Steps as Marks
 from windrow.errors import ExecutionError
@@ -31,7 +31,7 @@ from windrow.spark.live.emitted_steps import ROWS, Done, EmittedSteps, is_log
 from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.flow import NotIncremental, in_memory
 from windrow.spark.live.holding import Holding
-from windrow.spark.live.in_memory import TOO_LARGE, Come, InMemorySteps
+from windrow.spark.live.in_memory import TOO_LARGE, Come, InMemorySteps, Narrow
 from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.settled import may_be_settled, numbered, settled
 from windrow.spark.live.sinks import Sink, TableSink, takes_tables
@@ -66,6 +66,8 @@ class _Known:
 class EmittedInMemory(EmittedSteps, InMemorySteps):
     """As :class:`windrow.spark.live.steps.Steps`, which says what it takes."""
 
+    _timed = True
+
     def __init__(
         self, plan: EmittedPlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
     ) -> None:
@@ -99,30 +101,28 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
             super()._step(batch, number, before)
             return
         try:
-            entries = self._in_order(batch)
+            come = self._come(batch, before)
         except ExecutionError as error:
             if error.condition != TOO_LARGE:
                 raise
             super()._step(batch, number, before)
         else:
             try:
-                self._take(entries, number, before)
+                self._take(come, number, before)
             except UnmatchedError:  # tasks make all of it anew
                 super()._step(batch, number, before)
 
     def _constant(self) -> list[str]:
         return [name for name in super()._constant() if name != STREAM]  # ticks are no rows
 
-    def _take(self, entries: pa.Table, number: int, before: Step) -> None:
-        times = [pc.max(entries.column(name)).as_py() for name in self._times_in(entries)]
-        now = self._now(max((time for time in times if time is not None), default=None), before)
-        come = self._judged(entries, before, now, timed=True)
+    def _take(self, come: Come, number: int, before: Step) -> None:
+        now = come.now
         self._tell_late({name: self._late(name, one.late) for name, one in come.found.items()}, number)
         clocks = {name: one.position for name, one in come.found.items()}
         marks: dict[str, Marks] = {
             name: [*before.moves.get(name, []), *one.clocks] for name, one in come.found.items()
         }
-        origin = self._origin(self._first_times(entries, come), before)
+        origin = self._origin(self._first_times(come), before)
         until = None if origin is None else self._until(clocks, now)
         known, self._known_last = self._known_before(before), None  # a step that fails leaves half of itself
         rows = {name: _with(held, come.found[name].rows, number) for name, held in known.rows.items()}
@@ -156,18 +156,24 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
 
     # -- what comes in -------------------------------------------------------------------------------
 
-    def _times_in(self, entries: pa.Table) -> list[str]:
-        names = [inside(place, PTIME) for place in self._sources_of_time]
-        return [name for name in names if name in entries.column_names]
+    def _narrow(self, batch: DataFrame) -> Narrow:
+        """What the query reads."""
+        read = {name: {own: inside(at, own) for own in self._read(name)} for at, name, _ in self.streams()}
+        return Narrow(self._own(batch), read)
 
-    def _first_times(self, entries: pa.Table, come: Come) -> list[int]:
+    def _now_of(self, entries: pa.Table, before: Step) -> int:
+        names = [inside(place, PTIME) for place in self._sources_of_time]
+        times = [pc.max(entries.column(name)).as_py() for name in names if name in entries.column_names]
+        return self._now(max((time for time in times if time is not None), default=None), before)
+
+    def _first_times(self, come: Come) -> list[int]:
         """The first processing time of each stream of which there are entries."""
         firsts = []
-        numbers = set(pc.unique(entries.column(STREAM)).to_pylist())
+        numbers = set(pc.unique(come.read.column(STREAM)).to_pylist())
         for place, _, stream in self.streams():
             if place in numbers:
                 name = inside(place, PTIME)
-                firsts.append(pc.min(entries.column(name)).as_py() if is_log(stream) else come.now)
+                firsts.append(pc.min(come.read.column(name)).as_py() if is_log(stream) else come.now)
         return firsts
 
     # -- what goes out -------------------------------------------------------------------------------
@@ -222,10 +228,31 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
             self._told_by(flow, rows, before.moves, None, before.frontier)
         return _Known(before.number, flow, rows, sum(len(holding.held) for holding in rows.values()))
 
+    def _read(self, name: str) -> list[str]:
+        """The columns of a stream that the query reads, and that of its rowtimes, by which rows are over."""
+        assert self._first_flow is not None
+        stream, read = self._plan.catalog.streams[name], self._first_flow.read(name)
+        rowtime = (stream.rowtime or "").lower()
+        return [column for column in stream.columns if column in read or column.lower() == rowtime]
+
     def _schema_of(self, name: str) -> StructType:
-        stream = self._plan.catalog.streams[name]
-        kinds = StructType([stream.frame.schema[column] for column in stream.columns])
-        return kinds.add(ROWTIME, LongType()).add(ARRIVED, LongType())
+        """What is kept of a stream's rows."""
+        kinds = self._plan.catalog.streams[name].frame.schema
+        read = StructType([kinds[column] for column in self._read(name)])
+        return read.add(ROWTIME, LongType()).add(ARRIVED, LongType())
+
+    def _whole(self, name: str, rows: pa.Table) -> tuple[pa.Table, StructType]:
+        """What is kept of a stream's rows with the other columns, which nothing reads."""
+        stream, schema = self._plan.catalog.streams[name], StructType()
+        for column in stream.columns:
+            kind = stream.frame.schema[column]
+            if column not in rows.column_names:
+                kind = StructField(column, kind.dataType)
+                nothing = pa.nulls(rows.num_rows, in_memory(StructType([kind])).field(0).type)
+                rows = rows.append_column(column, nothing)
+            schema = schema.add(kind)
+        schema = schema.add(ROWTIME, LongType()).add(ARRIVED, LongType())
+        return rows.select(schema.names), schema
 
     def _holding(self, before: Step, name: str) -> Holding:
         chunks = before.chunks.get(f"{ROWS}{name}", {})
@@ -235,7 +262,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         holding = Holding(Held.of(empty, none, none, none), empty, none)
         for chunk, count in chunks.items():
             table = self._checkpoint.read_chunk(f"{ROWS}{name}", int(chunk))
-            held = _held(table, int(chunk))
+            held = _held(table.select(schema.names), int(chunk))
             holding = replace(holding, held=holding.held.with_rows(held))
             holding = replace(holding, chunks={**holding.chunks, int(chunk): count})
         kept = self._checkpoint.table(before, f"{ROWS}{name}")  # of a step that tasks evaluated
@@ -245,7 +272,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         if f"{ROWS}{name}" not in before.chunks:
             return super()._kept_before(before, name)
         held = self._holding(before, name).held
-        return frame_of_few(self._spark, held.rows, self._schema_of(name))
+        return frame_of_few(self._spark, *self._whole(name, held.rows))
 
     def _left(
         self, rows: Mapping[str, Holding], marks: Mapping[str, Marks], frontier: int | None
@@ -296,10 +323,10 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
             return gone
         places = np.flatnonzero(held.alive)
         oldest = places[[held.rows.column(ROWTIME).to_numpy()[places].argmin()]] if len(places) else places
-        first = numbered(self._gateway, held.rows.take(pa.array(oldest)), self._schema_of(name))
+        first = numbered(self._gateway, *self._whole(name, held.rows.take(pa.array(oldest))))
         if not may_be_settled(self._query, name, first, marks, frontier):
             return gone
-        rows = numbered(self._gateway, held.rows.take(pa.array(places)), self._schema_of(name))
+        rows = numbered(self._gateway, *self._whole(name, held.rows.take(pa.array(places))))
         over = settled(self._query, self._gateway, name, Known(rows, marks[name]), marks, frontier)
         if over is not None:
             gone[places[over.toArrow().column(NUMBER).to_numpy()]] = True

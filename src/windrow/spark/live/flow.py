@@ -183,6 +183,12 @@ class Flow:
             found[number] = found.get(number, frozenset()) | frozenset(used)
         return found
 
+    def read(self, leaf: int) -> frozenset[str]:
+        """The columns of a leaf that are read."""
+        sides = [side for node in self._needed for side in node.sides]
+        found = (fragment.reads.get(leaf, frozenset()) for fragment in (*sides, *self._outputs))
+        return frozenset[str]().union(*found)
+
     @cached_property
     def _needed(self) -> list[_Node]:
         """The operators that the outputs are made of, inputs first, with no more columns than are read."""

@@ -19,14 +19,15 @@ from windrow.kernels.stages import Held, Times
 from windrow.spark.live.stages import Side
 from windrow.spark.streams import ROWTIME
 
-__all__ = ["Chunks", "Holding"]
+__all__ = ["PER_STEP", "Chunks", "Holding"]
 
 Chunks = Mapping[int, int]
 """The numbers of chunks, in the order in which they came, and how many rows are in each."""
 
 _FAN = 8
 _SMALLEST = 512
-_PER_STEP = 1000
+PER_STEP = 1000
+"""So many chunks may be numbered in a step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +86,18 @@ class Holding:
         rest = self.waiting.filter(pa.array(~now)).combine_chunks()
         return replace(self, held=held, waiting=rest, of=self.of[~now])
 
+    def passing(self, rows: pa.Table, chunk: int, until: int) -> tuple[Holding, pa.Table]:
+        """With more rows that wait, where rows are not held, and those before the frontier."""
+        gone, left, of = [], [], []
+        for table, chunks in ((self.waiting, self.of), (rows, np.full(rows.num_rows, chunk))):
+            now = table.column(ROWTIME).to_numpy() < until
+            gone.append(_chosen(table, now))
+            left.append(_chosen(table, ~now))
+            of.append(chunks[~now])
+        held = {**self.chunks, chunk: left[1].num_rows} if left[1].num_rows else self.chunks
+        waiting = pa.concat_tables(left).combine_chunks()
+        return Holding(self.held, waiting, np.concatenate(of), held), pa.concat_tables(gone)
+
     def after(self, side: Side, times: Times) -> Holding:
         """Without the rows that have left."""
         return replace(self, held=side.window.left(self.held, times))
@@ -94,7 +107,7 @@ class Holding:
         alive = _counted(np.concatenate([self.held.chunk[self.held.alive], self.of]))
         kept = [(chunk, rows) for chunk, rows in self.chunks.items() if chunk in alive]
         merges: dict[int, int] = {}
-        made = number * _PER_STEP
+        made = number * PER_STEP
         while len(tail := _tail(kept)) >= _FAN:
             made += 1
             merges = {chunk: made if into in tail else into for chunk, into in merges.items()}
@@ -105,7 +118,7 @@ class Holding:
         if merges:
             held = replace(self.held, chunk=_renumbered(self.held.chunk, merges))
             holding = replace(holding, held=held, of=_renumbered(self.of, merges))
-        new = [chunk for chunk, _ in kept if chunk // _PER_STEP == number]
+        new = [chunk for chunk, _ in kept if chunk // PER_STEP == number]
         return holding, {chunk: holding.rows_of(chunk) for chunk in new}
 
     def rows_of(self, chunk: int) -> pa.Table:
@@ -115,6 +128,15 @@ class Holding:
         return pa.concat_tables(
             [rows if chosen.all() else rows.filter(pa.array(chosen)) for rows, chosen in parts]
         )
+
+
+def _chosen(table: pa.Table, which: np.ndarray) -> pa.Table:
+    """The rows for which it holds; not copied where they are next to each other."""
+    places = np.flatnonzero(which)
+    if not len(places):
+        return table.slice(0, 0)
+    first, stop = int(places[0]), int(places[-1]) + 1
+    return table.slice(first, stop - first) if stop - first == len(places) else table.take(pa.array(places))
 
 
 def _counted(chunks: np.ndarray) -> dict[int, int]:

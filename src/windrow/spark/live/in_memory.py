@@ -1,4 +1,8 @@
-"""Steps on the driver: a micro-batch comes into memory, and its entries are judged there."""
+"""Steps on the driver: a micro-batch comes into memory, and its entries are judged there.
+
+What comes are the columns that a query reads, with what Spark computes of each row for it, in one job. Where
+whole rows are asked for after all, as late ones are, which are kept, the micro-batch comes again, whole.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +22,27 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.arrivals import VIOLATED, Came, came
 from windrow.spark.live.checkpoint import Step
 from windrow.spark.live.few import frame_of_few, is_plain
-from windrow.spark.live.source import BOUND, PLACE, PRODUCER, PTIME
+from windrow.spark.live.source import BOUND, LOGGED, PLACE, PRODUCER, PTIME, LiveSource
 from windrow.spark.live.steps import STREAM, TICKS, Steps, inside
 from windrow.spark.streams import ROWTIME, Stream
+from windrow.streams.position import needs_rows
+from windrow.syntax.sqltext import quoted
 
-__all__ = ["TOO_LARGE", "Come", "InMemorySteps"]
+__all__ = ["TOO_LARGE", "Come", "InMemorySteps", "Narrow"]
 
 
 @dataclass(frozen=True, eq=False)
 class Come:
-    """What a micro-batch brings: of each stream, how many entries they were, and the time of it."""
+    """What a micro-batch brings: of each stream, what was read of it, and the time of it."""
 
     found: Mapping[str, Came]
-    entries: int
+    read: pa.Table
     now: int
+
+    @property
+    def entries(self) -> int:
+        """How many entries there are."""
+        return int(self.read.num_rows)
 
     @property
     def count(self) -> int:
@@ -39,8 +50,30 @@ class Come:
         return sum(one.count for one in self.found.values())
 
 
+@dataclass(frozen=True, eq=False)
+class Narrow:
+    """What of a micro-batch is read.
+
+    Attributes
+    ----------
+    frame
+        The micro-batch, with what is computed of its rows.
+    columns
+        Of each stream, those that its rows are to have: in memory, and in `frame`.
+    """
+
+    frame: DataFrame
+    columns: Mapping[str, Mapping[str, str]]
+
+
 class InMemorySteps(Steps):
     """As :class:`windrow.spark.live.steps.Steps`, which says what it takes."""
+
+    _timed = False
+    """As :func:`windrow.spark.live.arrivals.arrivals` has it."""
+
+    _wide_until = 0
+    """Micro-batches before this one are read whole: late rows seldom come alone."""
 
     @property
     @abstractmethod
@@ -51,33 +84,86 @@ class InMemorySteps(Steps):
     def _gateway(self) -> Gateway:
         return Gateway(self._spark, self._plan.gateway.parameters)
 
+    def _narrow(self, batch: DataFrame) -> Narrow | None:  # noqa: ARG002 - not all do
+        """What is read of a micro-batch; None for all of it."""
+        return None
+
     def _come(self, batch: DataFrame, before: Step) -> Come:
         """The entries of a micro-batch, judged."""
+        number = before.number + 1
+        narrow = self._narrow(batch) if number >= self._wide_until else None
+        come = None if narrow is None else self._come_narrow(narrow, before)
+        if come is not None:
+            return come
+        if narrow is not None:
+            self._wide_until = number + _WIDE
         entries = self._in_order(batch)
+        now = self._now_of(entries, before)
+        found = {
+            name: came(
+                name,
+                stream,
+                self._entries(entries, at, {name: inside(at, name) for name in _live(stream).frame.columns}),
+                before.clocks.get(name),
+                now,
+                timed=self._timed,
+            )
+            for at, name, stream in self.streams()
+        }
+        return Come(found, entries, now)
+
+    def _come_narrow(self, narrow: Narrow, before: Step) -> Come | None:
+        """The same of what is read; None if whole rows are asked for."""
+        given = {*narrow.frame.columns} - {*self._constant()}
+        by = {
+            at: {name: inside(at, name) for name in (ROWTIME, PRODUCER, PTIME, BOUND, *LOGGED)}
+            for at, _, _ in self.streams()
+        }
+        ours = [
+            STREAM,
+            PLACE,
+            inside(TICKS, PTIME),
+            *(own for names in by.values() for own in names.values()),
+        ]
+        read = [own for names in narrow.columns.values() for own in names.values()]
+        wanted = dict.fromkeys(name for name in (*ours, *read) if name in given)
+        try:
+            entries = self._in_order(narrow.frame.select(*map(quoted, wanted)))
+        except WindrowError:  # maybe of a row that is late: of others it comes again
+            return None
+        now = self._now_of(entries, before)
+        found = {}
+        for at, name, stream in self.streams():
+            columns, position = narrow.columns[name], before.clocks.get(name)
+            table = self._entries(entries, at, {**columns, **by[at]})
+            live = _live(stream)
+            if live.has_patterns and needs_rows(position or live.start, table):
+                return None
+            one = came(name, stream, table, position, now, timed=self._timed, columns=tuple(columns))
+            if one.late is not None:
+                return None
+            found[name] = one
+        return Come(found, entries, now)
+
+    def _own(self, batch: DataFrame) -> DataFrame:
+        """A micro-batch in the session in which the query's tables and functions are: its own is another."""
+        spark = self._spark
+        if self._gateway.is_connect or batch.sparkSession is spark:
+            return batch
+        java = spark._jvm.org.apache.spark.sql.classic.Dataset  # type: ignore[union-attr]
+        plan = batch._jdf.queryExecution().analyzed()
+        return DataFrame(java.ofRows(spark._jsparkSession, plan), spark)
+
+    def _now_of(self, entries: pa.Table, before: Step) -> int:
+        """The time of a micro-batch."""
         names = [inside(number, PTIME) for number in (*range(len(self.streams())), TICKS)]
         times_of = [pc.max(entries.column(name)).as_py() for name in names if name in entries.column_names]
-        now = max([before.counts.get("now", 0), *(time for time in times_of if time is not None)])
-        return self._judged(entries, before, now)
+        return max([before.counts.get("now", 0), *(int(time) for time in times_of if time is not None)])
 
     def _in_order(self, batch: DataFrame) -> pa.Table:
         """The entries of a micro-batch, in the order in which they came."""
         entries = self._collected(batch)
         return entries.sort_by(PLACE).drop_columns([PLACE]) if PLACE in entries.column_names else entries
-
-    def _judged(self, entries: pa.Table, before: Step, now: int, *, timed: bool = False) -> Come:
-        """The entries of each stream, judged; `timed` as :func:`arrivals` has it."""
-        found = {
-            name: came(
-                name,
-                stream,
-                self._entries(entries, at, stream),
-                before.clocks.get(name),
-                now,
-                timed=timed,
-            )
-            for at, name, stream in self.streams()
-        }
-        return Come(found, entries.num_rows, now)
 
     def _collected(self, batch: DataFrame) -> pa.Table:
         """The entries in the order in which they came."""
@@ -103,14 +189,12 @@ class InMemorySteps(Steps):
         alone = len(streams) == 1 and streams[0][1].idle is None
         return [*constant, STREAM] if alone else constant
 
-    def _entries(self, entries: pa.Table, at: int, stream: Stream) -> pa.Table:
-        """The entries of a stream under their own names, and their places."""
-        assert stream.live is not None
-        names = stream.live.frame.columns
+    def _entries(self, entries: pa.Table, at: int, columns: Mapping[str, str]) -> pa.Table:
+        """The entries of a stream, with these columns, as far as they were read, and their places."""
         shared = STREAM in entries.column_names
-        own = entries.filter(pc.equal(entries.column(STREAM), at)) if shared else entries
-        came = [name for name in names if inside(at, name) in own.column_names]
-        table = own.select([inside(at, name) for name in came]).rename_columns(came).combine_chunks()
+        rows = entries.filter(pc.equal(entries.column(STREAM), at)) if shared else entries
+        came = {name: own for name, own in columns.items() if own in rows.column_names}
+        table = pa.table({name: rows.column(own) for name, own in came.items()}).combine_chunks()
         for name, constant in ((PRODUCER, pa.scalar("")), (BOUND, pa.scalar(None, pa.int64()))):
             if name not in came:
                 table = table.append_column(name, pa.repeat(constant, table.num_rows))
@@ -132,6 +216,12 @@ class InMemorySteps(Steps):
         return is_plain(self._result)
 
 
+def _live(stream: Stream) -> LiveSource:
+    assert stream.live is not None
+    return stream.live
+
+
+_WIDE = 16
 TOO_LARGE = "MICRO_BATCH_TOO_LARGE"
 """The condition of an error."""
 _LARGEST = "spark.driver.maxResultSize"

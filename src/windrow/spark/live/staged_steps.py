@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import (
     LongType,
@@ -29,20 +30,21 @@ from windrow.spark.live.emitted_in_memory import EmittedInMemory
 from windrow.spark.live.endings import Endings
 from windrow.spark.live.envelopes import IN_MEMORY, copies, enveloped, inserted
 from windrow.spark.live.few import frame_of_few
-from windrow.spark.live.holding import Holding
-from windrow.spark.live.in_memory import InMemorySteps
+from windrow.spark.live.holding import PER_STEP, Holding
+from windrow.spark.live.in_memory import InMemorySteps, Narrow
 from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.plan import LivePlan, RowtimePlan
 from windrow.spark.live.sequences import SequencePlan
 from windrow.spark.live.settling import settled
 from windrow.spark.live.sinks import Sink, TableSink, takes_tables
-from windrow.spark.live.stages import Side, Stage
+from windrow.spark.live.stages import MINE, Side, Stage
 from windrow.spark.live.state import Kept, State, state_of
-from windrow.spark.live.steps import Steps
+from windrow.spark.live.steps import STREAM, Steps, inside
 from windrow.spark.scope import ROWS
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.spark.varying import columns_of
 from windrow.syntax.emit import EMIT_ENVELOPES
+from windrow.syntax.sqltext import quoted
 
 __all__ = ["StagedSteps", "steps_of"]
 
@@ -95,27 +97,28 @@ class StagedSteps(InMemorySteps):
         clocks = {name: one.position for name, one in found.items()}
         until = self._frontier(clocks)
         holdings = self._holdings(before)
-        for side in self._stage.sides:
-            rows = self._rows(side, found[side.stream].rows)
-            holdings[side.name] = holdings[side.name].with_arrivals(rows, number * 1000)
+        came = {side.name: self._rows(side, found[side.stream].rows) for side in self._stage.sides}
         closes = self._endings.take(number, before.number, before.clocks, clocks)
         origin, given, used = before.origin, 0, 0
         if until is not None and origin is None:
-            firsts = [pc.min(one.waiting.column(ROWTIME)).as_py() for one in holdings.values()]
+            waiting = [*(one.waiting for one in holdings.values()), *came.values()]
+            firsts = [pc.min(rows.column(ROWTIME)).as_py() for rows in waiting]
             origin = min((first for first in firsts if first is not None and first < until), default=None)
         frontier = before.frontier
         if until is not None and origin is not None and (frontier is None or until > frontier):
+            sides = {side.stream: side.name for side in self._stage.sides}
+            waited = self._waiting(holdings) + sum(came[name].num_rows for name in sides.values())
             times = Times(frontier, until)
-            waited = self._waiting(holdings)
-            holdings = {side.name: holdings[side.name].taken(side, times) for side in self._stage.sides}
+            take = self._passed_on if self._stage.passes_on else self._taken_in
+            holdings, told = take(holdings, came, number, times)
             used = waited - self._waiting(holdings)
-            told = self._changes(holdings, times)
             if isinstance(self._sink, IntoStream):
                 given = self._insert(self._sink, told, until, before.counts.get("rows_given", 0))
             else:
                 given = self._put(self._sink, told, number)
-            holdings = {side.name: holdings[side.name].after(side, times) for side in self._stage.sides}
             frontier = until
+        else:
+            holdings = _with(holdings, came, number)
         if closes or self._may_settle:
             holdings, self._may_settle = settled(self._stage, holdings, self._endings)
         came_in = come.count
@@ -167,6 +170,8 @@ class StagedSteps(InMemorySteps):
 
     def _rows(self, side: Side, rows: pa.Table) -> pa.Table:
         """What is kept of rows: columns, what is computed of them, and rowtimes on the query's clock."""
+        if not rows.num_rows:
+            return side.schema.empty_table()
         stream = self._plan.catalog.streams[side.stream]
         factor = stream.clock.nanoseconds // self._clock.nanoseconds
         ticks = rows.column(ROWTIME)
@@ -177,23 +182,59 @@ class StagedSteps(InMemorySteps):
                     condition="ROWTIME_OVERFLOW",
                 )
             ticks = pc.multiply_checked(ticks, factor)
-        columns = {inner: rows.column(name) for inner, name in side.columns.items()}
-        if side.computed is not None and rows.num_rows:
-            text, names = side.computed
-            plain = rows.select(list(stream.columns))
+        read = self._read(side)
+        columns = {inner: rows.column(name) for inner, name in read.items() if name in rows.column_names}
+        later = {inner: name for inner, name in read.items() if inner not in columns}
+        if later:  # whole rows came, of which nothing has been computed
             schema = StructType([field for field in stream.frame.schema if field.name in stream.columns])
-            frame = frame_of_few(self._spark, plain, schema).toDF(*names)
-            computed = self._gateway.sql(text, {ROWS: frame})
+            named = {name: inside(0, name) for name in schema.names}
+            frame = frame_of_few(self._spark, rows.select(schema.names), schema).toDF(*named.values())
+            computed = self._computed(side, frame, named, F.lit(True)).select(*later.values())
             with self._gateway.translated():
                 made = computed.toArrow()
-            columns |= {name: made.column(name) for name in made.column_names}
+            columns |= {inner: made.column(name) for inner, name in later.items()}
         columns |= {tie: rows.column(tie) for tie in side.window.ties}
-        if not rows.num_rows:
-            return side.schema.empty_table()
         columns[ROWTIME] = ticks
-        return pa.table([columns[name] for name in side.schema.names], names=side.schema.names).cast(
-            side.schema
+        names = side.schema.names
+        return pa.table([columns[name] for name in names], names=names).cast(side.schema)
+
+    def _read(self, side: Side) -> dict[str, str]:
+        """What is kept of rows but rowtimes and ties: columns of the stream, and those that are computed."""
+        ours = (*side.columns, *side.window.ties, ROWTIME)
+        computed = {name: f"__{side.name}_{name}" for name in side.schema.names if name not in ours}
+        return {**side.columns, **computed}
+
+    def _computed(self, side: Side, frame: DataFrame, columns: Mapping[str, str], mine: Column) -> DataFrame:
+        """Rows with what is computed of those of a stream, whose columns have these names in the frame.
+
+        They are names of ours: no text may mean them.
+        """
+        assert side.computed is not None
+        text, names = side.computed
+        stream = self._plan.catalog.streams[side.stream]
+        given = [
+            F.col(quoted(columns[own])).alias(name) for own, name in zip(stream.columns, names, strict=True)
+        ]
+        made = self._gateway.sql(text, {ROWS: frame.select("*", *given, mine.alias(MINE))})
+        return made.drop(*names, MINE).withColumnsRenamed(
+            {inner: own for inner, own in self._read(side).items() if inner not in side.columns}
         )
+
+    def _narrow(self, batch: DataFrame) -> Narrow:
+        """What the sides read."""
+        frame, columns = self._own(batch), {name: dict[str, str]() for _, name, _ in self.streams()}
+        places = {name: at for at, name, _ in self.streams()}
+        for side in self._stage.sides:
+            at, stream = places[side.stream], self._plan.catalog.streams[side.stream]
+            if side.computed is not None:
+                mine = (F.col(STREAM) == at) & F.col(inside(at, ROWTIME)).isNotNull()
+                named = {name: inside(at, name) for name in stream.columns}
+                frame = self._computed(side, frame, named, mine)
+            columns[side.stream] |= {
+                name: inside(at, name) if inner in side.columns else name
+                for inner, name in self._read(side).items()
+            }
+        return Narrow(frame, columns)
 
     def _holdings(self, before: Step) -> dict[str, Holding]:
         """What the last step left."""
@@ -210,6 +251,29 @@ class StagedSteps(InMemorySteps):
         """How many rows wait; of a stream with two windows once."""
         sides = {side.stream: side.name for side in self._stage.sides}
         return sum(holdings[name].waiting.num_rows for name in sides.values())
+
+    def _taken_in(
+        self, holdings: Mapping[str, Holding], came: Mapping[str, pa.Table], number: int, times: Times
+    ) -> tuple[dict[str, Holding], pa.Table]:
+        """What is held after a step, and what changes in it."""
+        whole = _with(holdings, came, number)
+        taken = {side.name: whole[side.name].taken(side, times) for side in self._stage.sides}
+        told = self._changes(taken, times)
+        return {side.name: taken[side.name].after(side, times) for side in self._stage.sides}, told
+
+    def _passed_on(
+        self, holdings: Mapping[str, Holding], came: Mapping[str, pa.Table], number: int, times: Times
+    ) -> tuple[dict[str, Holding], pa.Table]:
+        """The same of a stage that gives rows as they are."""
+        (side,) = self._stage.sides
+        left, rows = holdings[side.name].passing(came[side.name], number * PER_STEP, times.until)
+        if side.passes is not None:
+            rows = rows.filter(rows.column(side.passes))  # which leaves out those of which it is NULL
+        at = rows.column(ROWTIME)
+        columns = [*(rows.column(name) for _, name in self._stage.outputs), at]
+        names = [*columns_of(self._stage.names), AT]
+        told = pa.Table.from_arrays(columns, names=names)
+        return {side.name: left}, told.append_column(DIFF, pa.array(np.ones(told.num_rows, np.int64)))
 
     # -- what goes out -------------------------------------------------------------------------------
 
@@ -293,3 +357,8 @@ class StagedSteps(InMemorySteps):
             )
             schema = schema.add(f"o{at}", kind)
         return frame_of_few(self._spark, table.rename_columns(schema.names), schema).toDF(*names)
+
+
+def _with(holdings: Mapping[str, Holding], came: Mapping[str, pa.Table], number: int) -> dict[str, Holding]:
+    """What is held, with the rows that came."""
+    return {name: holding.with_arrivals(came[name], number * PER_STEP) for name, holding in holdings.items()}

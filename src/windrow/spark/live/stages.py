@@ -23,7 +23,7 @@ from windrow.spark.arrow import arrow_type, contains, is_orderable, travelling_t
 from windrow.spark.gateway import Gateway
 from windrow.spark.grouping import groups_of, without_alias
 from windrow.spark.relational import Planner, Unplanned
-from windrow.spark.scope import Part, Scope
+from windrow.spark.scope import ROWS, Part, Scope
 from windrow.spark.streams import ROWTIME, Catalog, Stream
 from windrow.spark.varying import ENTER, LEAVE, Varying, columns_of
 from windrow.syntax.expressions import Name, Operation, names_in, parse_expression
@@ -31,8 +31,10 @@ from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, UnknownShapeError, conjuncts, parse_query, parse_select
 from windrow.syntax.sqltext import SqlText, quoted
 
-__all__ = ["Side", "Stage", "Unstaged", "staged"]
+__all__ = ["MINE", "Side", "Stage", "Unstaged", "staged"]
 
+MINE = "__mine"
+"""Whether a row is one of the stream: not of another, nor an entry that is no row."""
 _PASSES = "__passes"
 
 
@@ -56,7 +58,8 @@ class Side:
         What is kept of a row: names inside, and the stream's columns; `ROWTIME` is kept besides.
     computed
         The query that computes further columns of the rows, whose key in the text is ``__w``; and the names
-        that the stream's columns have in it.
+        that the stream's columns have in it. Those rows have `MINE` too, where it does not hold nothing is
+        computed; all their columns are given, and after them those that are computed.
     passes
         The column of the condition on rows.
     marked
@@ -113,6 +116,13 @@ class Stage:
     after: SqlText | None = None
     groups: StructType = field(default_factory=StructType)
     joined: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+
+    @property
+    def passes_on(self) -> bool:
+        """Whether all it does with rows is to give them, at their rowtimes, with what is computed of each."""
+        window = self.sides[0].window
+        alone = len(self.sides) == 1 and self.aggregates is None
+        return alone and self.kind == "RSTREAM" and window.length == 1 and window.slide is window.rows is None
 
 
 def staged(
@@ -272,7 +282,7 @@ class _Stager(Planner):
             names = item.columns or stream.columns
             if len(names) != len(stream.columns):
                 raise Unstaged("other names for the columns than there are columns")
-            columns = tuple(f"__{select.items[0][0]}_{number}_{at}" for at in range(len(names)))
+            columns = tuple(f"__x{select.items[0][0]}_{number}_{at}" for at in range(len(names)))
             part = Part(item.alias or f"__t{number}", names, columns)
             kinds = StructType([self.inputs[known.key].frame.schema[name] for name in columns_of(names)])
             sides.append(_Reads(known, stream, part, kinds))
@@ -443,21 +453,25 @@ class _Stager(Planner):
         kinds = {inside: self._kind_of(side, name) for inside, name in side.plain.items()}
         computed = self._computed(side)
         if computed is not None:
-            frame = self._scope_of(side).frame.select(*side.part.columns)
-            kinds |= {found.name: found.dataType for found in self._sql(computed, frame, select).schema}
+            frame = self._scope_of(side).frame.select(*side.part.columns, F.lit(True).alias(MINE))
+            schema = self._sql(computed, frame, select).schema
+            kinds |= {found.name: found.dataType for found in schema.fields[len(frame.columns) :]}
         return kinds
 
     def _computed(self, side: _Reads) -> SqlText | None:
         condition = SqlText.join(" AND ", [SqlText.of("(", one, ")") for one in side.conditions])
         # of rows for which the condition does not hold nothing is computed
-        guard = ("CASE WHEN ", condition, " THEN (") if side.conditions else ("(",)
-        end = ") END" if side.conditions else ")"
+        mine = f"CASE WHEN {ROWS}.{MINE} THEN ("
+        guard = (mine, "CASE WHEN ", condition, " THEN (") if side.conditions else (mine,)
+        end = ") END) END" if side.conditions else ") END"
         listed = [SqlText.of(*guard, text, f"{end} AS {name}") for text, name in side.texts]
         if side.conditions:
-            listed.append(SqlText.of("(", condition, f") AS {_PASSES}"))
+            listed.append(SqlText.of(mine, condition, f") END AS {_PASSES}"))
         if not listed:
             return None
-        return SqlText.of("SELECT ", SqlText.join(", ", listed), " FROM ", self._scoped(self._scope_of(side)))
+        return SqlText.of(
+            f"SELECT {ROWS}.*, ", SqlText.join(", ", listed), " FROM ", self._scoped(self._scope_of(side))
+        )
 
     def _side(
         self,

@@ -1,0 +1,92 @@
+"""Of a micro-batch those columns are read that the query reads; of late rows, which are kept, all of them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.live.stepping import rows_of
+from tests.live.test_emit_law import counted, live, recorded
+from windrow import Memory, Session
+from windrow.spark.live import emitted_in_memory
+from windrow.spark.live.checkpoint import Checkpoint
+from windrow.spark.live.in_memory import InMemorySteps
+from windrow.spark.live.staged_steps import StagedSteps
+from windrow.spark.live.steps import Steps
+from windrow.spark.streams import ARRIVED, ROWTIME
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+SCHEMA = "ts TIMESTAMP, k INT, s STRING, pad STRING"
+BEGIN = datetime(2026, 3, 29)
+ROWS = [
+    [(0, 1, "1"), (1, 0, "0"), (3, 2, "4")],
+    [(0, 1, "late, and no number"), (4, 3, "9")],
+    [(6, 0, "7"), (7, 4, "8"), (7, 2, "8")],
+    [(9, 1, "2")],
+]
+QUERIES = {
+    "rows as they come": "SELECT STREAM s, 12 / k AS q, CAST(s AS INT) + 1 AS n, ts FROM o WHERE k <> 0",
+    "pairs": "SELECT o.s, p.k FROM o [RANGE 5 MINUTES] JOIN p [RANGE 4 MINUTES] ON o.k = p.k"
+    " WHERE abs(o.s) < 9 AND p.k <> 0 AND 12 / p.k < 10",
+}
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_what_is_read_gives_what_all_gives(spark, tmp_path, monkeypatch, query):
+    session, read = Session(spark), []
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    for name in ("o", "p"):
+        session.stream(name, spark.readStream.schema(SCHEMA).parquet(str(folder)), rowtime="ts")
+    plan = session.sql(QUERIES[query])._live
+    collected = InMemorySteps._collected
+
+    def noted(steps, batch):
+        read.append(any(name.endswith("_pad") for name in batch.columns))
+        return collected(steps, batch)
+
+    monkeypatch.setattr(InMemorySteps, "_collected", noted)
+    found, late = [], []
+    for way in (StagedSteps, Steps):
+        sink = Memory()
+        for number, rows in enumerate(ROWS):  # after each step it is started again
+            given = (sink, tmp_path / way.__name__, "diff", "keep")
+            steps = Steps(plan, *given) if way is Steps else StagedSteps(plan, plan.stage, *given)
+            whole = [(BEGIN + timedelta(minutes=at), k, s, "pad") for at, k, s in rows]
+            part = spark.createDataFrame(whole, SCHEMA)
+            frames = {name: part.select(*stream.live.columns) for _, name, stream in steps.streams()}
+            steps.take(steps.input(frames), number)
+            steps.close()
+        found.append(rows_of(sink.batches.values()))
+        late.append(rows_of([pq.read_table(path) for path in steps.late.folder.glob("*.parquet")]))
+    assert read == [False, False, True, False, False]  # in the second step a row is late
+    assert found[0] == found[1]
+    assert found[0]
+    assert late[0] == late[1]
+    assert sum(late[0].values()) == len(plan.streams)
+
+
+@pytest.mark.parametrize("most", [1 << 23, 3])
+def test_rows_are_kept_without_what_nothing_reads(spark, tmp_path, monkeypatch, most):
+    monkeypatch.setattr(emitted_in_memory, "MOST", most)  # of more rows tasks evaluate the step
+    kept: list[pa.Schema] = []
+    write = Checkpoint.write_chunk
+
+    def noted(checkpoint, name, chunk, rows):
+        kept.append(rows.schema)
+        write(checkpoint, name, chunk, rows)
+
+    monkeypatch.setattr(Checkpoint, "write_chunk", noted)
+    came = [("a", 0, 1, 1, None), ("a", 3, 2, 2, 2), ("b", 1, 1, 3, None), ("a", 1, 2, 5, None)]
+    later = [("a", 4, 1, 1, None), ("b", 5, 2, 2, None), ("a", 6, 1, 1, None)]
+    logs = {"s": [came[:2], came[2:], later[:2], later[2:], []]}
+    query = "SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT STREAM"
+    given, told = live(spark, tmp_path, logs, None, {1, 3}, query)
+    assert counted(given) == counted([recorded(spark, logs, None, query)])
+    assert told["rows_late"] == 2
+    assert kept
+    assert all(set(schema.names) == {"ts", "k", ROWTIME, ARRIVED} for schema in kept)
