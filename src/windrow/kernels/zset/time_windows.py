@@ -20,7 +20,7 @@ from windrow.kernels.zset.elementary import elementary
 from windrow.kernels.zset.grouped import parts
 from windrow.kernels.zset.ordering import by_group_and_time
 
-__all__ = ["TimeWindows", "runs", "sessions", "ticks_of", "with_time"]
+__all__ = ["TimeWindows", "of_ticks", "runs", "sessions", "ticks_of", "with_time"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -73,7 +73,7 @@ class TimeWindows:
         """Rows with the columns that are added."""
         kind = rows.schema.field(self.time).type
         for name, ticks in zip(self.names, (begin, end, end - self.last), strict=False):
-            rows = rows.append_column(name, _of_ticks(ticks, kind))
+            rows = rows.append_column(name, of_ticks(ticks, kind))
         return rows
 
 
@@ -83,7 +83,8 @@ def ticks_of(times: pa.ChunkedArray | pa.Array) -> Ints:
     return np.asarray(times.cast(pa.int32()).cast(pa.int64()) if days else times.cast(pa.int64()))
 
 
-def _of_ticks(ticks: Ints, kind: pa.DataType) -> pa.Array:
+def of_ticks(ticks: Ints, kind: pa.DataType) -> pa.Array:
+    """Ticks as times of a type."""
     return (pa.array(ticks).cast(pa.int32()) if pa.types.is_date(kind) else pa.array(ticks)).cast(kind)
 
 
