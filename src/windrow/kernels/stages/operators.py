@@ -135,11 +135,11 @@ def numbered(rows: pa.Table, keys: Sequence[str]) -> Ints:
     if not keys:
         return np.zeros(rows.num_rows, np.int64)
     if all(_is_told_by_bits(rows.schema.field(key).type) for key in keys):
-        group, _ = _codes(rows.column(keys[0]).combine_chunks())
+        codes, _ = _codes(rows.column(keys[0]).combine_chunks())
         for key in keys[1:]:
-            codes, more = _codes(rows.column(key).combine_chunks())
-            group, _ = _codes(pa.array(group * more + codes))
-        return group
+            others, count = _codes(rows.column(key).combine_chunks())
+            codes, _ = _codes(pa.array(codes * count + others))
+        return codes
     order, bounds = sorted_partitions(rows, tuple(keys), ())
     numbers = np.repeat(np.arange(len(bounds) - 1, dtype=np.int64), np.diff(bounds))
     if order is None:
