@@ -46,7 +46,7 @@ Bools = npt.NDArray[np.bool_]
 
 MOST = 1 << 23
 """So many rows are kept on the driver; of more, tasks evaluate the step."""
-_SPARE = 100_000
+_SPARE = 1_000_000
 """Operators that have taken so many rows more than twice those that are kept are made anew."""
 _FEW_TIMES = 4096
 SETTLED_FROM = 1000
