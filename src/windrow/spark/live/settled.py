@@ -143,9 +143,8 @@ def _ended(gateway: Gateway, window: TimeWindow, rows: pa.Table, kind: StructFie
     end = (ticks[order][last] + gap)[run]
     known = np.unique(end)[:FEW]  # others end later
     asked = pa.table({"end": of_ticks(known, timed.schema.field(window.time).type)})
-    told = frame_of_few(gateway.spark, asked, StructType([kind])).select(below.alias("below")).toArrow()
-    over = known[np.asarray(told.column("below"))]
-    ended[places[order]] = np.isin(end, over)
+    told = frame_of_few(gateway.spark, asked, StructType([kind])).where(below).toArrow()
+    ended[places[order]] = np.isin(end, ticks_of(told.column("end")))
     return ended
 
 
