@@ -299,7 +299,8 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         at_once = settled_at_once(self._query, self._gateway, name, alive, marks, frontier)
         if at_once is not None:
             gone[places[at_once]] = True
-            self._settled[name] = int(held.alive.sum() - gone.sum())
+            if at_once.any():
+                self._settled[name] = int(held.alive.sum() - gone.sum())
             return gone
         oldest = places[[held.rows.column(ROWTIME).to_numpy()[places].argmin()]] if len(places) else places
         first = numbered(self._gateway, held.rows.take(pa.array(oldest)), self._schema_of(name))
