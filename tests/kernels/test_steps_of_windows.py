@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.kernels.test_operated import END, TIMES, cuts, in_step, keyed, steps
+from windrow.errors import ExecutionError
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.reference.time_windows import windows_of
 from windrow.kernels.stages import Operated, Times, UnmatchedError, stepwise
@@ -83,6 +84,20 @@ def test_rows_are_in_the_windows_that_the_definition_says(kind, rows, cuts):
         )
 
 
+@pytest.mark.parametrize("kind", LENGTHS)
+def test_times_may_be_as_far_apart_as_their_windows_allow(kind):
+    windows = TimeWindows(kind, "t", LENGTHS[kind], ("begin", "end"), 1)
+    stage = keyed("windows", (), windows=windows)
+    far = 2**63 - 1 - 20
+    rows = [(0.0, time, i, 0, NEVER) for i, time in enumerate((-far, 0, far))]
+    told = [row for batch in stage.rows(table(TIMED, rows)) for row in batch.to_pylist()]
+    wanted = windows_of(kind, [-far, 0, far], [0, 0, 0], LENGTHS[kind])
+    found = sorted((row["i"], row["begin"], row["end"]) for row in told)
+    assert found == sorted((i, *each) for i, of in enumerate(wanted) for each in of)
+    with pytest.raises(ExecutionError, match="ARITHMETIC_OVERFLOW"):
+        list(stage.rows(table(TIMED, [(0.0, 2**63 - 1, 0, 0, NEVER)])))
+
+
 LONG = pa.int64()
 VALUES = pa.schema(
     [("k", pa.string()), ("f", pa.float64()), ("x", LONG), ("d", pa.decimal128(10, 3)), ("b", pa.bool_())]
@@ -124,7 +139,7 @@ def grouped(*names, keys=("k",)):
     cuts=cuts,
     stays=st.booleans(),
     keys=st.sampled_from([("k",), ("k", "f")]),
-    names=st.sets(st.sampled_from(sorted(AGGREGATES)), min_size=1).map(sorted),
+    names=st.sets(st.sampled_from(sorted(AGGREGATES))).map(sorted),
 )
 @example(  # the greatest leaves, which has come in another step, and comes again
     rows=[

@@ -47,6 +47,7 @@ READ = {
     "((x#2L = 2) AND (i#3 = 8))": (pa.bool_(), [False, None, False]),
     "NOT coalesce((x#2L <= 1), false)": (pa.bool_(), [False, True, True]),
     "cast(at#4 as date)": (pa.date32(), [datetime.date(1969, 12, 31), datetime.date(1970, 1, 2), None]),
+    "(cast(at#4 as date) < cast(timestamp_micros(x#2L) as date))": (pa.bool_(), [True, False, None]),
     "cast(i#3 as bigint)": (pa.int64(), [7, None, 9]),
 }
 

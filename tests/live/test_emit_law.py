@@ -216,6 +216,8 @@ OF_WINDOWS = {
     "hops of clock times": "SELECT wstart, wend, MIN(v) AS least, COUNT(*) AS n FROM HOP(TABLE "
     f"{HOURS.format('TIMESTAMP_NTZ')}, DESCRIPTOR(at), INTERVAL 1 HOUR, INTERVAL 3 HOURS) "
     "GROUP BY wstart, wend",
+    "groups without aggregates": "SELECT d, COUNT(*) AS n FROM (SELECT k, CAST(wend AS DOUBLE) AS d FROM "
+    "TUMBLE(TABLE s, DESCRIPTOR(ts), 3) GROUP BY k, wend HAVING k IS NULL OR k > 0) GROUP BY d",
     "growing windows of instants": "SELECT wstart, wend, SUM(v) AS v FROM CUMULATE(TABLE "
     f"{HOURS.format('TIMESTAMP')}, DESCRIPTOR(at), INTERVAL 1 HOUR, INTERVAL 4 HOURS) GROUP BY wstart, wend",
 }

@@ -32,7 +32,7 @@ GROUPS = "__groups"
 
 @dataclass(frozen=True)
 class Groups:
-    """A block with groups, of which all aggregates are the kernel's.
+    """A block with groups, of which all aggregates are the kernel's; there may be none.
 
     Attributes
     ----------

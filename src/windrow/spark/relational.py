@@ -251,7 +251,7 @@ class Planner(GroupKeys, TimedRows, Frames):
     ) -> tuple[DataFrame, bool] | None:
         """The groups, with the columns of SELECT and whether they are net; None if beyond the kernel."""
         groups = groups_of(self.tokens, select, keys, self._text)
-        if groups is None or not groups.calls:
+        if groups is None or not (groups.calls or groups.keys):
             return None
         listed = SqlText.of("SELECT ", groups.columns(), f", {ROWS}.{ENTER}, {ROWS}.{LEAVE} FROM ")
         rows = self._sql(SqlText.of(listed, self._scoped(scope), where), scope.frame, select)

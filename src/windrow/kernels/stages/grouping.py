@@ -82,8 +82,10 @@ class RunningGroups(Operated):
         piece = np.cumsum(new) - 1
         is_event = order >= len(there)
         which = order[is_event] - len(there)
+        read = {spec.argument for _, spec in self.stage.aggregates if spec.argument is not None}
+        arguments = rows.select(sorted(read))
         events = Events(
-            rows.take(pa.array(place[which])).combine_chunks(),
+            arguments.take(pa.array(place[which])).combine_chunks() if read else arguments,
             piece[is_event],
             sign[which],
             group[new],

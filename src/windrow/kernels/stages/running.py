@@ -99,7 +99,8 @@ class Added:
                 continue
             rows, piece = events.rows, events.piece
             if len(which) < len(piece):
-                rows, piece = rows.take(pa.array(which)), piece[which]
+                rows = rows.take(pa.array(which)) if rows.num_columns else rows
+                piece = piece[which]
             bounds = np.searchsorted(piece, np.arange(len(events.group) + 1))
             states = state(self.spec, rows, bounds[:-1], bounds[1:])
             assert states is not None

@@ -15,12 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.errors import ExecutionError
 from windrow.kernels.aggregates.windows import expanded
 from windrow.kernels.zset.elementary import elementary
 from windrow.kernels.zset.grouped import parts
 from windrow.kernels.zset.ordering import by_group_and_time
 
-__all__ = ["TimeWindows", "runs", "sessions", "ticks_of", "with_time"]
+__all__ = ["TimeWindows", "of_ticks", "runs", "sessions", "ticks_of", "with_time"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -51,6 +52,7 @@ class TimeWindows:
 
     def fixed(self, ticks: Ints) -> tuple[Ints, Ints, Ints]:
         """The windows of TUMBLE, HOP and CUMULATE that rows are in: the places of the rows, begins, ends."""
+        _refuse_overflow(ticks, sum(map(abs, self.lengths.values())))
         length, offset = self.lengths["dur"], self.lengths.get("offset", 0)
         step = self.lengths["hopsize"] if self.kind == "HOP" else length
         begin = ticks - (ticks - offset) % step
@@ -73,7 +75,7 @@ class TimeWindows:
         """Rows with the columns that are added."""
         kind = rows.schema.field(self.time).type
         for name, ticks in zip(self.names, (begin, end, end - self.last), strict=False):
-            rows = rows.append_column(name, _of_ticks(ticks, kind))
+            rows = rows.append_column(name, of_ticks(ticks, kind))
         return rows
 
 
@@ -83,8 +85,22 @@ def ticks_of(times: pa.ChunkedArray | pa.Array) -> Ints:
     return np.asarray(times.cast(pa.int32()).cast(pa.int64()) if days else times.cast(pa.int64()))
 
 
-def _of_ticks(ticks: Ints, kind: pa.DataType) -> pa.Array:
+def of_ticks(ticks: Ints, kind: pa.DataType) -> pa.Array:
+    """Ticks as times of a type."""
     return (pa.array(ticks).cast(pa.int32()) if pa.types.is_date(kind) else pa.array(ticks)).cast(kind)
+
+
+def _refuse_overflow(ticks: Ints, length: int) -> None:
+    if len(ticks) and not (_LEAST + length <= int(ticks.min()) and int(ticks.max()) <= _GREATEST - length):
+        raise ExecutionError(
+            "the end of a window does not fit bigint",
+            condition="ARITHMETIC_OVERFLOW",
+            sqlstate="22003",
+            hint="leave out rows with such times",
+        )
+
+
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
 
 
 def runs(group: Ints, ticks: Ints, gap: int) -> tuple[Ints, Ints]:
@@ -95,9 +111,10 @@ def runs(group: Ints, ticks: Ints, gap: int) -> tuple[Ints, Ints]:
     order, run
         The places of the rows in order of group and time, and the number of the run of each of these.
     """
+    _refuse_overflow(ticks, gap)
     order = by_group_and_time(group, ticks)
     begins = np.ones(len(order), bool)
-    begins[1:] = (np.diff(group[order]) != 0) | (np.diff(ticks[order]) > gap)
+    begins[1:] = (np.diff(group[order]) != 0) | _is_beyond(ticks[order], gap)
     return order, np.cumsum(begins) - 1
 
 
@@ -125,7 +142,7 @@ def sessions(
         by_piece = np.argsort(piece, kind="stable")
         time, of = ticks[row[by_piece]], piece[by_piece]
         begins = np.ones(len(time), bool)
-        begins[1:] = (np.diff(of) != 0) | (np.diff(time) > gap)
+        begins[1:] = (np.diff(of) != 0) | _is_beyond(time, gap)
         first = np.flatnonzero(begins)
         length = np.diff(first, append=len(time))
         begin, end = np.empty(len(time), np.int64), np.empty(len(time), np.int64)
@@ -137,6 +154,12 @@ def sessions(
         since = np.flatnonzero(changes)
         until = np.append(since[1:], len(row)) - 1
         yield row[since], begin[since], end[since], pieces.enter[piece[since]], pieces.leave[piece[until]]
+
+
+def _is_beyond(ticks: Ints, gap: int) -> npt.NDArray[np.bool_]:
+    """Whether each but the first is more than the gap after the one before, where these rise."""
+    beyond: npt.NDArray[np.bool_] = np.diff(ticks.view(np.uint64)) > np.uint64(gap)
+    return beyond
 
 
 def with_time(rows: pa.Table, time: str) -> pa.Table:

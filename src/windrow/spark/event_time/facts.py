@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from windrow.algebra.time_windows import TimeWindow
 from windrow.syntax.queries import FromItem
 from windrow.syntax.sqltext import SqlText
 
@@ -127,11 +128,14 @@ class Sessions:
         The stream's name in lower case.
     begins
         SQL for the least end of the session that a row is in, in which ``{t}`` is the row's rowtime.
+    window
+        Where they are of the stream itself, not of a query over it: how they are made.
     """
 
     text: SqlText
     stream: str
     begins: str
+    window: TimeWindow | None = None
 
 
 @dataclass(frozen=True)

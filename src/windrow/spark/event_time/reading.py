@@ -142,7 +142,9 @@ class EventTimes:
         (occurrence,) = (each for each in self._occurrences if each.number == number)
         listed = f"SELECT {quoted(number)} AS number, {quoted(window.names[1])} AS end FROM "
         text = SqlText.of(self._edits.text(start, body), listed, relation, " AS v")
-        return Sessions(text, occurrence.stream, time)
+        of, stop = window_call(self.tokens, call).data
+        is_plain = stop - of == 1 and self.tokens[of].name.lower() == occurrence.stream
+        return Sessions(text, occurrence.stream, time, window if is_plain else None)
 
     # -- queries -------------------------------------------------------------------------------------
 

@@ -286,7 +286,7 @@ def _is_instant(kind: pa.DataType) -> bool:
 
 
 def _is_compared(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_signed_integer(kind) or _is_instant(kind))
+    return bool(pa.types.is_signed_integer(kind) or pa.types.is_date32(kind) or _is_instant(kind))
 
 
 def _literal(value: int) -> _Typed:

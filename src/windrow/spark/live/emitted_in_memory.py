@@ -33,7 +33,7 @@ from windrow.spark.live.flow import NotIncremental, in_memory
 from windrow.spark.live.holding import Holding
 from windrow.spark.live.in_memory import TOO_LARGE, Come, InMemorySteps, Narrow
 from windrow.spark.live.into_stream import IntoStream
-from windrow.spark.live.settled import may_be_settled, numbered, settled
+from windrow.spark.live.settled import may_be_settled, numbered, settled, settled_at_once
 from windrow.spark.live.sinks import Sink, TableSink, takes_tables
 from windrow.spark.live.source import PTIME
 from windrow.spark.live.state import Kept as Counted
@@ -46,11 +46,11 @@ Bools = npt.NDArray[np.bool_]
 
 MOST = 1 << 23
 """So many rows are kept on the driver; of more, tasks evaluate the step."""
-_SPARE = 100_000
+_SPARE = 1_000_000
 """Operators that have taken so many rows more than twice those that are kept are made anew."""
 _FEW_TIMES = 4096
-SETTLED_FROM = 1 << 19
-"""From so many rows on Spark is asked which of them are in sessions that do not change any more."""
+SETTLED_FROM = 1000
+"""From so many rows on it is asked which of them are in sessions that do not change any more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,6 +322,13 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         if held.alive.sum() < max(2 * self._settled.get(name, 0), SETTLED_FROM):
             return gone
         places = np.flatnonzero(held.alive)
+        alive = held.rows.take(pa.array(places)).combine_chunks()
+        at_once = settled_at_once(self._query, self._gateway, name, alive, marks, frontier)
+        if at_once is not None:
+            gone[places[at_once]] = True
+            if at_once.any():
+                self._settled[name] = int(held.alive.sum() - gone.sum())
+            return gone
         oldest = places[[held.rows.column(ROWTIME).to_numpy()[places].argmin()]] if len(places) else places
         first = numbered(self._gateway, *self._whole(name, held.rows.take(pa.array(oldest))))
         if not may_be_settled(self._query, name, first, marks, frontier):

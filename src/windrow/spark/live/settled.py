@@ -6,21 +6,28 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
+from windrow.algebra.time_windows import TimeWindow
 from windrow.algebra.watermarks import Steps as Marks
+from windrow.kernels.stages import numbered as numbered_by
+from windrow.kernels.zset.time_windows import of_ticks, runs, ticks_of
 from windrow.spark.event_time import Closing
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.few import few, frame_of_few
+from windrow.spark.live.few import FEW, few, frame_of_few
 from windrow.spark.streams import ARRIVED, NUMBER
+
+Bools = npt.NDArray[np.bool_]
 
 if TYPE_CHECKING:
     from windrow.spark.live.emitted import EmittedPlan, Known
 
-__all__ = ["may_be_settled", "numbered", "settled", "without_settled"]
+__all__ = ["may_be_settled", "numbered", "settled", "settled_at_once", "without_settled"]
 
 
 def without_settled(
@@ -91,6 +98,54 @@ def settled(
         over = found.groupBy(F.col("number").alias(NUMBER)).agg(F.every(below).alias(told[each]))
         every = every.join(over, NUMBER, "left")
     return every.where(has_come & _over(plan, name, mark, told)).select(NUMBER)
+
+
+def settled_at_once(
+    plan: EmittedPlan, gateway: Gateway, name: str, rows: pa.Table, marks: Mapping[str, Marks], until: int
+) -> Bools | None:
+    """Which rows no change is made of any more, and perhaps not all of these; None where a query must tell.
+
+    Rows that are late, or that have not come yet, are taken for rows of sessions here: these end later, if at
+    all, than what the query says.
+    """
+    mark, sessions = plan.mark_of(name, marks, until), plan.query.timed.sessions
+    if mark is None:
+        return np.zeros(rows.num_rows, bool)
+    groupings = [[each for each in grouping if each.sessions is not None] for grouping in plan.closes(name)]
+    if not groupings or not all(groupings):
+        return None
+    over = np.ones(rows.num_rows, bool)
+    for grouping in groupings:
+        closed = np.zeros(rows.num_rows, bool)
+        for each in grouping:
+            window = sessions[each.sessions or 0].window
+            if window is None or not _is_timed(rows.schema.field(window.time).type):
+                return None
+            below = plan.below(each.greatest, each.least, name, mark, "end")
+            kind = plan.catalog.streams[name].frame.schema[window.time]
+            closed |= _ended(gateway, window, rows, StructField("end", kind.dataType), below)
+        over &= closed
+    return over
+
+
+def _is_timed(kind: pa.DataType) -> bool:
+    return bool(kind == pa.int64() or pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
+
+
+def _ended(gateway: Gateway, window: TimeWindow, rows: pa.Table, kind: StructField, below: Column) -> Bools:
+    """The rows in sessions of which the end is below the watermark, and those in none."""
+    ended = np.ones(rows.num_rows, bool)
+    places = np.flatnonzero(np.asarray(rows.column(window.time).is_valid()))
+    timed = rows.select([*window.keys, window.time]).take(pa.array(places)).combine_chunks()
+    ticks, gap = ticks_of(timed.column(window.time)), window.lengths["gap"]
+    order, run = runs(numbered_by(timed, window.keys), ticks, gap)
+    last = np.flatnonzero(np.diff(run, append=-1))
+    end = (ticks[order][last] + gap)[run]
+    known = np.unique(end)[:FEW]  # others end later
+    asked = pa.table({"end": of_ticks(known, timed.schema.field(window.time).type)})
+    told = frame_of_few(gateway.spark, asked, StructType([kind])).where(below).toArrow()
+    ended[places[order]] = np.isin(end, ticks_of(told.column("end")))
+    return ended
 
 
 def _of_sessions(plan: EmittedPlan, name: str) -> list[Closing]:
