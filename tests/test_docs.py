@@ -24,6 +24,7 @@ A comment on a line of its own before a block says how the block is to be taken:
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import os
 import re
@@ -160,6 +161,11 @@ def test_every_public_name_is_in_the_python_reference():
     text = (ROOT / "docs/python.md").read_text(encoding="utf-8")
     missing = [name for name in windrow.__all__ if not re.search(rf"\b{name}\b", text)]
     assert missing == []
+    shown = re.findall(
+        r"^::: ([\w.]+)\.(\w+)$", (ROOT / "docs/api.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert {name for name in windrow.__all__ if name != "__version__"} <= {name for _, name in shown}
+    assert all(hasattr(importlib.import_module(module), name) for module, name in shown)
 
 
 def test_every_condition_raised_is_explained():

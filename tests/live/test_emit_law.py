@@ -204,6 +204,50 @@ def test_cuts_and_kills_change_nothing(spark, tmp_path_factory, s, t, lag, cuts,
     assert counted(found) == counted([recorded(spark, logs, lag, query)])
 
 
+HOURS = "(SELECT CAST(timestamp_seconds(1793507400 + ts * 1800) AS {}) AS at, v FROM s)"
+OF_WINDOWS = {
+    "sessions that rows join and leave": "SELECT k, wstart, wend, COUNT(*) AS n, MAX(v) AS most "
+    "FROM SESSION(TABLE (SELECT ts, k, v FROM s EXCEPT SELECT ts, k, v FROM t ) PARTITION BY k, "
+    "DESCRIPTOR(ts), 2) GROUP BY k, wstart, wend",
+    "rows of sessions": "SELECT k, v, wstart, wend FROM SESSION(TABLE s PARTITION BY k, DESCRIPTOR(ts), 1)",
+    "sessions of doubles": "SELECT d, wend, SUM(v) AS v, COUNT(DISTINCT e) AS n FROM SESSION(TABLE (SELECT "
+    "ts, v, CASE k WHEN 1 THEN -0.0D WHEN 2 THEN 0.0D END AS d, CAST(v AS DECIMAL(9, 2)) AS e FROM s) "
+    "PARTITION BY d, DESCRIPTOR(ts), 2) GROUP BY d, wend",
+    "hops of clock times": "SELECT wstart, wend, MIN(v) AS least, COUNT(*) AS n FROM HOP(TABLE "
+    f"{HOURS.format('TIMESTAMP_NTZ')}, DESCRIPTOR(at), INTERVAL 1 HOUR, INTERVAL 3 HOURS) "
+    "GROUP BY wstart, wend",
+    "growing windows of instants": "SELECT wstart, wend, SUM(v) AS v FROM CUMULATE(TABLE "
+    f"{HOURS.format('TIMESTAMP')}, DESCRIPTOR(at), INTERVAL 1 HOUR, INTERVAL 4 HOURS) GROUP BY wstart, wend",
+}
+"""Queries over windows of time that operators of their own find; clocks are set back within the hours."""
+
+
+@pytest.mark.parametrize("name", OF_WINDOWS)
+@pytest.mark.usefixtures("interpreted")
+def test_windows_are_what_the_definition_says(spark, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(EmittedSteps, "_taken", None)  # in memory alone
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    query = f"{OF_WINDOWS[name]} EMIT STREAM"
+    s = [
+        [(0, 1, 3), (4, 1, 1), (9, None, 2)],
+        [(2, 1, 2), (7, None, None)],
+        [(8, 2, 3), (6, 1, 1), (2, 2, 0)],
+        [],
+    ]
+    t = [[], [(4, 1, 1)], [(2, 1, 2)], []]
+    logs = {"s": [[("a", *row, None) for row in batch] for batch in s]}
+    if " t " in query:
+        logs["t"] = [[("a", *row, None) for row in batch] for batch in t]
+    try:
+        given, _ = live(spark, tmp_path, logs, None, {1}, query)
+        told = counted([recorded(spark, logs, None, query)])
+        assert counted(given) == told
+        assert told == counted([recorded(spark, logs, None, query, "reference")])
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+
+
 SESSIONS = (
     "SELECT k, wend, COUNT(*) AS n FROM SESSION(TABLE s PARTITION BY k, DESCRIPTOR(ts), 3) GROUP BY k, wend"
 )

@@ -21,6 +21,8 @@ CELLS = {
         "    START AS s WHEN s.val < 25 ONLY END NEXT AS n WHEN n.val >= 25)\n"
         "HAVING COUNT(w) >= 8 ORDER BY since"
     ),
+    "once more": "%windrow --table weather=weather.parquet --conf spark.sql.shuffle.partitions=2",
+    "otherwise": "%windrow --conf spark.sql.shuffle.partitions=3",
     "table": "spells",
     "picture": "spells.plot(partitions=1)",
     "error": "%%windrow\nSELECT nope FROM weather",
@@ -82,8 +84,11 @@ def test_a_notebook_shows_tables_pictures_errors_and_live_queries(tmp_path):
     (table,) = outputs["table"]
     assert "2024-01-30" in table.data["text/html"]
     assert ">14</td>" in table.data["text/html"]
+    assert [output.output_type for output in outputs["once more"]] == ["execute_result"]
+    assert "SESSION_EXISTS" in outputs["otherwise"][0].data["text/html"]
     (picture,) = outputs["picture"]
-    assert "vega" in picture.data["text/html"]
+    assert picture.data.keys() == {"image/svg+xml", "text/plain"}  # it is drawn without a network
+    assert picture.data["image/svg+xml"].startswith("<svg")
     shown, error = outputs["error"]
     assert "UNRESOLVED_COLUMN" in shown.data["text/html"]
     assert error.output_type == "error"

@@ -8,17 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from windrow.algebra.clock import Clock
 from windrow.syntax.sqltext import SqlText, quoted
 
-__all__ = ["OF_SESSIONS", "OF_WINDOWS", "TICKS", "TimeWindow", "windowed"]
+__all__ = ["OF_SESSIONS", "OF_WINDOWS", "TICKS", "TimeWindow", "last_instant", "told_windows", "windowed"]
 
 TICKS = "__ticks"
 """The time of a row in ticks."""
 
 _START, _ROWS, _BREAK, _NUMBER, _BEGIN = "__start", "__rows", "__break", "__number", "__begin"
 _MILLISECOND = 1_000_000
+_MARK = "__windows_"
+_LENGTHS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "TUMBLE": ("dur", "offset"),
+        "HOP": ("hopsize", "dur", "offset"),
+        "CUMULATE": ("step", "dur", "offset"),
+        "SESSION": ("gap",),
+    }
+)
+"""What each kind has."""
 
 OF_SESSIONS = frozenset([_BREAK, _NUMBER])
 """The columns by which rows are of one session."""
@@ -70,7 +81,7 @@ class TimeWindow:
 
     def columns(self, start: str, end: str) -> list[str]:
         """SQL for the columns that are added, from ticks."""
-        last = 1 if self.clock.kind == "bigint" else max(_MILLISECOND // self.clock.nanoseconds, 1)
+        last = last_instant(self.clock)
         values = (start, end, f"{end} - {last}L")[: len(self.names)]
         return [
             f"{self.clock.to_column(f'({value})')} AS {quoted(name)}"
@@ -80,6 +91,20 @@ class TimeWindow:
     def shown(self, start: str, end: str) -> str:
         """The same as a list."""
         return ", ".join(self.columns(start, end))
+
+
+def last_instant(clock: Clock) -> int:
+    """How many ticks before the end of a window its last instant is."""
+    return 1 if clock.kind == "bigint" else max(_MILLISECOND // clock.nanoseconds, 1)
+
+
+def told_windows(alias: str | None) -> tuple[str, dict[str, int]] | None:
+    """The kind and the lengths of the windows that a query adds, by the name in it; None for other names."""
+    if alias is None or not alias.startswith(_MARK):
+        return None
+    kind, *lengths = alias.removeprefix(_MARK).split("_")
+    values = [int(length.replace("m", "-")) for length in lengths]
+    return kind.upper(), dict(zip(_LENGTHS[kind.upper()], values, strict=True))
 
 
 def windowed(window: TimeWindow, rows: SqlText) -> SqlText:
@@ -92,7 +117,7 @@ def windowed(window: TimeWindow, rows: SqlText) -> SqlText:
     if window.kind == "TUMBLE":
         start = window.floor(TICKS)
         shown = window.shown(start, f"{start} + {window.lengths['dur']}L")
-        return SqlText.of(f"SELECT * EXCEPT ({TICKS}), {shown} FROM (", timed, ")")
+        return SqlText.of(f"SELECT * EXCEPT ({TICKS}), {shown} FROM (", timed, ") ", _mark(window))
     if window.kind == "HOP":
         starts, end = _hops(window), f"{_START} + {window.lengths['dur']}L"
         start = _START
@@ -101,7 +126,13 @@ def windowed(window: TimeWindow, rows: SqlText) -> SqlText:
         end = _START
     shown = window.shown(start, end)
     dealt = SqlText.of(f"SELECT *, explode({starts}) AS {_START} FROM (", timed, ")")
-    return SqlText.of(f"SELECT * EXCEPT ({TICKS}, {_START}), {shown} FROM (", dealt, ")")
+    return SqlText.of(f"SELECT * EXCEPT ({TICKS}, {_START}), {shown} FROM (", dealt, ") ", _mark(window))
+
+
+def _mark(window: TimeWindow) -> str:
+    """A name that says which windows a query adds; :func:`told_windows` reads it."""
+    lengths = "_".join(str(window.lengths.get(name, 0)) for name in _LENGTHS[window.kind])
+    return f"AS {_MARK}{window.kind.lower()}_{lengths.replace('-', 'm')}"
 
 
 def _hops(window: TimeWindow) -> str:
@@ -137,7 +168,8 @@ def _sessions(window: TimeWindow, timed: SqlText) -> SqlText:
         begin = f"min({TICKS}) {of}"
         last = f"max({TICKS}) {of} + {gap}L"
         inner = ", ".join((TICKS, _BREAK, _NUMBER))
-        return SqlText.of(f"SELECT * EXCEPT ({inner}), {window.shown(begin, last)} FROM (", numbered, ")")
+        shown = window.shown(begin, last)
+        return SqlText.of(f"SELECT * EXCEPT ({inner}), {shown} FROM (", numbered, ") ", _mark(window))
     # within a run of rows without a gap, a row begins a session where the last one has reached its length
     begins = (
         f"aggregate(array_sort(collect_list({TICKS})), CAST(array() AS ARRAY<BIGINT>), (begins, t) -> "

@@ -43,6 +43,7 @@ class WindrowMagics(Magics):
         super().__init__(shell)
         self._variables: dict[str, Any] = shell.user_ns
         self._session: Session | None = None
+        self._made: tuple[str, dict[str, str]] | None = None  # as which the session was made here
 
     @line_cell_magic
     def windrow(self, line: str, cell: str | None = None) -> object:
@@ -89,10 +90,11 @@ class WindrowMagics(Magics):
         """The session of the notebook with the tables of the line, made where there is none."""
         if self._session is None:
             self._session = open_session(line.asked, start_spark)
+            self._made = line.asked.master, line.asked.conf
             return self._session
-        if line.names_session:
+        if line.names_session and self._made != (line.asked.master, line.asked.conf):
             raise UsageError(
-                "the notebook has a session already",
+                "the notebook has another session already",
                 condition="SESSION_EXISTS",
                 hint="give --master and --conf in the first cell, or restart the kernel",
             )

@@ -27,7 +27,13 @@ def draw(
     width: int | None = None,
 ) -> Picture:
     """The picture of a relation: see :meth:`windrow.Relation.plot`."""
-    options = Options(value, key, partitions, rows)
+    picture = _drawn(relation, Options(value, key, partitions, rows), width)
+    from windrow.plot.offline import offline  # with Altair
+
+    return offline(picture)
+
+
+def _drawn(relation: Relation, options: Options, width: int | None) -> Picture:
     made_of = relation.made_of
     if isinstance(relation, LiveRelation):
         raise NotSupportedError(

@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, LongType, StructType
@@ -310,7 +311,7 @@ class Emitted:
 
     def _complete_by(self, each: Completeness, frame: DataFrame, column: str) -> Column:
         """When a column of event time is below what the watermark is mapped to."""
-        found = self.mapped(each, frame.schema[column].dataType, self.watermark)
+        (found,) = self.mapped([(each, frame.schema[column].dataType)], self.watermark)
         # from the last on: complete by a step if the value is below it
         values, whens = [value for value, _ in found], [when for _, when in found]
         return _first_above(self.ticks_of(frame.schema[column].dataType, column), values, whens)
@@ -321,15 +322,23 @@ class Emitted:
         clock = _clock_of(kind)
         return F.expr(clock.of_column(column, clock.kind, clock.unit))
 
-    def mapped(self, each: Completeness, kind: DataType, watermark: Steps) -> list[tuple[int, int]]:
-        """What a watermark is mapped to in a column of event time, in ticks, and from when on; in time."""
-        clock = _clock_of(kind)
+    def mapped(
+        self, columns: Sequence[tuple[Completeness, DataType]], watermark: Steps
+    ) -> list[list[tuple[int, int]]]:
+        """What a watermark is mapped to in columns of event time, in ticks, and from when on; in time."""
         shown = self._rowtime.to_column("mark")
-        mapped = clock.of_column(f"({each.mapped.replace('{t}', shown)})", clock.kind, clock.unit)
-        steps = self.gateway.spark.createDataFrame(watermark, "at bigint, mark bigint")
+        listed = []
+        for number, (each, kind) in enumerate(columns):
+            clock = _clock_of(kind)
+            mapped = clock.of_column(f"({each.mapped.replace('{t}', shown)})", clock.kind, clock.unit)
+            listed.append(f"{mapped} AS mapped{number}")
+        if not watermark:
+            return [[] for _ in columns]
+        at, marks = zip(*sorted(watermark), strict=True)
+        steps = self.gateway.spark.createDataFrame(pa.table({"at": at, "mark": marks}))
         with self.gateway.translated():
-            found = steps.selectExpr("at", f"{mapped} AS mapped").orderBy("at").collect()
-        return [(row["mapped"], row["at"]) for row in found]
+            found = sorted(steps.selectExpr("at", *listed).collect(), key=lambda row: row["at"])
+        return [[(row[f"mapped{number}"], row["at"]) for row in found] for number in range(len(columns))]
 
     def plan(self, is_stream: bool) -> str:
         """How the query is read: its streams, its columns of event time, and how it is shown."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, StructType
 
@@ -52,10 +53,15 @@ class Groups:
         parts = [
             SqlText.of("(", key, f") AS {name}") for key, name in zip(self.keys, self.key_names, strict=True)
         ]
-        for call in self.calls.values():
+        for call in self._read:
             assert call.argument is not None
             parts.append(SqlText.of("(", call.argument.text, f") AS {_argument(call)}"))
         return SqlText.join(", ", parts)
+
+    @property
+    def _read(self) -> list[AggregateCall]:
+        """The aggregates of which the argument is read: to count the rows of a key, the key is enough."""
+        return [call for call in self.calls.values() if not (self.keys and _counts_rows(call))]
 
     @property
     def key_names(self) -> list[str]:
@@ -76,7 +82,7 @@ class Groups:
         """
         if not can_be_keyed(rows):
             return None
-        kinds = {call.name: rows.schema[_argument(call)].dataType for call in self.calls.values()}
+        kinds = {call.name: rows.schema[_argument(call)].dataType for call in self._read}
         found = self.aggregates(gateway, kinds, type_of)
         if found is None:
             return None
@@ -94,13 +100,16 @@ class Groups:
         Parameters
         ----------
         kinds
-            The types of the arguments, by the same names.
+            The types of the arguments, by the same names; not of rows that are counted.
         type_of
             The type of an aggregate by its text.
         """
         found = []
         for call in self.calls.values():
             kind = type_of(call.text)
+            if call.name not in kinds:
+                found.append((call.name, Aggregate("count_star", None, pa.int64()), kind))
+                continue
             argument, gives = arrow_type(kinds[call.name]), arrow_type(kind)
             if (
                 call.function is None
@@ -176,6 +185,10 @@ def groups_of(
                 if not inside:
                     replaced[found] = f"__g{number}"
     return Groups(tuple(key for _, key in keys), calls, replaced)
+
+
+def _counts_rows(call: AggregateCall) -> bool:
+    return call.function == "count" and call.argument is not None and call.argument.text.render() == "1"
 
 
 def _argument(call: AggregateCall) -> str:

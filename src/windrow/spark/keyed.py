@@ -13,6 +13,7 @@ from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.cells import Layout
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.stage import First, Keyed
+from windrow.kernels.zset.time_windows import TimeWindows
 from windrow.spark.arrow import can_travel, contains, decode, encode, travelling_type
 from windrow.spark.exchange import MESSAGES, in_worker
 from windrow.spark.gateway import Gateway
@@ -38,6 +39,7 @@ def run_keyed(
     origin: int = 0,
     aggregates: tuple[tuple[str, Aggregate], ...] = (),
     first: First | None = None,
+    windows: TimeWindows | None = None,
 ) -> DataFrame:
     """The rows that an operator gives, as :class:`windrow.kernels.zset.stage.Keyed` tells.
 
@@ -49,11 +51,11 @@ def run_keyed(
         Columns of each of them; with none, one task has all rows.
     result
         The columns that it gives, before `ENTER` and `LEAVE`.
-    origin, aggregates, first
+    origin, aggregates, first, windows
         As :class:`windrow.kernels.zset.stage.Keyed` has them.
     """
     cells = shuffled(gateway) if keys else 1
-    stage = Keyed(operator, tuple(keys), Layout(cells), origin, aggregates, first)
+    stage = Keyed(operator, tuple(keys), Layout(cells), origin, aggregates, first, windows)
     travelling = [
         side.select(
             *(encode(F.col(quoted(field.name)), field.dataType).alias(field.name) for field in side.schema)

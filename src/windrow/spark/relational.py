@@ -25,6 +25,7 @@ from windrow.spark.keyed import can_be_keyed, run_keyed
 from windrow.spark.over import Frames
 from windrow.spark.scope import ROWS, Part, Rows, Scope, Unplanned
 from windrow.spark.streams import Stream
+from windrow.spark.timed_rows import TimedRows
 from windrow.spark.varying import Varying
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Cte, Range
@@ -43,7 +44,7 @@ from windrow.syntax.sqltext import Relation, SqlText, quoted
 __all__ = ["Planner", "Unplanned"]
 
 
-class Planner(GroupKeys, Frames):
+class Planner(GroupKeys, TimedRows, Frames):
     """Plans the relations of one statement; takes what :class:`windrow.spark.bags.Bags` does."""
 
     _ctes: dict[Range, Rows]
@@ -92,6 +93,9 @@ class Planner(GroupKeys, Frames):
         return self._set_operation(shape) if isinstance(shape, SetOperation) else self._select(shape)
 
     def _select(self, select: Select) -> Rows:
+        found = self._windowed(select)
+        if found is not None:
+            return found
         scope = self._from(select)
         grouped = self._is_grouped(select)
         conditions = () if select.where is None else (select.where,)

@@ -11,6 +11,7 @@ from windrow.kernels.stages.completing import Completing, first_above
 from windrow.kernels.stages.held import Held, Times
 from windrow.kernels.stages.operated import Operated, UnmatchedError
 from windrow.kernels.stages.operators import group, join, rows_of
+from windrow.kernels.stages.stepwise import stepwise
 from windrow.kernels.stages.upserts import Became, upserts
 from windrow.kernels.stages.versions import Versions
 from windrow.kernels.stages.windows import Window
@@ -30,5 +31,6 @@ __all__ = [
     "join",
     "netted",
     "rows_of",
+    "stepwise",
     "upserts",
 ]

@@ -15,7 +15,7 @@ from windrow.kernels.aggregates.windows import expanded
 from windrow.kernels.zset.elementary import Pieces, elementary
 from windrow.kernels.zset.ordering import by_group_and_time
 
-__all__ = ["grouped", "is_compared"]
+__all__ = ["grouped", "is_compared", "merged", "parts"]
 
 Ints = npt.NDArray[np.int64]
 _REFERENCES = 1 << 22  # rows of pieces that are written out at once
@@ -53,9 +53,9 @@ def grouped(
         kept = np.flatnonzero(lo < hi)
         lo, hi = lo[kept], hi[kept]
         values = [_array(aggregate(spec, rows, lo, hi)) for spec in specs]
-        yield _merged(pieces.group[kept], order[lo], pieces.enter[kept], pieces.leave[kept], values)
+        yield merged(pieces.group[kept], order[lo], pieces.enter[kept], pieces.leave[kept], values)
         return
-    for part in _parts(pieces):
+    for part in parts(pieces):
         own = np.arange(part.start, part.stop)
         row, piece = expanded(pieces.first[own], pieces.stop[own])
         row = own[row]
@@ -67,7 +67,7 @@ def grouped(
         values = [_array(aggregate(spec, there, begins, hi)) for spec in specs]
         found = piece[begins]
         times = pieces.enter[found], pieces.leave[found]
-        yield _merged(pieces.group[found], order[row[begins]], *times, values)
+        yield merged(pieces.group[found], order[row[begins]], *times, values)
 
 
 def _until(places: Ints, count: int) -> Ints:
@@ -80,7 +80,7 @@ def is_compared(kind: pa.DataType) -> bool:
     return bool(pa.types.is_primitive(kind) or pa.types.is_decimal128(kind) or pa.types.is_string(kind))
 
 
-def _merged(
+def merged(
     group: Ints, row: Ints, enter: Ints, leave: Ints, values: list[pa.Array]
 ) -> tuple[Ints, Ints, Ints, list[pa.Array]]:
     """The pieces of time, those in one that follow each other with the same aggregates."""
@@ -109,7 +109,7 @@ def _as_before(column: pa.Array) -> npt.NDArray[np.bool_]:
     return same
 
 
-def _parts(pieces: Pieces) -> Iterator[slice]:
+def parts(pieces: Pieces) -> Iterator[slice]:
     """Stretches of rows of whole groups, each of so many references if that can be."""
     if not len(pieces.first):
         return

@@ -24,6 +24,7 @@ from windrow.kernels.zset.first import first_rows
 from windrow.kernels.zset.grouped import grouped
 from windrow.kernels.zset.join import overlapping
 from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE
+from windrow.kernels.zset.time_windows import TimeWindows, runs, sessions, ticks_of, with_time
 
 __all__ = ["First", "Keyed"]
 
@@ -52,7 +53,8 @@ class Keyed:
         ``expand``: each row once for every elementary interval of its key in which it is there; ``gaps``:
         when no row is there; ``delay``: when rows are shown if the changes of a key are gathered; ``join``:
         the pairs of rows that are there at one time; ``group``: the aggregates of the rows of each key;
-        ``first``: the first rows in an order at any time; or one of `COUNTS`.
+        ``first``: the first rows in an order at any time; ``windows``: rows with the windows of time that
+        they are in, sessions being those of a key; or one of `COUNTS`.
     keys
         The columns that rows of one key have in common, on either side.
     layout
@@ -63,6 +65,8 @@ class Keyed:
         For ``group``: (column, aggregate) of each; its rows have the keys and these.
     first
         For ``first``: which rows.
+    windows
+        For ``windows``: which.
     """
 
     operator: str
@@ -71,6 +75,7 @@ class Keyed:
     origin: int = 0
     aggregates: tuple[tuple[str, Aggregate], ...] = ()
     first: First | None = None
+    windows: TimeWindows | None = None
 
     def pack(self, batches: Batches, task: int, *, right: bool = False) -> Iterator[pa.RecordBatch]:
         """Rows of one side as chunks of cells."""
@@ -103,6 +108,8 @@ class Keyed:
             yield from self._first(rows)
         elif self.operator == "delay":
             yield from self._delayed(rows)
+        elif self.operator == "windows":
+            yield from self._windowed(rows)
         else:
             yield from self._grouped(rows)
 
@@ -140,6 +147,21 @@ class Keyed:
         times = _ints(rows, ENTER), _ints(rows, LEAVE)
         told = delayed(group, same, *times, _ints(rows, COMPLETE), self.origin)
         yield from _put(others, *told)
+
+    def _windowed(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        windows = self.windows
+        assert windows is not None
+        rows = with_time(rows, windows.time)
+        others, ticks = rows.drop_columns([ENTER, LEAVE]), ticks_of(rows.column(windows.time))
+        enter, leave = _ints(rows, ENTER), _ints(rows, LEAVE)
+        if windows.kind != "SESSION":
+            row, begin, end = windows.fixed(ticks)
+            yield from _put(windows.told(_taken(others, row), begin, end), None, enter[row], leave[row])
+            return
+        gap = windows.lengths["gap"]
+        order, run = runs(_groups(rows, self.keys), ticks, gap)
+        for row, begin, end, since, until in sessions(run, ticks[order], enter[order], leave[order], gap):
+            yield from _put(windows.told(_taken(others, order[row]), begin, end), None, since, until)
 
     def _counted(self, left: pa.Table | None, right: pa.Table | None) -> Iterator[pa.RecordBatch]:
         assert self.operator in COUNTS
@@ -188,11 +210,18 @@ class Keyed:
 _ROWS_PER_BATCH = 1 << 18
 
 
-def _put(rows: pa.Table, index: Array, enter: Array, leave: Array) -> Iterator[pa.RecordBatch]:
-    """These rows with these times."""
-    for at in range(0, len(index), _ROWS_PER_BATCH):
+def _taken(rows: pa.Table, places: Array) -> pa.Table:
+    return rows.take(pa.array(places)).combine_chunks()
+
+
+def _put(rows: pa.Table, index: Array | None, enter: Array, leave: Array) -> Iterator[pa.RecordBatch]:
+    """These rows, or those at these places, with these times."""
+    for at in range(0, len(enter), _ROWS_PER_BATCH):
         part = slice(at, at + _ROWS_PER_BATCH)
-        chosen = rows.take(pa.array(index[part])) if rows.num_columns else pa.table({})
+        if index is None:
+            chosen = rows.slice(at, _ROWS_PER_BATCH)
+        else:
+            chosen = rows.take(pa.array(index[part])) if rows.num_columns else pa.table({})
         columns = [*chosen.columns, pa.array(enter[part]), pa.array(leave[part])]
         table = pa.Table.from_arrays(columns, names=[*chosen.column_names, ENTER, LEAVE])
         yield from table.combine_chunks().to_batches()

@@ -88,7 +88,7 @@ class EmittedFlow:
         if not is_plain(kinds):
             raise NotIncremental("columns of types that are not plain")
         self._told = self._output(found)
-        self._known_steps: dict[tuple[str, str], dict[tuple[int, int], int]] = {}
+        self._known_steps: dict[tuple[int, int], tuple[int, ...]] = {}
         self.emptied()
 
     def emptied(self) -> EmittedFlow:
@@ -187,7 +187,7 @@ class EmittedFlow:
     def _completed(self, marks: Mapping[str, Marks]) -> Callable[[pa.Table], Ints]:
         """What says from when on rows are complete, as far as the clocks of the streams have got."""
         watermark = held_back([marks[name] for name in self._query.timed.streams])
-        steps = [self._mapped(number, watermark) for number in range(len(self._completeness))]
+        steps = self._mapped(watermark)
 
         def since_when(rows: pa.Table) -> Ints:
             by_origin: dict[int, Ints] = {}
@@ -201,18 +201,22 @@ class EmittedFlow:
 
         return since_when
 
-    def _mapped(self, number: int, watermark: Marks) -> tuple[Ints, Ints]:
-        """What the watermark was in a column of event time, in ticks, and from when on."""
-        each = self._completeness[number]
-        kind = self._found.frame.schema[self._inside[each.column.lower()]].dataType
-        known = self._known_steps.setdefault((each.mapped, kind.simpleString()), {})
-        new = [step for step in watermark if step not in known]
-        if new:
-            known |= dict(zip(new, (value for value, _ in self._query.mapped(each, kind, new)), strict=True))
-        for step in known.keys() - set(watermark):
-            del known[step]
-        values = np.asarray([known[step] for step in watermark], np.int64)
-        return values, np.asarray([at for at, _ in watermark], np.int64)
+    def _mapped(self, watermark: Marks) -> list[tuple[Ints, Ints]]:
+        """What the watermark was in each column of event time, in ticks, and from when on."""
+        kinds = self._found.frame.schema
+        columns = [(each, kinds[self._inside[each.column.lower()]].dataType) for each in self._completeness]
+        new = [step for step in watermark if step not in self._known_steps]
+        if new and columns:
+            found = self._query.mapped(columns, new)
+            values = zip(*([value for value, _ in column] for column in found), strict=True)
+            self._known_steps |= dict(zip(sorted(new), values, strict=True))
+        for step in self._known_steps.keys() - set(watermark):
+            del self._known_steps[step]
+        since = np.asarray([at for at, _ in watermark], np.int64)
+        return [
+            (np.asarray([self._known_steps[step][number] for step in watermark], np.int64), since)
+            for number in range(len(columns))
+        ]
 
     def _shown(self, told: pa.Table) -> pa.Table:
         """Changes in the envelope."""

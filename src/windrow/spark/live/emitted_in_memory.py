@@ -49,8 +49,8 @@ MOST = 1 << 23
 _SPARE = 100_000
 """Operators that have taken so many rows more than twice those that are kept are made anew."""
 _FEW_TIMES = 4096
-SETTLED_FROM = 1000
-"""From so many rows on it is asked which of them are in sessions that do not change any more."""
+SETTLED_FROM = 1 << 19
+"""From so many rows on Spark is asked which of them are in sessions that do not change any more."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,13 +20,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from windrow.errors import ExecutionError
-from windrow.kernels.stages import Operated, Times
+from windrow.kernels.stages import Operated, Times, stepwise
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.stage import Keyed
 from windrow.spark.arrow import arrow_type, can_travel, contains
 from windrow.spark.exchange import in_worker
 from windrow.spark.gateway import Gateway
 from windrow.spark.keyed_rows import explain_cost
+from windrow.spark.live.computed import Computed, computed
 from windrow.spark.plan_text import is_cut, optimized, plain_choice
 
 __all__ = ["Flow", "Fragment", "NotIncremental", "in_memory"]
@@ -53,6 +54,8 @@ class Fragment:
         Its columns in memory.
     chosen
         Where it does no more than that: the columns of its one leaf that it gives.
+    computed
+        Where it does no more than what can be done in memory: that.
     reads
         Of each leaf, the columns that it needs.
     """
@@ -61,6 +64,7 @@ class Fragment:
     leaves: tuple[int, ...]
     schema: pa.Schema
     chosen: tuple[str, ...] | None
+    computed: Computed | None
     reads: Mapping[int, frozenset[str]]
 
 
@@ -75,7 +79,7 @@ class _Node:
     @staticmethod
     def of(stage: Keyed, sides: tuple[Fragment, ...], result: pa.Schema, leaf: int) -> _Node:
         schemas = tuple(_without_times(side.schema) for side in sides)
-        return _Node(Operated(stage, schemas, result), sides, leaf)
+        return _Node(stepwise(stage, schemas, result), sides, leaf)
 
 
 @dataclass
@@ -142,7 +146,20 @@ class Flow:
             kinds = None if chosen is None else [self._schemas[leaves[0]][name].dataType for name in chosen]
             if kinds != [column.dataType for column in frame.schema]:
                 chosen = None
-        return Fragment(frame, leaves, schema, chosen, reads)
+        own = None if chosen is not None or len(leaves) > 1 else self._computed(plan, leaves[0], schema)
+        return Fragment(frame, leaves, schema, chosen, own, reads)
+
+    def _computed(self, plan: list[str], leaf: int, schema: pa.Schema) -> Computed | None:
+        """What is computed of the rows of a leaf, if that can be done in memory."""
+        found = [line for line in plan if _LEAF in line]
+        if len(found) != 1 or any(map(is_cut, plan)):
+            return None
+        columns = in_memory(self._schemas[leaf])
+        numbers = re.findall(r"#(\d+)L?(?=, |\])", found[0].partition(", [")[2])
+        if len(numbers) != len(columns):
+            return None
+        zone = str(self.gateway.spark.conf.get("spark.sql.session.timeZone"))
+        return computed(plan, columns, schema, zone, numbers)
 
     def _reads(self, plan: list[str]) -> dict[int, frozenset[str]]:
         """The leaves that an optimized plan reads, and which of their columns."""
@@ -190,9 +207,11 @@ class Flow:
     def _narrowed(self, node: _Node, read: set[str]) -> _Node:
         """The operator without columns that it would only carry along."""
         stage = node.operated.stage
-        if stage.operator not in ("join", "expand"):
+        if stage.operator not in ("join", "expand", "windows"):
             return node
         kept = {*read, *stage.keys, ENTER, LEAVE}
+        if stage.windows is not None:
+            kept |= {stage.windows.time, *stage.windows.names}
         sides = tuple(self._fragment(_only(side.frame, kept)) for side in node.sides)
         given = [column for column in node.operated.result if column.name in kept]
         return _Node.of(stage, sides, pa.schema(given), node.leaf)
@@ -238,6 +257,8 @@ class Flow:
         if fragment.chosen is not None:
             (table,) = read.values()
             rows = table.select(fragment.chosen).rename_columns(fragment.schema.names)
+        elif fragment.computed is not None and (made := self._made(fragment, read)) is not None:
+            rows = made
         else:
             for number in fragment.leaves:
                 if number not in written:
@@ -247,6 +268,12 @@ class Flow:
                 # planned anew: a plan that has been run keeps what it has exchanged
                 rows = fragment.frame.select("*").toArrow()
         return rows.cast(fragment.schema).combine_chunks()
+
+    def _made(self, fragment: Fragment, read: Mapping[int, pa.Table]) -> pa.Table | None:
+        """What is computed in memory; None where Spark is to say what is wrong with the rows."""
+        assert fragment.computed is not None
+        ((leaf, table),) = read.items()
+        return fragment.computed.of(table.select([*fragment.reads[leaf]]))
 
     def _write(self, number: int, table: pa.Table) -> None:
         whole = in_memory(self._schemas[number])

@@ -1,0 +1,127 @@
+"""Groups, a step at a time, whose aggregates go on from what they were: no row is held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.kernels.stages.held import Times
+from windrow.kernels.stages.operated import Operated, UnmatchedError, told_in
+from windrow.kernels.stages.operators import numbered
+from windrow.kernels.stages.running import Added, Events, MismatchError, Running, running
+from windrow.kernels.stages.tally import Tally
+from windrow.kernels.zset.grouped import merged
+from windrow.kernels.zset.ordering import by_group_and_time
+from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
+from windrow.kernels.zset.stage import Keyed
+
+__all__ = ["RunningGroups", "goes_on"]
+
+
+def goes_on(stage: Keyed, schema: pa.Schema) -> bool:
+    """Whether all aggregates of a stage go on from what they were."""
+    if stage.operator != "group" or not stage.keys:
+        return False
+    kinds = [(spec, _kind(schema, spec.argument)) for _, spec in stage.aggregates]
+    return all(running(spec, kind) is not None for spec, kind in kinds)
+
+
+def _kind(schema: pa.Schema, argument: str | None) -> pa.DataType:
+    return pa.bool_() if argument is None else schema.field(argument).type
+
+
+@dataclass
+class RunningGroups(Operated):
+    """Groups of which all aggregates go on; takes what :class:`Operated` does."""
+
+    groups: Tally = field(init=False)
+    aggregates: list[Running] = field(init=False)
+
+    def empty(self) -> None:
+        """Hold nothing."""
+        schema, keys = self.schemas[0], self.stage.keys
+        self.sides, self.given = [], None
+        self.groups = Tally(pa.schema([schema.field(key) for key in keys]), 1)
+        found = [running(spec, _kind(schema, spec.argument)) for _, spec in self.stage.aggregates]
+        self.aggregates = [each for each in found if each is not None]
+
+    @property
+    def held(self) -> int:
+        """How many groups are held, and values of these."""
+        return len(self.groups) + sum(each.held for each in self.aggregates)
+
+    def step(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
+        """As :meth:`Operated.step`."""
+        (rows,) = changes
+        if rows is None or not rows.num_rows:
+            return self.result.empty_table()
+        enter, leave = (np.asarray(rows.column(name).to_numpy(), np.int64) for name in (ENTER, LEAVE))
+        since = times.since
+        enters = np.flatnonzero(enter >= since) if since is not None else np.arange(len(enter))
+        leaves = np.flatnonzero(leave != NEVER)
+        at = np.concatenate([enter[enters], leave[leaves]])
+        if len(at) and int(at.max()) >= times.until:
+            raise UnmatchedError
+        place = np.concatenate([enters, leaves])
+        sign = np.concatenate([np.ones(len(enters), np.int64), -np.ones(len(leaves), np.int64)])
+        number = numbered(rows, self.stage.keys)
+        first = np.full(int(number.max()) + 1, len(number))
+        np.minimum.at(first, number, np.arange(len(number)))
+        places = self.groups.places(rows.select(self.stage.keys).take(pa.array(first)).combine_chunks())
+        before = self.groups.values[places, 0]
+        # a piece for what was there before
+        there = np.flatnonzero(before > 0)
+        group = np.concatenate([there, number[place]])
+        instant = np.concatenate([np.full(len(there), (since or 0) - 1), at])
+        order = by_group_and_time(group, instant)
+        group, instant = group[order], instant[order]
+        new = np.ones(len(order), bool)
+        new[1:] = (np.diff(group) != 0) | (np.diff(instant) != 0)
+        piece = np.cumsum(new) - 1
+        is_event = order >= len(there)
+        which = order[is_event] - len(there)
+        events = Events(
+            rows.take(pa.array(place[which])).combine_chunks(),
+            piece[is_event],
+            sign[which],
+            group[new],
+            places,
+        )
+        try:
+            told = self._told(events, instant[new])
+        except MismatchError:
+            raise UnmatchedError from None
+        return told_in(told, times).combine_chunks()
+
+    def _told(self, events: Events, enter: np.ndarray) -> pa.Table:
+        """The groups in each piece of time in which they have rows."""
+        changes = np.zeros(len(events.group), np.int64)
+        np.add.at(changes, events.piece, events.sign)
+        count = events.summed(changes, self.groups.values[events.places, 0])
+        if (count < 0).any():
+            raise MismatchError
+        self.groups.values[events.places[events.group], 0] = count
+        values = [aggregate.step(events) for aggregate in self.aggregates]
+        gone = events.places[self.groups.values[events.places, 0] == 0]
+        if any(
+            isinstance(each, Added) and each.values is not None and each.values[gone].any()
+            for each in self.aggregates
+        ):
+            raise MismatchError  # what has left is not what came
+        leave = np.append(enter[1:], NEVER)
+        leave[np.append(events.first[1:], len(events.group)) - 1] = NEVER
+        kept = count > 0
+        chosen = pa.array(np.flatnonzero(kept))
+        row, since, until, told = merged(
+            events.group[kept],
+            events.places[events.group[kept]],
+            enter[kept],
+            leave[kept],
+            [value.take(chosen) for value in values],
+        )
+        keys = self.groups.rows.take(pa.array(row))
+        names = [*self.stage.keys, *(name for name, _ in self.stage.aggregates), ENTER, LEAVE]
+        columns = [*keys.columns, *told, pa.array(since), pa.array(until)]
+        return pa.Table.from_arrays(columns, names=names).select(self.result.names).cast(self.result)

@@ -1,0 +1,361 @@
+"""Aggregates of a step's pieces of time that go on from what they were, without the rows of earlier steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.kernels.aggregates import FUNCTIONS, Aggregate, state
+from windrow.kernels.aggregates.ordering import encode
+from windrow.kernels.aggregates.windows import expanded
+from windrow.kernels.stages.operators import numbered
+from windrow.kernels.stages.tally import Tally
+
+__all__ = ["Added", "Distinct", "Events", "Extreme", "MismatchError", "Running", "running"]
+
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+_ADDED = frozenset({"bool_and", "bool_or", "count", "count_if", "count_star"})
+_EXACT = frozenset({"sum", "avg"})
+_REFERENCES = 1 << 22
+
+
+class MismatchError(Exception):
+    """More leaves than there is."""
+
+
+@dataclass(frozen=True)
+class Events:
+    """What comes and goes in a step, in order of the pieces of time that begin with it.
+
+    Attributes
+    ----------
+    rows
+        What comes or goes.
+    piece, sign
+        Of each row: the piece of time that it begins, and 1 or -1.
+    group
+        Of each piece, in order, the group: numbers from 0 on.
+    places
+        Of each group, the place of its numbers.
+    """
+
+    rows: pa.Table
+    piece: Ints
+    sign: Ints
+    group: Ints
+    places: Ints
+
+    @property
+    def leaves(self) -> Bools:
+        """Which rows go."""
+        return self.sign < 0
+
+    @property
+    def first(self) -> Ints:
+        """The first piece of each group."""
+        return np.searchsorted(self.group, np.arange(len(self.places)))
+
+    def summed(self, changes: Ints, base: Ints) -> Ints:
+        """What there is in each piece, of what there was in groups before and the changes of pieces."""
+        total = np.cumsum(changes, axis=0)
+        first = self.first
+        before = base - (total[first] - changes[first])
+        result: Ints = total + before[self.group]
+        return result
+
+
+class Running(Protocol):
+    """An aggregate of groups."""
+
+    def step(self, events: Events) -> pa.Array:
+        """Its value in each piece."""
+
+    @property
+    def held(self) -> int:
+        """How many values are held beside one for each group."""
+
+
+@dataclass
+class Added:
+    """Counts, and sums that are exact: their states are added and subtracted."""
+
+    spec: Aggregate
+    kind: pa.DataType
+    values: Ints | None = None
+
+    def step(self, events: Events) -> pa.Array:
+        """As :meth:`Running.step`."""
+        changes = None
+        for leaves in (False, True):
+            which = np.flatnonzero(events.leaves == leaves)
+            if leaves and not len(which):
+                continue
+            rows, piece = events.rows, events.piece
+            if len(which) < len(piece):
+                rows, piece = rows.take(pa.array(which)), piece[which]
+            bounds = np.searchsorted(piece, np.arange(len(events.group) + 1))
+            states = state(self.spec, rows, bounds[:-1], bounds[1:])
+            assert states is not None
+            names = states.column_names
+            part = np.stack([column.to_numpy() for column in states.columns], axis=1).astype(np.int64)
+            changes = part if changes is None else changes - part
+        assert changes is not None
+        if self.values is None:
+            self.values = np.zeros((0, changes.shape[1]), np.int64)
+        self._grow(int(events.places.max(initial=-1)) + 1)
+        total = events.summed(changes, self.values[events.places])
+        self.values[events.places[events.group]] = total  # the last piece of each group is written last
+        partial = FUNCTIONS[self.spec.function].partial
+        assert partial is not None
+        found = partial.final(self.spec, self.kind, pa.table(list(total.T), names))
+        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+    @property
+    def held(self) -> int:
+        """As :attr:`Running.held`."""
+        return 0
+
+    def _grow(self, count: int) -> None:
+        if self.values is not None and count > len(self.values):
+            more = np.zeros((count - len(self.values), self.values.shape[1]), np.int64)
+            self.values = np.concatenate([self.values, more])
+
+
+@dataclass
+class _Values:
+    """How often groups have each value."""
+
+    kind: pa.DataType
+    tally: Tally = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tally = Tally(pa.schema([("group", pa.int64()), ("value", self.kind)]), 1)
+
+    def changes(self, events: Events, column: pa.Array, piece: Ints, sign: Ints) -> tuple[Ints, Ints, Ints]:
+        """When groups come to have a value, or have it no more.
+
+        Returns
+        -------
+        place, piece, change
+            Of each change: the value's place, in order of these and of the pieces; and 1 or -1.
+        """
+        place, of = self.places(events.places[events.group[piece]], column)
+        values = self.tally.values[:, 0]
+        width = len(events.group)
+        word = of * width + piece
+        order = np.argsort(word, kind="stable")
+        word, sign = word[order], sign[order]
+        begins = np.flatnonzero(np.diff(word, prepend=-1))
+        if not len(begins):
+            none = np.zeros(0, np.int64)
+            return none, none, none
+        change = np.add.reduceat(sign, begins)
+        of, piece = word[begins] // width, word[begins] % width
+        total = np.cumsum(change)
+        first = np.searchsorted(of, np.arange(len(place)))
+        count = total + (values[place] - (total[first] - change[first]))[of]
+        if (count < 0).any():
+            raise MismatchError
+        before = count - change
+        values[place[of]] = count  # the last of each value is written last
+        told = np.flatnonzero((count > 0) != (before > 0))
+        return place[of[told]], piece[told], np.where(count[told] > 0, 1, -1)
+
+    def places(self, group: Ints, column: pa.Array) -> tuple[Ints, Ints]:
+        """The places of the values that are told of, each once, and which of them each row has."""
+        codes = numbered(pa.table({"value": column}), ("value",))
+        width = int(codes.max(initial=0)) + 1
+        _, first, of = np.unique(group * width + codes, return_index=True, return_inverse=True)
+        told = pa.table({"group": group[first], "value": column.take(pa.array(first))})
+        return self.tally.places(told), of
+
+
+@dataclass
+class Distinct:
+    """How many values groups have."""
+
+    spec: Aggregate
+    kind: pa.DataType
+    counts: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    values: _Values = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.values = _Values(self.kind)
+
+    def step(self, events: Events) -> pa.Array:
+        """As :meth:`Running.step`."""
+        assert self.spec.argument is not None
+        column = events.rows.column(self.spec.argument).combine_chunks()
+        column, piece, sign = _valid(column, events)
+        _, piece, change = self.values.changes(events, column, piece, sign)
+        changes = np.zeros(len(events.group), np.int64)
+        np.add.at(changes, piece, change)
+        self._grow(int(events.places.max(initial=-1)) + 1)
+        total = events.summed(changes, self.counts[events.places])
+        self.counts[events.places[events.group]] = total
+        return pa.array(total)
+
+    @property
+    def held(self) -> int:
+        """As :attr:`Running.held`."""
+        return len(self.values.tally)
+
+    def _grow(self, count: int) -> None:
+        self.counts = np.append(self.counts, np.zeros(max(count - len(self.counts), 0), np.int64))
+
+
+@dataclass
+class Extreme:
+    """The least or the greatest value of groups.
+
+    While nothing leaves, that is all there is to know. What groups have is put together when something first
+    does.
+    """
+
+    spec: Aggregate
+    kind: pa.DataType
+    best: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    known: Bools = field(default_factory=lambda: np.zeros(0, bool))
+    waiting: list[tuple[Ints, Ints]] = field(default_factory=list)
+    values: _Values = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.values = _Values(pa.int64())
+
+    def step(self, events: Events) -> pa.Array:
+        """As :meth:`Running.step`."""
+        assert self.spec.argument is not None
+        column = events.rows.column(self.spec.argument).combine_chunks()
+        column, piece, sign = _valid(column, events)
+        ordered = encode(pa.chunked_array([column]))
+        codes = ordered.codes.astype(np.int64)
+        self._grow(int(events.places.max(initial=-1)) + 1)
+        if events.leaves.any():
+            found, known = self._told(events, codes, piece, sign)
+        else:
+            self.waiting.append((events.places[events.group[piece]], codes))
+            found, known = self._grown(events, codes, piece)
+        self.best[events.places[events.group]] = found
+        self.known[events.places[events.group]] = known
+        return ordered.decode(np.where(known, found, 0), ~known)
+
+    def _grown(self, events: Events, codes: Ints, piece: Ints) -> tuple[Ints, Bools]:
+        """Where nothing leaves: the best of what was and what comes."""
+        best, known = self._best(codes, piece, len(events.group))
+        first = events.first
+        was, is_known = self.best[events.places], self.known[events.places]
+        better = is_known & (~known[first] | self._is_better(was, best[first]))
+        best[first[better]] = was[better]
+        known[first] |= is_known
+        # the best so far of each group, by ranks that rise from group to group
+        told, rank = np.unique(best[known], return_inverse=True)
+        place = np.zeros(len(best), np.int64)
+        place[known] = rank + 1 if self.spec.function == "max" else len(told) - rank
+        width = len(told) + 1
+        place = np.maximum.accumulate(place + events.group * width) - events.group * width
+        known = place > 0
+        if len(told):
+            at = place - 1 if self.spec.function == "max" else len(told) - place
+            best = told[np.where(known, at, 0)]
+        return best, known
+
+    def _told(self, events: Events, codes: Ints, piece: Ints, sign: Ints) -> tuple[Ints, Bools]:
+        """Where something leaves: the best of all that groups have in each piece."""
+        for group, waiting in self.waiting:
+            place, of = self.values.places(group, pa.array(waiting))
+            np.add.at(self.values.tally.values[:, 0], place, np.bincount(of, minlength=len(place)))
+        self.waiting = []
+        before = self.values.tally.values[:, 0].copy()
+        place, at, change = self.values.changes(events, pa.array(codes), piece, sign)
+        rows = self.values.tally.rows
+        group = np.full(int(max(rows.column("group").to_numpy().max(initial=-1), -1)) + 1, -1)
+        here = events.places < len(group)
+        group[events.places[here]] = np.flatnonzero(here)
+        of = group[rows.column("group").to_numpy()]
+        first, stop = events.first, np.append(events.first[1:], len(events.group))
+        there = np.zeros(len(of), bool)
+        there[: len(before)] = before > 0
+        there &= of >= 0
+        # values that were there stay until they go; others from when they come
+        begins = np.concatenate([first[of[there]], at[change > 0]])
+        owner = np.concatenate([np.flatnonzero(there), place[change > 0]])
+        ends, ender = at[change < 0], place[change < 0]
+        order, by = np.lexsort((begins, owner)), np.lexsort((ends, ender))
+        begins, owner, ends, ender = begins[order], owner[order], ends[by], ender[by]
+        last = stop[of[owner]]
+        # the k-th end of a value is that of its k-th stretch
+        rank = np.arange(len(owner)) - np.searchsorted(owner, owner)
+        end = np.searchsorted(ender, owner) + rank
+        has_end = end < np.searchsorted(ender, owner, side="right")
+        last[has_end] = ends[end[has_end]]
+        values = rows.column("value").to_numpy()[owner]
+        best, known = self._best(np.zeros(0, np.int64), np.zeros(0, np.int64), len(events.group))
+        cut = np.append(np.cumsum(last - begins) // _REFERENCES, -1)
+        for start, until in zip(*_stretches(cut[:-1]), strict=True):
+            row, into = expanded(begins[start:until], last[start:until])
+            some, is_some = self._best(values[row + start], into, len(events.group))
+            better = is_some & (~known | self._is_better(some, best))
+            best[better], known = some[better], known | is_some
+        return best, known
+
+    def _best(self, codes: Ints, piece: Ints, count: int) -> tuple[Ints, Bools]:
+        """The best in each piece, and where there is one."""
+        least, greatest = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+        is_max = self.spec.function == "max"
+        best = np.full(count, least if is_max else greatest)
+        (np.maximum if is_max else np.minimum).at(best, piece, codes)
+        known = np.zeros(count, bool)
+        known[piece] = True
+        return best, known
+
+    def _is_better(self, one: Ints, other: Ints) -> Bools:
+        better: Bools = one > other if self.spec.function == "max" else one < other
+        return better
+
+    @property
+    def held(self) -> int:
+        """As :attr:`Running.held`."""
+        return len(self.values.tally) + sum(len(codes) for _, codes in self.waiting)
+
+    def _grow(self, count: int) -> None:
+        more = max(count - len(self.best), 0)
+        self.best = np.append(self.best, np.zeros(more, np.int64))
+        self.known = np.append(self.known, np.zeros(more, bool))
+
+
+def running(spec: Aggregate, kind: pa.DataType) -> Running | None:
+    """An aggregate that goes on from what it was; None for those that need their rows."""
+    if pa.types.is_null(kind):
+        return None
+    if spec.function in _ADDED or (spec.function in _EXACT and not pa.types.is_floating(kind)):
+        return Added(spec, kind)
+    if spec.function == "count_distinct":
+        return Distinct(spec, kind)
+    if spec.function in ("min", "max") and _is_in_codes(kind):
+        return Extreme(spec, kind)
+    return None
+
+
+def _is_in_codes(kind: pa.DataType) -> bool:
+    """Whether values are numbers in their order, whatever other values there are."""
+    return bool(pa.types.is_signed_integer(kind) or pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
+
+
+def _valid(column: pa.Array, events: Events) -> tuple[pa.Array, Ints, Ints]:
+    if not column.null_count:
+        return column, events.piece, events.sign
+    valid = np.asarray(pc.is_valid(column))
+    return column.filter(pa.array(valid)), events.piece[valid], events.sign[valid]
+
+
+def _stretches(numbers: Ints) -> tuple[list[int], list[int]]:
+    """Where numbers that never fall change: begins and ends."""
+    begins = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
+    return begins, [*begins[1:], len(numbers)] if begins else []

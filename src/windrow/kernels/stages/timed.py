@@ -1,0 +1,60 @@
+"""Windows of time, a step at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windrow.kernels.stages.held import Times
+from windrow.kernels.stages.operated import Operated
+from windrow.kernels.stages.operators import numbered
+from windrow.kernels.zset.time_windows import runs, ticks_of, with_time
+
+__all__ = ["FixedWindows", "Sessions"]
+
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass
+class FixedWindows(Operated):
+    """TUMBLE, HOP and CUMULATE: the windows of a row depend on nothing but the row, so none is held."""
+
+    def step(self, changes: list[pa.Table | None], times: Times) -> pa.Table:  # noqa: ARG002
+        """As :meth:`Operated.step`."""
+        (rows,) = changes
+        made = [self.result.empty_table()]
+        if rows is not None and rows.num_rows:
+            for batch in self.stage.rows(rows):
+                made.append(pa.Table.from_batches([batch]).select(self.result.names).cast(self.result))
+        return pa.concat_tables(made).combine_chunks()
+
+
+@dataclass
+class Sessions(Operated):
+    """SESSION: all rows of a key are held, and those looked at again that one may share a session with."""
+
+    def step(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
+        """As :meth:`Operated.step`."""
+        assert self.stage.windows is not None
+        (rows,) = changes
+        timed = None if rows is None else with_time(rows, self.stage.windows.time)
+        return super().step([timed], times)
+
+    def _touched(self, changed: list[Bools]) -> list[Bools]:
+        windows, (side,), (changes,) = self.stage.windows, self.sides, changed
+        assert windows is not None
+        (touched,) = super()._touched(changed)
+        places = np.flatnonzero(touched)
+        rows = (
+            side.rows.select(list({*self.stage.keys, windows.time})).take(pa.array(places)).combine_chunks()
+        )
+        ticks = ticks_of(rows.column(windows.time))
+        order, run = runs(numbered(rows, self.stage.keys), ticks, windows.lengths["gap"])
+        places = places[order]
+        of_change = np.zeros(int(run.max(initial=-1)) + 1, bool)
+        of_change[run[changes[places]]] = True
+        touched[places] = of_change[run]
+        return [touched]

@@ -1,0 +1,145 @@
+"""Windows of time over rows that come and go: which windows a row is in, and when.
+
+The definition is :mod:`windrow.kernels.reference.time_windows`. Instants of event time are ticks. Rows of
+TUMBLE, HOP and CUMULATE are in the same windows for as long as they are there; the session of a row changes
+with what else is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.kernels.aggregates.windows import expanded
+from windrow.kernels.zset.elementary import elementary
+from windrow.kernels.zset.grouped import parts
+from windrow.kernels.zset.ordering import by_group_and_time
+
+__all__ = ["TimeWindows", "runs", "sessions", "ticks_of", "with_time"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TimeWindows:
+    """A windowing function.
+
+    Attributes
+    ----------
+    kind
+        TUMBLE, HOP, CUMULATE or SESSION, this without a longest length.
+    time
+        The column of the times; rows without one are in no window.
+    lengths
+        Ticks, as :class:`windrow.algebra.time_windows.TimeWindow` has them.
+    names
+        Of the columns that are added: start, end, and maybe the last instant.
+    last
+        How far that is before the end.
+    """
+
+    kind: str
+    time: str
+    lengths: Mapping[str, int]
+    names: tuple[str, ...]
+    last: int
+
+    def fixed(self, ticks: Ints) -> tuple[Ints, Ints, Ints]:
+        """The windows of TUMBLE, HOP and CUMULATE that rows are in: the places of the rows, begins, ends."""
+        length, offset = self.lengths["dur"], self.lengths.get("offset", 0)
+        step = self.lengths["hopsize"] if self.kind == "HOP" else length
+        begin = ticks - (ticks - offset) % step
+        row = np.arange(len(ticks))
+        if self.kind == "TUMBLE":
+            return row, begin, begin + length
+        if self.kind == "HOP":
+            # those that begin up to here, of which the first is still there
+            count = np.maximum(-((begin + length - ticks) // -step), 0)
+        else:
+            count = (length - (ticks - begin) - 1) // self.lengths["step"] + 1
+        row = np.repeat(row, count)
+        number = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+        if self.kind == "HOP":
+            begin = begin[row] - number * step
+            return row, begin, begin + length
+        return row, begin[row], begin[row] + length - number * self.lengths["step"]
+
+    def told(self, rows: pa.Table, begin: Ints, end: Ints) -> pa.Table:
+        """Rows with the columns that are added."""
+        kind = rows.schema.field(self.time).type
+        for name, ticks in zip(self.names, (begin, end, end - self.last), strict=False):
+            rows = rows.append_column(name, _of_ticks(ticks, kind))
+        return rows
+
+
+def ticks_of(times: pa.ChunkedArray | pa.Array) -> Ints:
+    """Times, none of which is NULL, in ticks."""
+    days = pa.types.is_date(times.type)
+    return np.asarray(times.cast(pa.int32()).cast(pa.int64()) if days else times.cast(pa.int64()))
+
+
+def _of_ticks(ticks: Ints, kind: pa.DataType) -> pa.Array:
+    return (pa.array(ticks).cast(pa.int32()) if pa.types.is_date(kind) else pa.array(ticks)).cast(kind)
+
+
+def runs(group: Ints, ticks: Ints, gap: int) -> tuple[Ints, Ints]:
+    """Rows of a group in order of time, and in which runs they are: none is more than the gap after another.
+
+    Returns
+    -------
+    order, run
+        The places of the rows in order of group and time, and the number of the run of each of these.
+    """
+    order = by_group_and_time(group, ticks)
+    begins = np.ones(len(order), bool)
+    begins[1:] = (np.diff(group[order]) != 0) | (np.diff(ticks[order]) > gap)
+    return order, np.cumsum(begins) - 1
+
+
+def sessions(
+    run: Ints, ticks: Ints, enter: Ints, leave: Ints, gap: int
+) -> Iterator[tuple[Ints, Ints, Ints, Ints, Ints]]:
+    """The sessions of rows, for each stretch of time in which they stay the same.
+
+    Rows of different runs are never in one session, whichever of them are there: so only where something of
+    its run changes is a row looked at again.
+
+    Parameters
+    ----------
+    run, ticks, enter, leave
+        Of each row, int64, in order of run and ticks.
+
+    Yields
+    ------
+    row, begin, end, enter, leave
+    """
+    pieces = elementary(run, enter, leave)
+    for part in parts(pieces):
+        row, piece = expanded(pieces.first[part], pieces.stop[part])
+        row = row + part.start
+        by_piece = np.argsort(piece, kind="stable")
+        time, of = ticks[row[by_piece]], piece[by_piece]
+        begins = np.ones(len(time), bool)
+        begins[1:] = (np.diff(of) != 0) | (np.diff(time) > gap)
+        first = np.flatnonzero(begins)
+        length = np.diff(first, append=len(time))
+        begin, end = np.empty(len(time), np.int64), np.empty(len(time), np.int64)
+        begin[by_piece] = np.repeat(time[first], length)
+        end[by_piece] = np.repeat(time[first + length - 1] + gap, length)
+        # the pieces of a row follow each other
+        changes = np.ones(len(row), bool)
+        changes[1:] = (np.diff(row) != 0) | (np.diff(begin) != 0) | (np.diff(end) != 0)
+        since = np.flatnonzero(changes)
+        until = np.append(since[1:], len(row)) - 1
+        yield row[since], begin[since], end[since], pieces.enter[piece[since]], pieces.leave[piece[until]]
+
+
+def with_time(rows: pa.Table, time: str) -> pa.Table:
+    """The rows that have a time."""
+    column = rows.column(time)
+    return rows.filter(pc.is_valid(column)) if column.null_count else rows

@@ -1,0 +1,162 @@
+"""Windows of time and groups, a step at a time: what is there at any instant is what the definition says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.kernels.test_operated import END, TIMES, cuts, in_step, keyed, steps
+from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.reference.time_windows import windows_of
+from windrow.kernels.stages import Operated, Times, UnmatchedError, stepwise
+from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
+from windrow.kernels.zset.time_windows import TimeWindows
+
+LENGTHS = {
+    "SESSION": {"gap": 2},
+    "TUMBLE": {"dur": 3, "offset": -1},
+    "HOP": {"hopsize": 2, "dur": 5, "offset": 1},
+    "CUMULATE": {"step": 2, "dur": 6, "offset": 0},
+}
+TIMED = pa.schema([("k", pa.float64()), ("t", pa.int64()), ("i", pa.int64())])
+ADDED = [pa.field("begin", pa.int64()), pa.field("end", pa.int64())]
+
+instants = st.tuples(st.integers(0, END - 2), st.integers(1, 6), st.booleans()).map(
+    lambda drawn: (drawn[0], NEVER if drawn[2] else drawn[0] + drawn[1])
+)
+timed = st.lists(
+    st.tuples(st.sampled_from([None, 0.0, -0.0, float("nan")]), st.none() | st.integers(-6, 6), instants),
+    max_size=10,
+).map(lambda drawn: [(k, t, i, *times) for i, (k, t, times) in enumerate(drawn)])
+
+
+def table(schema, rows):
+    names = [*schema.names, ENTER, LEAVE]
+    columns = {name: [row[at] for row in rows] for at, name in enumerate(names)}
+    return pa.table(columns, pa.schema([*schema, *TIMES]))
+
+
+def told_at_instants(operated, schema, rows, cuts, shown):
+    """What is there at each instant by what the steps tell, of which nothing leaves that is not there."""
+    there, found = Counter(), {}
+    for times in steps(cuts):
+        told = operated.step([table(schema, in_step(rows, times))], times).to_pylist()
+        changes = []
+        for row in told:
+            if times.since is None or row[ENTER] >= times.since:
+                changes.append((row[ENTER], 1, shown(row)))
+            else:
+                assert there[shown(row)] > 0
+            if row[LEAVE] != NEVER:
+                changes.append((row[LEAVE], -1, shown(row)))
+        for instant in range(times.since or 0, times.until):
+            for at, by, row in changes:
+                there[row] += by * (at == instant)
+            assert min(there.values(), default=0) >= 0
+            found[instant] = +there
+    return found
+
+
+@pytest.mark.parametrize("kind", LENGTHS)
+@given(rows=timed, cuts=cuts)
+@example(  # sessions that one row joins, late, until it is taken back
+    rows=[(None, 0, 0, 0, NEVER), (None, 4, 1, 1, NEVER), (None, 2, 2, 3, 6), (0.0, 2, 3, 3, NEVER)],
+    cuts=[2, 5, 8],
+)
+def test_rows_are_in_the_windows_that_the_definition_says(kind, rows, cuts):
+    keys = ("k",) if kind == "SESSION" else ()
+    windows = TimeWindows(kind, "t", LENGTHS[kind], ("begin", "end"), 1)
+    stage = keyed("windows", keys, windows=windows)
+    operated = stepwise(stage, (TIMED,), pa.schema([*TIMED, *ADDED, *TIMES]))
+    found = told_at_instants(operated, TIMED, rows, cuts, lambda row: (row["i"], row["begin"], row["end"]))
+    for instant, told in found.items():
+        there = [row for row in rows if row[3] <= instant < row[4]]
+        of = [str(abs(k)) if k is not None else None for k, *_ in there]
+        wanted = windows_of(kind, [t for _, t, *_ in there], of, LENGTHS[kind])
+        assert told == Counter(
+            (i, *each) for (_, _, i, *_), found in zip(there, wanted, strict=True) for each in found
+        )
+
+
+LONG = pa.int64()
+VALUES = pa.schema(
+    [("k", pa.string()), ("f", pa.float64()), ("x", LONG), ("d", pa.decimal128(10, 3)), ("b", pa.bool_())]
+)
+AGGREGATES = {
+    "rows": Aggregate("count_star", None, LONG),
+    "n": Aggregate("count", "x", LONG),
+    "sum": Aggregate("sum", "x", LONG),
+    "mean": Aggregate("avg", "x", pa.float64()),
+    "exact": Aggregate("sum", "d", pa.decimal128(20, 3)),
+    "rounded": Aggregate("avg", "d", pa.decimal128(14, 7)),
+    "distinct": Aggregate("count_distinct", "f", LONG),
+    "most": Aggregate("max", "x", LONG),
+    "least": Aggregate("min", "x", LONG),
+    "so": Aggregate("count_if", "b", LONG),
+    "every": Aggregate("bool_and", "b", pa.bool_()),
+}
+valued = st.lists(
+    st.tuples(
+        st.sampled_from([None, "a", "b"]),
+        st.sampled_from([None, 0.0, -0.0, float("nan"), 1.5]),
+        st.none() | st.integers(-3, 3),
+        st.sampled_from([None, Decimal("-0.125"), Decimal("0.5"), Decimal("1234567.875")]),
+        st.none() | st.booleans(),
+        instants,
+    ).map(lambda drawn: (*drawn[:-1], *drawn[-1])),
+    max_size=14,
+)
+
+
+def grouped(*names, keys=("k",)):
+    stage = keyed("group", keys, aggregates=tuple((name, AGGREGATES[name]) for name in names))
+    given = [pa.field(name, AGGREGATES[name].result_type) for name in names]
+    return stage, pa.schema([*(VALUES.field(key) for key in keys), *given, *TIMES])
+
+
+@given(
+    rows=valued,
+    cuts=cuts,
+    stays=st.booleans(),
+    keys=st.sampled_from([("k",), ("k", "f")]),
+    names=st.sets(st.sampled_from(sorted(AGGREGATES)), min_size=1).map(sorted),
+)
+@example(  # the greatest leaves, which has come in another step, and comes again
+    rows=[
+        ("a", None, 1, None, True, 0, NEVER),
+        ("a", 0.0, 3, None, None, 1, 4),
+        ("a", 1.5, 3, None, None, 6, 8),
+    ],
+    cuts=[3, 5, 7],
+    stays=False,
+    keys=("k",),
+    names=["distinct", "least", "most"],
+)
+def test_groups_go_on_as_if_all_their_rows_were_looked_at_again(rows, cuts, stays, keys, names):
+    rows = [(*row[:-1], NEVER) if stays else row for row in rows]
+    stage, result = grouped(*names, keys=keys)
+    operated = stepwise(stage, (VALUES,), result)
+    assert type(operated) is not Operated
+
+    def shown(row):
+        values = [row[name] for name in result.names[:-2]]
+        return tuple("zero" if value == 0 and isinstance(value, float) else repr(value) for value in values)
+
+    found = told_at_instants(operated, VALUES, rows, cuts, shown)
+    whole = [row for batch in stage.rows(table(VALUES, rows)) for row in batch.to_pylist()] if rows else []
+    for instant, told in found.items():
+        assert told == Counter(shown(row) for row in whole if row[ENTER] <= instant < row[LEAVE])
+
+
+@pytest.mark.parametrize("other", [("b", None, 1, None, None), ("a", None, 2, None, None)])
+def test_groups_notice_what_leaves_without_having_come(other):
+    stage, result = grouped("rows", "sum")
+    operated = stepwise(stage, (VALUES,), result)
+    operated.step([table(VALUES, [("a", None, 1, None, None, 0, NEVER)])], Times(None, 3))
+    with pytest.raises(UnmatchedError):
+        operated.step([table(VALUES, [(*other, 2, 4)])], Times(3, 6))
