@@ -214,7 +214,7 @@ def test_what_ends_partitions_is_explained(session):
         told("SELECT k, n FROM mixed " + STEPS.format("k", "at"))
     session.sql("DROP VIEW mixed")
     (computed,) = told("SELECT n FROM again " + STEPS.format("x", "at"))
-    assert computed.startswith("with the stream: PARTITION BY has what is not, as it is, a column")
+    assert computed.startswith("partitions with the stream: a key is not, as it is, a column")
     assert told(QUERIES["union"].replace("at, name FROM", "at, upper(name) FROM")) == [computed]
     until = "SELECT until, n FROM (SELECT until, at FROM pairs) " + STEPS.format("until", "at")
     assert told(until) == [computed], "an END that is missing is no promise's NULL"
