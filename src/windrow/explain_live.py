@@ -7,9 +7,10 @@ from windrow.explain_text import section
 from windrow.kernels.advance import keeping
 from windrow.kernels.punctuated import Project
 from windrow.spark.live import BlockingPlan, ContinuousPlan, EmittedPlan, SequencePlan, is_one_clause
-from windrow.spark.live.clauses import LiveClause
 
 __all__ = ["explain_emitted", "explain_live", "how_blocking", "how_live"]
+
+_WITH_STREAM = "partitions with the stream: a key is not, as it is, a column of each of the streams behind it"
 
 
 def explain_live(plan: SequencePlan) -> str:
@@ -24,8 +25,12 @@ def explain_live(plan: SequencePlan) -> str:
         told = [f"{_named(plan, name)}, by {streams[name].rowtime}" for name in dict.fromkeys(read)]
         source = "; ".join(told) or "what the clause before gives"
         lines = [("stream", source), ("evaluated", how), ("given", given), ("kept", kept)]
-        if clause.growing.partition:
-            lines.append(("ended", _ended(plan, clause)))
+        ends = plan.ends.get(clause.clause.key)
+        if ends is not None:
+            by = ", and ".join(dict.fromkeys(map(str, ends)))
+            lines.append(("ended", f"partitions whose keys are promised to be over, by {by}"))
+        elif clause.growing.partition and not clause.keys:
+            lines.append(("ended", _WITH_STREAM))
         grows = plan.grows(clause)
         if grows is not None:
             lines.append(("unbounded", str(grows)))
@@ -33,19 +38,6 @@ def explain_live(plan: SequencePlan) -> str:
             lines.append(("pairs", "of rows that are kept or have come are tried by Spark in each step"))
         parts.append(section("live", lines))
     return "\n\n".join(parts)
-
-
-def _ended(plan: SequencePlan, clause: LiveClause) -> str:
-    """What ends the partitions of a clause before all is over."""
-    ends = plan.ends.get(clause.clause.key)
-    if ends is not None:
-        told = ", and ".join(dict.fromkeys(map(str, ends)))
-        return f"partitions whose keys are promised to be over, by {told}"
-    if clause.keys:
-        return "with the stream: nothing promises that keys are over"
-    return (
-        "with the stream: PARTITION BY has what is not, as it is, a column of each of the streams behind it"
-    )
 
 
 def explain_emitted(plan: EmittedPlan) -> str:

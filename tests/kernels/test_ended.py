@@ -82,11 +82,14 @@ def played(
     frontier_of: Callable[[int], Frontier],
     ends: list[int] | None,
 ) -> Played:
-    """Partitions are closed in these steps; they have ended when their last row has come too."""
+    """Partitions are closed in these steps, by one of two sources a step before; they have ended when their
+    last row has come too.
+    """
     keys, lines = keys_of(growing, rows), lines_of(rows.schema)
     names = {name: name for name in growing.partition}
     steps, total = int(step_of.max(initial=0)) + 1, Counter[str]()
     closed = Cover({name: lines[name] for name in names})
+    before = Cover(closed.lines)
     each = [Cover(closed.lines) for _ in keys]
     for cover, key in zip(each, keys, strict=True):
         cover.add_box(key)
@@ -95,11 +98,13 @@ def played(
         came = rows.filter(pa.array(step_of == step))
         waiting = Cover(closed.lines)
         for at, end in enumerate(ends or []):
+            if end <= step + 1:
+                before.add_box(keys[at])
             if end <= step:
                 closed.add_box(keys[at])
                 if (step_of[bounds[at] : bounds[at + 1]] > step).any():
                     waiting.add_box(keys[at])
-        ended = None if ends is None else Ended(names, closed, waiting)
+        ended = None if ends is None else Ended(names, before, None, (Ended(names, closed, waiting),))
         batches, kept = advance(growing, kept, came, frontier_of(step) if step < steps else None, ended)
         total += Counter(str(_key(row)) for batch in batches for row in rows_given(batch))
         found.given.append(Counter(total))

@@ -209,8 +209,12 @@ def test_what_ends_partitions_is_explained(session):
     assert told(QUERIES["clauses"]) == [f"{promised} s on k"]
     grouped = "(SELECT at, k FROM s UNION ALL (WITH c AS (SELECT at, name AS n FROM t) SELECT at, n FROM c))"
     assert told(f"SELECT k, n FROM {grouped} " + STEPS.format("k", "at")) == told(QUERIES["union"])
+    session.sql("CREATE TEMP VIEW mixed AS SELECT STREAM at, k FROM s UNION ALL SELECT w, name FROM t")
+    with pytest.raises(WindrowError, match="ORDER_NOT_ROWTIME"):
+        told("SELECT k, n FROM mixed " + STEPS.format("k", "at"))
+    session.sql("DROP VIEW mixed")
     (computed,) = told("SELECT n FROM again " + STEPS.format("x", "at"))
-    assert computed.startswith("with the stream: PARTITION BY has what is not, as it is, a column")
+    assert computed.startswith("partitions with the stream: a key is not, as it is, a column")
     assert told(QUERIES["union"].replace("at, name FROM", "at, upper(name) FROM")) == [computed]
     until = "SELECT until, n FROM (SELECT until, at FROM pairs) " + STEPS.format("until", "at")
     assert told(until) == [computed], "an END that is missing is no promise's NULL"

@@ -19,6 +19,7 @@ from windrow.kernels.reference.punctuation import SoFar, closed, matches, promis
 from windrow.punctuations import Closing, Cover, Pattern, lines_of
 from windrow.punctuations.boxes import outside
 from windrow.punctuations.index import NEVER, Columns, Index
+from windrow.punctuations.pattern import put_together
 from windrow.punctuations.spans import Spans
 
 KIND = st.sampled_from(sorted(KINDS))
@@ -64,6 +65,23 @@ def test_a_pattern_has_the_rows_for_which_its_comparisons_hold(case):
             assert holding(schema, opposite, universe) == [
                 not matches(row, only) for row in rows(schema, universe)
             ]
+
+
+@settings(deadline=None, max_examples=100)
+@given(cases())
+def test_patterns_put_together_have_the_same_rows_in_fewer_patterns(case):
+    schema, universe, told = case
+    patterns = [Pattern.where(schema, one) for one in told]
+    found = put_together(patterns)
+
+    def has(some: list[Pattern]) -> list[bool]:
+        each = [holding(schema, one, universe) for one in some]
+        return [any(of_row) for of_row in zip(*each, strict=True)]
+
+    assert has(found) == has(patterns)
+    assert len(found) <= len(patterns)
+    alone = [pattern.names for pattern in found if len(pattern.names) == 1]
+    assert len(alone) == len(set(alone))
 
 
 @settings(deadline=None, max_examples=100)

@@ -100,9 +100,11 @@ def refuse_gathering(
 
 
 def looks_at_each(gateway: Gateway, frame: DataFrame, text: SqlText) -> bool:
-    """Whether no row of a query over a streaming DataFrame depends on other rows of that."""
+    """Whether no row of a query over a streaming DataFrame depends on other rows of that, and what UNION ALL
+    puts together has its rowtime in the same columns.
+    """
     plan = _plan(gateway, frame, text)
-    return plan.is_streaming and next(_gathering(plan), None) is None
+    return plan.is_streaming and next(_gathering(plan), None) is None and not _mixes_rowtimes(plan)
 
 
 def _plan(gateway: Gateway, frame: DataFrame, text: SqlText) -> _Operator:
