@@ -175,3 +175,18 @@ def test_groups_notice_what_leaves_without_having_come(other):
     operated.step([table(VALUES, [("a", None, 1, None, None, 0, NEVER)])], Times(None, 3))
     with pytest.raises(UnmatchedError):
         operated.step([table(VALUES, [(*other, 2, 4)])], Times(3, 6))
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.date32(), pa.timestamp("us")])
+def test_extremes_are_of_the_type_of_the_values(kind):
+    schema = pa.schema([("k", LONG), ("x", kind)])
+    aggregates = tuple((name, Aggregate(name, "x", kind)) for name in ("min", "max"))
+    given = [schema.field("k"), *(pa.field(name, kind) for name, _ in aggregates), *TIMES]
+    operated = stepwise(keyed("group", ("k",), aggregates=aggregates), (schema,), pa.schema(given))
+    assert type(operated) is not Operated
+    number = pa.int32() if pa.types.is_date(kind) else LONG
+    low, high = pa.array([-3, 5], number).cast(kind).to_pylist()
+    rows = [(1, high, 0, NEVER), (1, low, 2, 5), (2, None, 3, NEVER)]
+    found = told_at_instants(operated, schema, rows, [3, 4], lambda row: (row["k"], row["min"], row["max"]))
+    assert found[3] == Counter([(1, low, high), (2, None, None)])
+    assert found[5] == Counter([(1, high, high), (2, None, None)])

@@ -245,7 +245,7 @@ class Extreme:
             found, known = self._grown(events, codes, piece)
         self.best[events.places[events.group]] = found
         self.known[events.places[events.group]] = known
-        return ordered.decode(np.where(known, found, 0), ~known)
+        return ordered.decode(np.where(known, found, 0).astype(ordered.codes.dtype), ~known)
 
     def _grown(self, events: Events, codes: Ints, piece: Ints) -> tuple[Ints, Bools]:
         """Where nothing leaves: the best of what was and what comes."""
