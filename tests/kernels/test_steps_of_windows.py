@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.kernels.test_operated import END, TIMES, cuts, in_step, keyed, steps
+from windrow.errors import ExecutionError
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.reference.time_windows import windows_of
 from windrow.kernels.stages import Operated, Times, UnmatchedError, stepwise
@@ -176,3 +177,18 @@ def test_extremes_are_of_the_type_of_the_values(kind):
     found = told_at_instants(operated, schema, rows, [3, 4], lambda row: (row["k"], row["min"], row["max"]))
     assert found[3] == Counter([(1, low, high), (2, None, None)])
     assert found[5] == Counter([(1, high, high), (2, None, None)])
+
+
+@pytest.mark.parametrize("at", [-(2**63), 2**63 - 1])
+@pytest.mark.parametrize("kind", LENGTHS)
+def test_times_at_either_end_of_all_are_in_no_windows_that_wrap_round(kind, at):
+    windows = TimeWindows(kind, "t", LENGTHS[kind], ("begin", "end"), 1)
+    stage = keyed("windows", (), windows=windows)
+    operated = stepwise(stage, (TIMED,), pa.schema([*TIMED, *ADDED, *TIMES]))
+    given = [(None, t, i, 0, NEVER) for i, t in enumerate([at, 0, -(at // 4) * 3])]
+    if kind == "SESSION" and at < 0:
+        found = operated.step([table(TIMED, given)], Times(None, 3))
+        assert found.column("begin").to_pylist() == [t for _, t, *_ in given]
+    else:
+        with pytest.raises(ExecutionError if kind == "SESSION" else UnmatchedError):
+            operated.step([table(TIMED, given)], Times(None, 3))

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.errors import ExecutionError
 from windrow.kernels.aggregates.windows import expanded
 from windrow.kernels.zset.elementary import elementary
 from windrow.kernels.zset.grouped import parts
@@ -23,6 +24,8 @@ from windrow.kernels.zset.ordering import by_group_and_time
 __all__ = ["TimeWindows", "runs", "sessions", "ticks_of", "with_time"]
 
 Ints = npt.NDArray[np.int64]
+
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,13 @@ class TimeWindows:
     lengths: Mapping[str, int]
     names: tuple[str, ...]
     last: int
+
+    def fits(self, ticks: Ints) -> bool:
+        """Whether :meth:`fixed` computes with no number that is too large, for certain."""
+        reach = sum(map(abs, self.lengths.values()))
+        if not len(ticks):
+            return True
+        return bool(int(ticks.min()) - reach >= _LEAST and int(ticks.max()) + reach <= _GREATEST)
 
     def fixed(self, ticks: Ints) -> tuple[Ints, Ints, Ints]:
         """The windows of TUMBLE, HOP and CUMULATE that rows are in: the places of the rows, begins, ends."""
@@ -97,7 +107,7 @@ def runs(group: Ints, ticks: Ints, gap: int) -> tuple[Ints, Ints]:
     """
     order = by_group_and_time(group, ticks)
     begins = np.ones(len(order), bool)
-    begins[1:] = (np.diff(group[order]) != 0) | (np.diff(ticks[order]) > gap)
+    begins[1:] = (np.diff(group[order]) != 0) | _is_after(ticks[order], gap)
     return order, np.cumsum(begins) - 1
 
 
@@ -117,7 +127,19 @@ def sessions(
     Yields
     ------
     row, begin, end, enter, leave
+
+    Raises
+    ------
+    ExecutionError
+        ``ARITHMETIC_OVERFLOW`` where a session ends beyond the last instant.
     """
+    if len(ticks) and int(ticks.max()) + gap > _GREATEST:
+        raise ExecutionError(
+            "the end of a session does not fit bigint",
+            condition="ARITHMETIC_OVERFLOW",
+            sqlstate="22003",
+            hint="leave out rows whose time is that late, with WHERE",
+        )
     pieces = elementary(run, enter, leave)
     for part in parts(pieces):
         row, piece = expanded(pieces.first[part], pieces.stop[part])
@@ -125,7 +147,7 @@ def sessions(
         by_piece = np.argsort(piece, kind="stable")
         time, of = ticks[row[by_piece]], piece[by_piece]
         begins = np.ones(len(time), bool)
-        begins[1:] = (np.diff(of) != 0) | (np.diff(time) > gap)
+        begins[1:] = (np.diff(of) != 0) | _is_after(time, gap)
         first = np.flatnonzero(begins)
         length = np.diff(first, append=len(time))
         begin, end = np.empty(len(time), np.int64), np.empty(len(time), np.int64)
@@ -137,6 +159,12 @@ def sessions(
         since = np.flatnonzero(changes)
         until = np.append(since[1:], len(row)) - 1
         yield row[since], begin[since], end[since], pieces.enter[piece[since]], pieces.leave[piece[until]]
+
+
+def _is_after(ticks: Ints, gap: int) -> npt.NDArray[np.bool_]:
+    """Where ticks are more than the gap after those before them, which are less, however far apart."""
+    after: npt.NDArray[np.bool_] = np.diff(ticks).view(np.uint64) > np.uint64(gap)
+    return after
 
 
 def with_time(rows: pa.Table, time: str) -> pa.Table:
