@@ -65,6 +65,10 @@ def test_expressions_are_computed_as_spark_would(expression):
         (pa.int64(), "-x#2L"),
         (pa.float64(), "(f#6 + f#6)"),
         (pa.int32(), "(i#3 + 1)"),  # overflows elsewhere
+        (pa.bool_(), "((2147483647 + 1) > 0)"),
+        (pa.int64(), "cast((2147483647 + CASE WHEN (i#3 < 8) THEN 1 END) as bigint)"),
+        (pa.bool_(), "((coalesce(CASE WHEN (i#3 < 8) THEN 2147483647 END, 1) + 1) > 0)"),
+        (pa.bool_(), "((pmod(CASE WHEN (i#3 < 8) THEN 2147483646 END, 2147483647) * 2) > 0)"),
         (pa.bool_(), "(s#5 = 1)"),
         (pa.int64(), "x#7L"),
         (pa.string(), "1"),

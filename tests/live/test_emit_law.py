@@ -6,6 +6,7 @@ import datetime
 from collections import Counter
 from itertools import pairwise
 
+import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -266,6 +267,12 @@ KEPT = {
 @pytest.mark.usefixtures("interpreted")
 def test_rows_of_sessions_go_when_nothing_can_join_them(spark, tmp_path, monkeypatch, how):
     monkeypatch.setattr(emitted_in_memory, "SETTLED_FROM", 0)
+    more = pa.field("a.b", pa.int64())  # a name that has to be quoted
+    monkeypatch.setattr(f"{__name__}.COLUMNS", f"{COLUMNS}, `{more.name}` bigint")
+    plain = table
+    monkeypatch.setattr(
+        f"{__name__}.table", lambda rows: plain(rows).append_column(more, pa.nulls(len(rows), more.type))
+    )
     query, kept = KEPT[how]
     rows = [(0, 1, 1), (2, 1, 1), (1, 2, 3), (5, 2, 1), (9, 1, 1), (9, 1, 3), (15, 1, 1)]
     came = [("a", *row, None) for row in rows]

@@ -14,7 +14,7 @@ from windrow.kernels.stages.running import Added, Events, MismatchError, Running
 from windrow.kernels.stages.tally import Tally
 from windrow.kernels.zset.grouped import merged
 from windrow.kernels.zset.ordering import by_group_and_time
-from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
+from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER, with_one_zero
 from windrow.kernels.zset.stage import Keyed
 
 __all__ = ["RunningGroups", "goes_on"]
@@ -69,7 +69,8 @@ class RunningGroups(Operated):
         number = numbered(rows, self.stage.keys)
         first = np.full(int(number.max()) + 1, len(number))
         np.minimum.at(first, number, np.arange(len(number)))
-        places = self.groups.places(rows.select(self.stage.keys).take(pa.array(first)).combine_chunks())
+        keys = rows.select(self.stage.keys).take(pa.array(first))
+        places = self.groups.places(with_one_zero(keys).combine_chunks())
         before = self.groups.values[places, 0]
         # a piece for what was there before
         there = np.flatnonzero(before > 0)

@@ -32,7 +32,11 @@ _SAME_IN_ANY_ORDER = frozenset(
 
 
 class UnmatchedError(Exception):
-    """Rows leave that are not held: what makes them has given other values than it gave when they came."""
+    """A step that the operator cannot take, so that Spark is to evaluate all anew.
+
+    Rows leave that are not held, as what makes them has given other values than it gave when they came; or
+    numbers do not fit.
+    """
 
 
 @dataclass

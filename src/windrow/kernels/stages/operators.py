@@ -15,7 +15,7 @@ from windrow.kernels.stages.held import Held, Times
 from windrow.kernels.zset.grouped import grouped
 from windrow.kernels.zset.join import overlapping
 from windrow.kernels.zset.ordering import by_group_and_time
-from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.kernels.zset.relation import ENTER, LEAVE, with_one_zero
 
 __all__ = ["group", "join", "numbered", "rows_of"]
 
@@ -53,7 +53,7 @@ def group(
     needed = dict.fromkeys([*key, *(spec.argument for spec in specs if spec.argument is not None)])
     rows = _taken(held.rows.select(list(needed)), places)
     enter, leave = times.clipped(held.enter[places], held.leave[places])
-    keys = rows.select(key)
+    keys = with_one_zero(rows.select(key))
     names = [*key, *(name for name, _ in aggregates), ENTER, LEAVE]
     made = []
     for row, begins, ends, values in grouped(rows, numbered(rows, key), enter, leave, specs):

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.stages.held import Times
-from windrow.kernels.stages.operated import Operated
+from windrow.kernels.stages.operated import Operated, UnmatchedError
 from windrow.kernels.stages.operators import numbered
 from windrow.kernels.zset.time_windows import runs, ticks_of, with_time
 
@@ -27,6 +27,10 @@ class FixedWindows(Operated):
         (rows,) = changes
         made = [self.result.empty_table()]
         if rows is not None and rows.num_rows:
+            windows = self.stage.windows
+            assert windows is not None
+            if not windows.fits(ticks_of(with_time(rows, windows.time).column(windows.time))):
+                raise UnmatchedError  # Spark says whether they have windows
             for batch in self.stage.rows(rows):
                 made.append(pa.Table.from_batches([batch]).select(self.result.names).cast(self.result))
         return pa.concat_tables(made).combine_chunks()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["AT", "COMPLETE", "DIFF", "ENTER", "LEAVE", "NEVER"]
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["AT", "COMPLETE", "DIFF", "ENTER", "LEAVE", "NEVER", "with_one_zero"]
 
 ENTER = "__enter"
 """The instant from which a row is there, int64."""
@@ -21,3 +24,11 @@ DIFF = "__diff"
 
 COMPLETE = "__complete"
 """The instant from which nothing more is expected of a row's group, or `NEVER`."""
+
+
+def with_one_zero(rows: pa.Table) -> pa.Table:
+    """The rows with 0.0 for -0.0, as Spark has the keys of groups and the rows of DISTINCT."""
+    for at, field in enumerate(rows.schema):
+        if pa.types.is_floating(field.type):
+            rows = rows.set_column(at, field, pc.add(rows.column(at), pa.scalar(0, field.type)))
+    return rows

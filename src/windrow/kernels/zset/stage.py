@@ -23,7 +23,7 @@ from windrow.kernels.zset.elementary import elementary, gaps
 from windrow.kernels.zset.first import first_rows
 from windrow.kernels.zset.grouped import grouped
 from windrow.kernels.zset.join import overlapping
-from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE
+from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE, with_one_zero
 from windrow.kernels.zset.time_windows import TimeWindows, runs, sessions, ticks_of, with_time
 
 __all__ = ["First", "Keyed"]
@@ -124,7 +124,7 @@ class Keyed:
     def _grouped(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         group = _groups(rows, self.keys)
         specs = [spec for _, spec in self.aggregates]
-        keys = rows.select(self.keys)
+        keys = with_one_zero(rows.select(self.keys))
         times = _ints(rows, ENTER), _ints(rows, LEAVE)
         for row, enter, leave, values in grouped(rows, group, *times, specs):
             names = [*self.keys, *(name for name, _ in self.aggregates), ENTER, LEAVE]
@@ -172,7 +172,10 @@ class Keyed:
         found, enter, leave = counted(self.operator, group, _ints(rows, ENTER), _ints(rows, LEAVE), is_right)
         first_of = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
         first_of[group[::-1]] = np.arange(len(group))[::-1]
-        yield from _put(rows.drop_columns([ENTER, LEAVE]), first_of[found], enter, leave)
+        others = rows.drop_columns([ENTER, LEAVE])
+        if self.operator not in ("semi", "anti"):  # which give rows as they are
+            others = with_one_zero(others)
+        yield from _put(others, first_of[found], enter, leave)
 
     def _joined(self, left: pa.Table, right: pa.Table) -> Iterator[pa.RecordBatch]:
         count = left.num_rows

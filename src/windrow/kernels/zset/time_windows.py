@@ -25,6 +25,8 @@ __all__ = ["TimeWindows", "of_ticks", "runs", "sessions", "ticks_of", "with_time
 
 Ints = npt.NDArray[np.int64]
 
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
+
 
 @dataclass(frozen=True)
 class TimeWindows:
@@ -49,6 +51,13 @@ class TimeWindows:
     lengths: Mapping[str, int]
     names: tuple[str, ...]
     last: int
+
+    def fits(self, ticks: Ints) -> bool:
+        """Whether :meth:`fixed` computes with no number that is too large, for certain."""
+        reach = sum(map(abs, self.lengths.values()))
+        if not len(ticks):
+            return True
+        return bool(int(ticks.min()) - reach >= _LEAST and int(ticks.max()) + reach <= _GREATEST)
 
     def fixed(self, ticks: Ints) -> tuple[Ints, Ints, Ints]:
         """The windows of TUMBLE, HOP and CUMULATE that rows are in: the places of the rows, begins, ends."""
@@ -134,7 +143,19 @@ def sessions(
     Yields
     ------
     row, begin, end, enter, leave
+
+    Raises
+    ------
+    ExecutionError
+        ``ARITHMETIC_OVERFLOW`` where a session ends beyond the last instant.
     """
+    if len(ticks) and int(ticks.max()) + gap > _GREATEST:
+        raise ExecutionError(
+            "the end of a session does not fit bigint",
+            condition="ARITHMETIC_OVERFLOW",
+            sqlstate="22003",
+            hint="leave out rows whose time is that late, with WHERE",
+        )
     pieces = elementary(run, enter, leave)
     for part in parts(pieces):
         row, piece = expanded(pieces.first[part], pieces.stop[part])

@@ -39,6 +39,8 @@ _Value = Callable[[pa.Table], pa.Array]
 
 @dataclass(frozen=True)
 class _Typed:
+    """A value; numbers made of nothing but literals are as wide as plans do not say."""
+
     value: _Value
     kind: pa.DataType
     is_literal: bool = False
@@ -222,7 +224,7 @@ class _Reader:
         left, right = _alike(left, right)
         if operator in _COMPARED and _is_compared(left.kind):
             return _Typed(_over(_COMPARED[operator], [left, right]), pa.bool_())
-        if operator in _NUMBERS and left.kind == pa.int64():
+        if operator in _NUMBERS and left.kind == pa.int64() and not (left.is_literal and right.is_literal):
             return _Typed(_over(_NUMBERS[operator], [left, right]), pa.int64())
         raise _Unread
 
@@ -261,12 +263,15 @@ class _Reader:
             case "isnull", [_]:
                 return _Typed(_over(pc.is_null, arguments), pa.bool_())
             case "coalesce", [_, *_] if len(set(kinds)) == 1:
-                return _Typed(_over(pc.coalesce, arguments), kinds[0])
+                is_literal = all(argument.is_literal for argument in arguments)
+                return _Typed(_over(pc.coalesce, arguments), kinds[0], is_literal)
             case "unix_micros", [value] if _is_instant(value.kind):
                 return _Typed(_over(lambda one: one.cast(pa.int64()), arguments), pa.int64())
             case "timestamp_micros", [value] if value.kind == pa.int64():
                 return _Typed(_over(lambda one: one.cast(_INSTANT), arguments), _INSTANT)
-            case "pmod", [value, divisor] if kinds == [pa.int64(), pa.int64()] and divisor.is_literal:
+            case "pmod", [value, divisor] if (
+                kinds == [pa.int64(), pa.int64()] and divisor.is_literal and not value.is_literal
+            ):
                 return _Typed(_over(_modulo, [value, divisor]), pa.int64())
         raise _Unread
 

@@ -21,6 +21,7 @@ from windrow.spark.event_time import Closing
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.few import FEW, few, frame_of_few
 from windrow.spark.streams import ARRIVED, NUMBER
+from windrow.syntax.sqltext import quoted
 
 Bools = npt.NDArray[np.bool_]
 
@@ -41,7 +42,7 @@ def without_settled(
     else:
         every = numbered(gateway, table, rows.schema)
     over = settled(plan, gateway, name, replace(known, rows=every), marks, until)
-    return rows if over is None else every.join(over, NUMBER, "left_anti").select(*rows.columns)
+    return rows if over is None else every.join(over, NUMBER, "left_anti").select(*map(quoted, rows.columns))
 
 
 def numbered(gateway: Gateway, rows: pa.Table, schema: StructType) -> DataFrame:
