@@ -6,6 +6,7 @@ windows are ``[start, end)`` and begin at multiples of their step from the epoch
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -100,11 +101,11 @@ def last_instant(clock: Clock) -> int:
 
 def told_windows(alias: str | None) -> tuple[str, dict[str, int]] | None:
     """The kind and the lengths of the windows that a query adds, by the name in it; None for other names."""
-    if alias is None or not alias.startswith(_MARK):
+    found = re.fullmatch(rf"{_MARK}([a-z]+)((?:_m?\d+)+)", alias or "")
+    if found is None or (names := _LENGTHS.get(found[1].upper())) is None:
         return None
-    kind, *lengths = alias.removeprefix(_MARK).split("_")
-    values = [int(length.replace("m", "-")) for length in lengths]
-    return kind.upper(), dict(zip(_LENGTHS[kind.upper()], values, strict=True))
+    values = [int(length.replace("m", "-")) for length in found[2].split("_")[1:]]
+    return (found[1].upper(), dict(zip(names, values, strict=True))) if len(names) == len(values) else None
 
 
 def windowed(window: TimeWindow, rows: SqlText) -> SqlText:

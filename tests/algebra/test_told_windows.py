@@ -1,0 +1,25 @@
+"""The name by which a query that adds windows of time is known again."""
+
+from __future__ import annotations
+
+import pytest
+
+from windrow.algebra.time_windows import told_windows
+
+
+@pytest.mark.parametrize(
+    ("alias", "told"),
+    [
+        ("__windows_tumble_5_0", ("TUMBLE", {"dur": 5, "offset": 0})),
+        ("__windows_hop_5_10_m3", ("HOP", {"hopsize": 5, "dur": 10, "offset": -3})),
+        ("__windows_session_4", ("SESSION", {"gap": 4})),
+        # names that a user may give
+        ("__windows_", None),
+        ("__windows_tumble_5", None),
+        ("__windows_of_3", None),
+        ("bids", None),
+        (None, None),
+    ],
+)
+def test_only_names_of_ours_tell_of_windows(alias, told):
+    assert told_windows(alias) == told
