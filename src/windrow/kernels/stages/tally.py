@@ -79,7 +79,3 @@ class Tally:
     def _add(self, new: Held) -> None:
         self._held = self._held.with_rows(new)
         self.values = np.concatenate([self.values, np.zeros((len(new), self.width), np.int64)])
-
-    def keep(self, kept: npt.NDArray[np.bool_]) -> None:
-        """Forget the others."""
-        self._held, self.values = self._held.where(kept), self.values[kept]
