@@ -55,13 +55,12 @@ class TimeWindows:
     def fits(self, ticks: Ints) -> bool:
         """Whether :meth:`fixed` computes with no number that is too large, for certain."""
         reach = sum(map(abs, self.lengths.values()))
-        if not len(ticks):
-            return True
-        return bool(int(ticks.min()) - reach >= _LEAST and int(ticks.max()) + reach <= _GREATEST)
+        return _fits(ticks, reach, reach)
 
     def fixed(self, ticks: Ints) -> tuple[Ints, Ints, Ints]:
         """The windows of TUMBLE, HOP and CUMULATE that rows are in: the places of the rows, begins, ends."""
-        _refuse_overflow(ticks, sum(map(abs, self.lengths.values())))
+        if not self.fits(ticks):
+            raise _overflow()
         length, offset = self.lengths["dur"], self.lengths.get("offset", 0)
         step = self.lengths["hopsize"] if self.kind == "HOP" else length
         begin = ticks - (ticks - offset) % step
@@ -99,14 +98,20 @@ def of_ticks(ticks: Ints, kind: pa.DataType) -> pa.Array:
     return (pa.array(ticks).cast(pa.int32()) if pa.types.is_date(kind) else pa.array(ticks)).cast(kind)
 
 
-def _refuse_overflow(ticks: Ints, length: int) -> None:
-    if len(ticks) and not (_LEAST + length <= int(ticks.min()) and int(ticks.max()) <= _GREATEST - length):
-        raise ExecutionError(
-            "the end of a window does not fit bigint",
-            condition="ARITHMETIC_OVERFLOW",
-            sqlstate="22003",
-            hint="leave out rows with such times",
-        )
+def _fits(ticks: Ints, before: int, after: int) -> bool:
+    """Whether there are numbers for what is so long before and after all of these."""
+    if not len(ticks):
+        return True
+    return int(ticks.min()) - before >= _LEAST and int(ticks.max()) + after <= _GREATEST
+
+
+def _overflow() -> ExecutionError:
+    return ExecutionError(
+        "the end of a window does not fit bigint",
+        condition="ARITHMETIC_OVERFLOW",
+        sqlstate="22003",
+        hint="leave out rows with such times",
+    )
 
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
@@ -120,7 +125,6 @@ def runs(group: Ints, ticks: Ints, gap: int) -> tuple[Ints, Ints]:
     order, run
         The places of the rows in order of group and time, and the number of the run of each of these.
     """
-    _refuse_overflow(ticks, gap)
     order = by_group_and_time(group, ticks)
     begins = np.ones(len(order), bool)
     begins[1:] = (np.diff(group[order]) != 0) | _is_beyond(ticks[order], gap)
@@ -149,13 +153,8 @@ def sessions(
     ExecutionError
         ``ARITHMETIC_OVERFLOW`` where a session ends beyond the last instant.
     """
-    if len(ticks) and int(ticks.max()) + gap > _GREATEST:
-        raise ExecutionError(
-            "the end of a session does not fit bigint",
-            condition="ARITHMETIC_OVERFLOW",
-            sqlstate="22003",
-            hint="leave out rows whose time is that late, with WHERE",
-        )
+    if not _fits(ticks, 0, gap):
+        raise _overflow()
     pieces = elementary(run, enter, leave)
     for part in parts(pieces):
         row, piece = expanded(pieces.first[part], pieces.stop[part])
