@@ -477,6 +477,20 @@ def test_two_processes_under_one_name_lose_nothing_that_was_acknowledged(numbers
     assert values(numbers) == [1, 2, 4]
 
 
+def test_a_producer_taken_for_dead_waits_for_whoever_is_logging_that(numbers):
+    """It is no other process under its name, so its rows are not refused: they are its own again in a moment."""
+    p = dead(numbers, "p")
+    p.insert({"at": 1, "value": 1})
+    logging = follow_up(Lease(numbers.leases / "p", "p", 1), numbers.log.pending, 60, is_logging=True)
+    assert logging is not None
+    done = threading.Timer(0.2, logging.release)
+    done.start()
+    p.insert({"at": 1, "value": 2})
+    assert not done.is_alive() and logging.generation == 2
+    p.close()
+    assert values(numbers) == [1, 2]
+
+
 def test_whoever_is_many_leases_behind_gets_none(numbers):
     """The files of old leases are deleted: that a number is free does not make it the next."""
     for _ in range(20):

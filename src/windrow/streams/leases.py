@@ -86,7 +86,8 @@ def acquire(
     seconds
         For how long it holds without being renewed.
     wait
-        For how many seconds to try.
+        For how many seconds to try. Whoever only logs that the producer is idle has the lease for a moment,
+        which is waited for in any case.
     above
         A generation that the log knows already: the next is higher, also if the files of leases were lost.
 
@@ -109,7 +110,7 @@ def acquire(
             lease = follow_up(Lease(folder, producer, generation), pending, seconds)
             if lease is not None:
                 return lease
-        elif time.monotonic() >= until:
+        elif not holder.is_logging and time.monotonic() >= until:
             raise UsageError(
                 f"producer {producer} is process {holder.process} on {holder.host}",
                 condition="PRODUCER_TAKEN",
@@ -121,9 +122,27 @@ def acquire(
             time.sleep(0.02)
 
 
-def follow_up(lease: Lease, pending: Path, seconds: float) -> Lease | None:
-    """The generation after a lease that has ended; None if another was faster."""
-    content = json.dumps({"host": socket.gethostname(), "process": os.getpid(), "seconds": seconds})
+def follow_up(lease: Lease, pending: Path, seconds: float, *, is_logging: bool = False) -> Lease | None:
+    """The generation after a lease that has ended; None if another was faster.
+
+    Parameters
+    ----------
+    lease
+        The one before.
+    pending
+        The stream's folder of files that are being written.
+    seconds
+        For how long it holds without being renewed.
+    is_logging
+        Whether it is only there to log that the producer is idle.
+    """
+    holder = {
+        "host": socket.gethostname(),
+        "process": os.getpid(),
+        "seconds": seconds,
+        "is_logging": is_logging,
+    }
+    content = json.dumps(holder)
     following = Lease(lease.folder, lease.producer, lease.generation + 1)
     with writing(lease.folder, "lease"):
         with written(pending, content.encode()) as path:
@@ -155,6 +174,7 @@ class _Holder:
     process: int
     seconds: float
     renewed: float
+    is_logging: bool
 
     def has_expired(self) -> bool:
         return self.renewed + self.seconds < time.time()
@@ -169,7 +189,9 @@ def _holder(folder: Path, generation: int) -> _Holder | None:
         return None
     try:
         values = json.loads(text)
-        return _Holder(values["host"], values["process"], values["seconds"], renewed)
+        return _Holder(
+            values["host"], values["process"], values["seconds"], renewed, values.get("is_logging", False)
+        )
     except (ValueError, KeyError, TypeError):
         raise InputError(
             f"{path} is no lease",

@@ -250,7 +250,7 @@ class NamedStream:
         """
         found = []
         for lease in expired(self.leases):
-            following = follow_up(lease, self.log.pending, LEASE_SECONDS)
+            following = follow_up(lease, self.log.pending, LEASE_SECONDS, is_logging=True)
             if following is None:
                 continue
             self.log.append(under(said(self.definition, Kind.IDLE, lease.producer), following))
