@@ -478,7 +478,7 @@ def test_two_processes_under_one_name_lose_nothing_that_was_acknowledged(numbers
 
 
 def test_a_producer_taken_for_dead_waits_for_whoever_is_logging_that(numbers):
-    """It is no other process under its name, so its rows are not refused: they are its own again in a moment."""
+    """It is no other process under its name, so its rows are not refused."""
     p = dead(numbers, "p")
     p.insert({"at": 1, "value": 1})
     logging = follow_up(Lease(numbers.leases / "p", "p", 1), numbers.log.pending, 60, is_logging=True)
@@ -486,7 +486,8 @@ def test_a_producer_taken_for_dead_waits_for_whoever_is_logging_that(numbers):
     done = threading.Timer(0.2, logging.release)
     done.start()
     p.insert({"at": 1, "value": 2})
-    assert not done.is_alive() and logging.generation == 2
+    assert not done.is_alive()
+    assert logging.generation == 2
     p.close()
     assert values(numbers) == [1, 2]
 
