@@ -41,6 +41,8 @@ READ = {
     "((x#2L * 3) - 1)": (pa.int64(), [2, 5, None]),
     "(unix_micros(at#4) + 1)": (pa.int64(), [0, 86_400_000_001, None]),
     "pmod(unix_micros(at#4), 10)": (pa.int64(), [9, 0, None]),
+    "(unix_micros(at#4) % 10)": (pa.int64(), [-1, 0, None]),
+    "((x#2L % 2) = 1)": (pa.bool_(), [True, False, None]),
     "CASE WHEN (i#3 >= 8) THEN x#2L END": (pa.int64(), [None, None, None]),
     "CASE WHEN (i#3 < 8) THEN 1 END": (pa.int32(), [1, None, None]),
     "CASE WHEN ((x#2L > 1) OR isnull(s#5)) THEN s#5 END": (pa.string(), [None, "b", None]),

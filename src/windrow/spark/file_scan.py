@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 from pathlib import Path
@@ -26,12 +26,13 @@ from windrow.spark.errors import local_path
 from windrow.spark.gateway import Gateway
 from windrow.spark.plan_text import optimized, physical, plain_choice
 
-__all__ = ["READ_SETTING", "file_scan", "tasks_of"]
+__all__ = ["READ_SETTING", "file_scan", "is_simple", "may_read", "split_scan", "tasks_of"]
 
 READ_SETTING = "spark.windrow.read.files"
 
 _MOST_FILES = 1_000
 _TASK_BYTES = 128 << 20
+_MOST_BYTES = 512 << 20  # for one reader
 _CODED_BYTES = 4  # a value, on average, below which a column of strings is dictionary-coded in its file
 _SCAN = re.compile(
     r"FileScan parquet .*, Format: Parquet, "
@@ -69,7 +70,7 @@ def file_scan(gateway: Gateway, rows: DataFrame, partition: Sequence[str], plan:
     plan
         What Spark's EXPLAIN COST says of the rows.
     """
-    if gateway.is_connect or not _may(gateway):
+    if gateway.is_connect or not may_read(gateway):
         return None
     columns = _plain_columns(plan, rows.columns)
     if columns is None:
@@ -95,13 +96,58 @@ def file_scan(gateway: Gateway, rows: DataFrame, partition: Sequence[str], plan:
     return FileScan(tasks, count, longest, columns, schema, _coded(footers, types), full)
 
 
+def split_scan(splits: Sequence[tuple[str, int, int]], schema: pa.Schema) -> FileScan | None:
+    """How the splits of files that Spark would read, in its order, are read by one reader; None if not alike.
+
+    Parameters
+    ----------
+    splits
+        Of each the path, and the first byte and the number of bytes: a split has the row groups whose middle
+        is in it.
+    schema
+        The columns of the files that are wanted.
+    """
+    if not all(_is_plain_path(path) for path, _, _ in splits):
+        return None
+    footers = _footers(dict.fromkeys(path for path, _, _ in splits))
+    types = dict(zip(schema.names, schema.types, strict=True))
+    if footers is None or not all(_says_the_same(footer, types) for footer in footers):
+        return None
+    if (
+        sum(chunk.total_uncompressed_size for footer in footers for chunk in _chunks(footer, types))
+        > _MOST_BYTES
+    ):
+        return None
+    by_path = {footer.path: footer for footer in footers}
+    parts, rows = [], 0
+    for path, start, length in splits:
+        footer = by_path[path]
+        groups = [number for number, at in enumerate(_middles(footer)) if start <= at < start + length]
+        parts.append(Part(path, tuple(groups), footer.size, footer.changed_ns))
+        rows += sum(footer.metadata.row_group(number).num_rows for number in groups)
+    if rows != sum(footer.metadata.num_rows for footer in footers):
+        return None
+    return FileScan((tuple(parts),), rows, rows, tuple(schema.names), schema, frozenset())
+
+
+def _middles(footer: _Footer) -> Iterator[int]:
+    """Of each row group the byte by which Spark knows whose it is."""
+    for number in range(footer.metadata.num_row_groups):
+        group = footer.metadata.row_group(number)
+        chunks = [group.column(place) for place in range(group.num_columns)]
+        first = chunks[0].dictionary_page_offset
+        start = chunks[0].data_page_offset if first is None else min(first, chunks[0].data_page_offset)
+        yield start + sum(chunk.total_compressed_size for chunk in chunks) // 2
+
+
 def tasks_of(spark: SparkSession, scan: FileScan) -> DataFrame:
     """The numbers of the scan's tasks, each in a Spark task of its own."""
     count = len(scan.tasks)
     return spark.range(0, count, 1, count)
 
 
-def _may(gateway: Gateway) -> bool:
+def may_read(gateway: Gateway) -> bool:
+    """Whether files may be read in another way than through Spark, and Spark would read them alike."""
     conf = gateway.spark.conf
     if str(conf.get(READ_SETTING, "true")).lower() != "true":
         return False
@@ -143,13 +189,14 @@ def _schema(rows: DataFrame) -> pa.Schema | None:
     fields = []
     for field in rows.schema.fields:
         kind = arrow_type(field.dataType)
-        if kind is None or field.dataType.typeName() in ("void", "variant") or not _is_simple(kind):
+        if kind is None or field.dataType.typeName() in ("void", "variant") or not is_simple(kind):
             return None
         fields.append(pa.field(field.name, kind))
     return pa.schema(fields)
 
 
-def _is_simple(kind: pa.DataType) -> bool:
+def is_simple(kind: pa.DataType) -> bool:
+    """Whether values of a type are the same to Arrow, in a file, as to Spark."""
     return not (pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_duration(kind))
 
 
@@ -208,7 +255,9 @@ def _is_of_this_calendar(footer: _Footer, column: str) -> bool:
     first = _FIRST_DAY if pa.types.is_date(footer.schema.field(column).type) else _FIRST_TIME
     for chunk in _chunks(footer, [column]):
         told = chunk.statistics
-        if told is None or not told.has_min_max or told.min_raw < first:
+        if told is not None and told.has_null_count and told.null_count == chunk.num_values:
+            continue
+        if chunk.num_values and (told is None or not told.has_min_max or told.min_raw < first):
             return False
     return True
 

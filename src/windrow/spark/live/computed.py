@@ -19,7 +19,7 @@ __all__ = ["Computed", "computed"]
 
 Array = npt.NDArray[np.int64]
 
-_TOKEN = re.compile(r"\s*([^\s(),\[\]]+#\d+L?|\w+|<=>|<=|>=|[-+*<>=(),])")
+_TOKEN = re.compile(r"\s*([^\s(),\[\]]+#\d+L?|\w+|<=>|<=|>=|[-+*%<>=(),])")
 _DAY = 86_400_000_000
 _COMPARED: Mapping[str, Callable[[pa.Array, pa.Array], pa.Array]] = {
     "=": pc.equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,
@@ -224,6 +224,8 @@ class _Reader:
         left, right = _alike(left, right)
         if operator in _COMPARED and _is_compared(left.kind):
             return _Typed(_over(_COMPARED[operator], [left, right]), pa.bool_())
+        if operator == "%" and left.kind == pa.int64() and right.is_literal and not left.is_literal:
+            return _Typed(_over(_remainder, [left, right]), pa.int64())
         if operator in _NUMBERS and left.kind == pa.int64() and not (left.is_literal and right.is_literal):
             return _Typed(_over(_NUMBERS[operator], [left, right]), pa.int64())
         raise _Unread
@@ -323,12 +325,21 @@ def _whole(value: pa.Array | pa.Scalar, count: int) -> pa.Array:
 
 def _modulo(value: pa.Array, divisor: pa.Scalar) -> pa.Array:
     """The rest that is not negative, of a positive divisor."""
+    return _rest(np.mod, value, divisor)
+
+
+def _remainder(value: pa.Array, divisor: pa.Scalar) -> pa.Array:
+    """The rest with the sign of what is divided, of a positive divisor."""
+    return _rest(np.fmod, value, divisor)
+
+
+def _rest(of: np.ufunc, value: pa.Array, divisor: pa.Scalar) -> pa.Array:
     by = divisor.as_py()
     if by <= 0:
         raise pa.ArrowInvalid("Spark says what that is")
     if isinstance(value, pa.Scalar):
-        return pa.scalar(None if not value.is_valid else value.as_py() % by, pa.int64())
-    numbers = np.asarray(pc.fill_null(value, 0)) % by
+        return pa.scalar(int(of(value.as_py(), by)) if value.is_valid else None, pa.int64())
+    numbers = of(np.asarray(pc.fill_null(value, 0)), by)
     return pa.array(numbers, mask=np.asarray(pc.is_null(value)) if value.null_count else None)
 
 

@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
@@ -27,15 +26,14 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoint import Step
 from windrow.spark.live.emitted import EmittedPlan, Known
 from windrow.spark.live.emitted_flow import EmittedFlow
-from windrow.spark.live.emitted_steps import ROWS, Done, EmittedSteps, is_log
+from windrow.spark.live.emitted_steps import ROWS, Done, EmittedSteps
 from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.flow import NotIncremental, in_memory
 from windrow.spark.live.holding import Holding
-from windrow.spark.live.in_memory import TOO_LARGE, Come, InMemorySteps, Narrow
+from windrow.spark.live.in_memory import TOO_LARGE, Come, InMemorySteps
 from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.settled import may_be_settled, numbered, settled, settled_at_once
 from windrow.spark.live.sinks import Sink, TableSink, takes_tables
-from windrow.spark.live.source import PTIME
 from windrow.spark.live.state import Kept as Counted
 from windrow.spark.live.steps import STREAM, inside
 from windrow.spark.streams import ARRIVED, NUMBER, ROWTIME
@@ -122,7 +120,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         marks: dict[str, Marks] = {
             name: [*before.moves.get(name, []), *one.clocks] for name, one in come.found.items()
         }
-        origin = self._origin(self._first_times(come), before)
+        origin = self._origin([*come.firsts.values()], before)
         until = None if origin is None else self._until(clocks, now)
         known, self._known_last = self._known_before(before), None  # a step that fails leaves half of itself
         rows = {name: _with(held, come.found[name].rows, number) for name, held in known.rows.items()}
@@ -156,25 +154,17 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
 
     # -- what comes in -------------------------------------------------------------------------------
 
-    def _narrow(self, batch: DataFrame) -> Narrow:
+    _reads_all = False
+
+    def _reading(
+        self,
+        frame: DataFrame,
+        at: int,
+        name: str,
+        is_row: Column,  # noqa: ARG002 - nothing is computed
+    ) -> tuple[DataFrame, dict[str, str]]:
         """What the query reads."""
-        read = {name: {own: inside(at, own) for own in self._read(name)} for at, name, _ in self.streams()}
-        return Narrow(self._own(batch), read)
-
-    def _now_of(self, entries: pa.Table, before: Step) -> int:
-        names = [inside(place, PTIME) for place in self._sources_of_time]
-        times = [pc.max(entries.column(name)).as_py() for name in names if name in entries.column_names]
-        return self._now(max((time for time in times if time is not None), default=None), before)
-
-    def _first_times(self, come: Come) -> list[int]:
-        """The first processing time of each stream of which there are entries."""
-        firsts = []
-        numbers = set(pc.unique(come.read.column(STREAM)).to_pylist())
-        for place, _, stream in self.streams():
-            if place in numbers:
-                name = inside(place, PTIME)
-                firsts.append(pc.min(come.read.column(name)).as_py() if is_log(stream) else come.now)
-        return firsts
+        return frame, {own: inside(at, own) for own in self._read(name)}
 
     # -- what goes out -------------------------------------------------------------------------------
 

@@ -1,26 +1,29 @@
 """Steps on the driver: a micro-batch comes into memory, and its entries are judged there.
 
-What comes are the columns that a query reads, with what Spark computes of each row for it, in one job. Where
-whole rows are asked for after all, as late ones are, which are kept, the micro-batch comes again, whole.
+What comes are the columns that a query reads, with what Spark computes of each row for it, in one job, or
+from plain files in none (:mod:`windrow.spark.live.direct_input`). Where whole rows are asked for after all,
+as late ones are, which are kept, they are read again; through Spark all of the micro-batch is, whole.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructType
 
 from windrow.errors import ExecutionError, WindrowError
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.arrivals import VIOLATED, Came, came
 from windrow.spark.live.checkpoint import Step
+from windrow.spark.live.direct_input import DirectInput
 from windrow.spark.live.few import frame_of_few, is_plain
 from windrow.spark.live.source import BOUND, LOGGED, PLACE, PRODUCER, PTIME, LiveSource
 from windrow.spark.live.steps import STREAM, TICKS, Steps, inside
@@ -33,16 +36,24 @@ __all__ = ["TOO_LARGE", "Come", "InMemorySteps", "Narrow"]
 
 @dataclass(frozen=True, eq=False)
 class Come:
-    """What a micro-batch brings: of each stream, what was read of it, and the time of it."""
+    """What a micro-batch brings.
+
+    Attributes
+    ----------
+    found
+        Of each stream, what was read of it.
+    entries
+        How many there are.
+    now
+        Its time, in microseconds.
+    firsts
+        Of each stream with entries the time of the first.
+    """
 
     found: Mapping[str, Came]
-    read: pa.Table
+    entries: int
     now: int
-
-    @property
-    def entries(self) -> int:
-        """How many entries there are."""
-        return int(self.read.num_rows)
+    firsts: Mapping[str, int]
 
     @property
     def count(self) -> int:
@@ -84,12 +95,41 @@ class InMemorySteps(Steps):
     def _gateway(self) -> Gateway:
         return Gateway(self._spark, self._plan.gateway.parameters)
 
-    def _narrow(self, batch: DataFrame) -> Narrow | None:  # noqa: ARG002 - not all do
+    _reads_all = True
+    """Whether whole rows are read, wherever they come from through Spark."""
+
+    def _reading(
+        self,
+        frame: DataFrame,
+        at: int,
+        name: str,
+        is_row: Column,  # noqa: ARG002 - others compute
+    ) -> tuple[DataFrame, dict[str, str]]:
+        """What is read of a stream, as :data:`windrow.spark.live.direct_input.Reading` has it."""
+        return frame, {own: inside(at, own) for own in self._plan.catalog.streams[name].columns}
+
+    def _narrow(self, batch: DataFrame) -> Narrow | None:
         """What is read of a micro-batch; None for all of it."""
-        return None
+        if self._reads_all:
+            return None
+        frame, columns = self._own(batch), {}
+        for at, name, _ in self.streams():
+            is_row = (F.col(STREAM) == at) & F.col(inside(at, ROWTIME)).isNotNull()
+            frame, columns[name] = self._reading(frame, at, name, is_row)
+        return Narrow(frame, columns)
+
+    @cached_property
+    def _direct(self) -> DirectInput | None:
+        """What reads micro-batches without Spark."""
+        gateway = Gateway(self._spark, self._plan.gateway.parameters)
+        folder = self._checkpoint.folder.resolve() / ".input"
+        return DirectInput.of(gateway, folder, self.streams(), self._reading)
 
     def _come(self, batch: DataFrame, before: Step) -> Come:
         """The entries of a micro-batch, judged."""
+        come = self._come_direct(before)
+        if come is not None:
+            return come
         number = before.number + 1
         narrow = self._narrow(batch) if number >= self._wide_until else None
         come = None if narrow is None else self._come_narrow(narrow, before)
@@ -110,7 +150,40 @@ class InMemorySteps(Steps):
             )
             for at, name, stream in self.streams()
         }
-        return Come(found, entries, now)
+        return Come(found, entries.num_rows, now, self._first_times(entries, now))
+
+    def _come_direct(self, before: Step) -> Come | None:
+        """The same of files that are read here; None where Spark reads."""
+        taken = None if self._direct is None else self._direct.take()
+        if taken is None:
+            return None
+        count = sum(rows.num_rows for rows in taken.entries.values())
+        now = self._now(taken.now if count else None, before)
+        found, firsts = {}, {}
+        for _, name, stream in self.streams():
+            entries = taken.entries[name]
+            one = came(
+                name,
+                stream,
+                entries,
+                before.clocks.get(name),
+                now,
+                timed=self._timed,
+                columns=taken.columns[name],
+            )
+            if one.late is not None:
+                whole = taken.whole(name)
+                if whole is None:
+                    return None
+                late = whole.take(one.late.column(PLACE))
+                for said in (ROWTIME, PRODUCER, PTIME, BOUND, PLACE, VIOLATED):
+                    late = late.append_column(said, one.late.column(said))
+                one = replace(one, late=late)
+            if entries.num_rows:
+                firsts[name] = now
+            found[name] = one
+        taken.count()
+        return Come(found, count, now, firsts)
 
     def _come_narrow(self, narrow: Narrow, before: Step) -> Come | None:
         """The same of what is read; None if whole rows are asked for."""
@@ -143,7 +216,18 @@ class InMemorySteps(Steps):
             if one.late is not None:
                 return None
             found[name] = one
-        return Come(found, entries, now)
+        return Come(found, entries.num_rows, now, self._first_times(entries, now))
+
+    def _first_times(self, entries: pa.Table, now: int) -> dict[str, int]:
+        """The first processing time of each stream of which there are entries."""
+        shared = STREAM in entries.column_names
+        numbers = {*pc.unique(entries.column(STREAM)).to_pylist()} if shared else {0}
+        found = {}
+        for at, name, stream in self.streams():
+            if at in numbers and entries.num_rows:
+                own = inside(at, PTIME)
+                found[name] = pc.min(entries.column(own)).as_py() if _live(stream).identity else now
+        return found
 
     def _own(self, batch: DataFrame) -> DataFrame:
         """A micro-batch in the session in which the query's tables and functions are: its own is another."""
@@ -154,11 +238,20 @@ class InMemorySteps(Steps):
         plan = batch._jdf.queryExecution().analyzed()
         return DataFrame(java.ofRows(spark._jsparkSession, plan), spark)
 
+    @property
+    def _sources_of_time(self) -> list[int]:
+        """The numbers of what comes with times of processing, ticks among them."""
+        return [*range(len(self.streams())), TICKS]
+
+    def _now(self, last: int | None, before: Step) -> int:
+        """The time of a micro-batch whose entries came at `last`, if there are any."""
+        return max(before.counts.get("now", 0), 0 if last is None else last)
+
     def _now_of(self, entries: pa.Table, before: Step) -> int:
         """The time of a micro-batch."""
-        names = [inside(number, PTIME) for number in (*range(len(self.streams())), TICKS)]
-        times_of = [pc.max(entries.column(name)).as_py() for name in names if name in entries.column_names]
-        return max([before.counts.get("now", 0), *(int(time) for time in times_of if time is not None)])
+        names = [inside(place, PTIME) for place in self._sources_of_time]
+        times = [pc.max(entries.column(name)).as_py() for name in names if name in entries.column_names]
+        return self._now(max((int(time) for time in times if time is not None), default=None), before)
 
     def _in_order(self, batch: DataFrame) -> pa.Table:
         """The entries of a micro-batch, in the order in which they came."""

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from windrow.errors import NotSupportedError, UsageError
+from windrow.spark.live.file_batches import FileColumns, is_of_files
 from windrow.spark.log_source import NUMBER
 from windrow.spark.streams import ROWTIME, Log, Stream, of_frame
 from windrow.streams import Ordering, Position, State
@@ -61,6 +62,8 @@ class LiveSource:
     given
         Those of `PRODUCER`, `BOUND` and `PATTERN` that are not the same in all rows: without them there is
         one producer, with the empty name, and there are no bounds, and no patterns.
+    files
+        Of what arrives in Parquet files, and is nothing but their columns: which.
     """
 
     frame: DataFrame
@@ -71,6 +74,7 @@ class LiveSource:
     domain: tuple[str, ...] = ()
     on_late: str = "keep"
     given: frozenset[str] = frozenset({PRODUCER, BOUND})
+    files: FileColumns | None = None
 
     @property
     def has_patterns(self) -> bool:
@@ -159,5 +163,11 @@ def live_stream(
     )
     said = ((PRODUCER, log.producer), (BOUND, bound), (PATTERN, pattern))
     given = frozenset(name for name, column in said if column is not None)
-    live = LiveSource(frame.select(*columns), columns, ordering, idle, on_late=log.on_late, given=given)
+    said_by = None if log.producer is None else found[log.producer.lower()]
+    files = None
+    if pattern is None and is_of_files(frame):
+        files = FileColumns(frame.schema, shown, found[log.rowtime.lower()], said_by, bound)
+    live = LiveSource(
+        frame.select(*columns), columns, ordering, idle, on_late=log.on_late, given=given, files=files
+    )
     return replace(plain, frame=empty, columns=shown, ties=(STEP, PLACE), live=live)

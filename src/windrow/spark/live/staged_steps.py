@@ -31,7 +31,7 @@ from windrow.spark.live.endings import Endings
 from windrow.spark.live.envelopes import IN_MEMORY, copies, enveloped, inserted
 from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.holding import PER_STEP, Holding
-from windrow.spark.live.in_memory import InMemorySteps, Narrow
+from windrow.spark.live.in_memory import InMemorySteps
 from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.plan import LivePlan, RowtimePlan
 from windrow.spark.live.sequences import SequencePlan
@@ -39,7 +39,7 @@ from windrow.spark.live.settling import settled
 from windrow.spark.live.sinks import Sink, TableSink, takes_tables
 from windrow.spark.live.stages import MINE, Side, Stage
 from windrow.spark.live.state import Kept, State, state_of
-from windrow.spark.live.steps import STREAM, Steps, inside
+from windrow.spark.live.steps import Steps, inside
 from windrow.spark.scope import ROWS
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.spark.varying import columns_of
@@ -220,21 +220,24 @@ class StagedSteps(InMemorySteps):
             {inner: own for inner, own in self._read(side).items() if inner not in side.columns}
         )
 
-    def _narrow(self, batch: DataFrame) -> Narrow:
+    _reads_all = False
+
+    def _reading(
+        self, frame: DataFrame, at: int, name: str, is_row: Column
+    ) -> tuple[DataFrame, dict[str, str]]:
         """What the sides read."""
-        frame, columns = self._own(batch), {name: dict[str, str]() for _, name, _ in self.streams()}
-        places = {name: at for at, name, _ in self.streams()}
+        stream, columns = self._plan.catalog.streams[name], dict[str, str]()
         for side in self._stage.sides:
-            at, stream = places[side.stream], self._plan.catalog.streams[side.stream]
+            if side.stream != name:
+                continue
             if side.computed is not None:
-                mine = (F.col(STREAM) == at) & F.col(inside(at, ROWTIME)).isNotNull()
-                named = {name: inside(at, name) for name in stream.columns}
-                frame = self._computed(side, frame, named, mine)
-            columns[side.stream] |= {
-                name: inside(at, name) if inner in side.columns else name
-                for inner, name in self._read(side).items()
+                named = {own: inside(at, own) for own in stream.columns}
+                frame = self._computed(side, frame, named, is_row)
+            columns |= {
+                own: inside(at, own) if inner in side.columns else own
+                for inner, own in self._read(side).items()
             }
-        return Narrow(frame, columns)
+        return frame, columns
 
     def _holdings(self, before: Step) -> dict[str, Holding]:
         """What the last step left."""

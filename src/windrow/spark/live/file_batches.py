@@ -1,0 +1,206 @@
+"""The Parquet files of a micro-batch, read on the driver instead of by Spark.
+
+That spares each row the way from Spark's rows into Python, and reads only columns that are wanted. It applies
+where a stream is nothing but columns of files which say the same to Arrow as they do to Spark, as
+:mod:`windrow.spark.file_scan` has it. Spark says which files a micro-batch has, and in which order it would
+read them: so the rows come in the same order from either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from windrow.errors import ExecutionError
+from windrow.kernels.files import FileScan
+from windrow.spark.arrow import arrow_type, travelling_type
+from windrow.spark.errors import local_path
+from windrow.spark.file_scan import is_simple, split_scan
+
+__all__ = ["FileBatch", "FileColumns", "file_batch", "is_of_files", "ticks_of"]
+
+_MOST_FILES = 100
+_NOTHING = "LocalRelation"  # in place of a source of which there is nothing new
+_OPTIONS = frozenset(
+    {
+        "path",
+        "maxfilespertrigger",
+        "maxbytespertrigger",
+        "maxfileage",
+        "maxcachedfiles",
+        "latestfirst",
+        "filenameonly",
+        "pathglobfilter",
+        "recursivefilelookup",
+        "cleansource",
+        "sourcearchivedir",
+    }
+)  # of a source: they say which files there are, and not how these are read
+
+
+@dataclass(frozen=True)
+class FileColumns:
+    """The columns of files that a stream is made of.
+
+    Attributes
+    ----------
+    schema
+        As the reader has them.
+    shown
+        Those that are the stream's.
+    rowtime, producer, bound
+        Those that say so of an entry; None where there is none.
+    """
+
+    schema: StructType
+    shown: tuple[str, ...]
+    rowtime: str
+    producer: str | None
+    bound: str | None
+
+    def kind(self, column: str) -> pa.DataType | None:
+        """The type of a column in memory; None where the file may say another thing than Spark does."""
+        kind = self.schema[column].dataType
+        found = arrow_type(kind) if travelling_type(kind) == kind else None
+        return found if found is not None and is_simple(found) else None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether rowtimes, bounds and producers are values of columns as they are."""
+        of_time = [self.kind(column) for column in (self.rowtime, self.bound) if column is not None]
+        if not all(kind is not None and _has_ticks(kind) for kind in of_time):
+            return False
+        return self.producer is None or self.schema[self.producer].dataType.simpleString() == "string"
+
+
+def is_of_files(frame: DataFrame) -> bool:
+    """Whether a streaming DataFrame is what a source of Parquet files gives, and nothing is done with it."""
+    java = getattr(frame, "_jdf", None)
+    if java is None:  # of Spark Connect
+        return False
+    plan = java.queryExecution().analyzed()
+    if plan.nodeName() != "StreamingRelation":
+        return False
+    source = plan.dataSource()
+    options = source.options().keys().mkString("\n").lower().split("\n")
+    has_values = bool(source.partitionColumns().size())
+    is_plain = _OPTIONS.issuperset(filter(None, options)) and not has_values
+    return bool(source.className() == "parquet" and is_plain)
+
+
+def ticks_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Rowtimes as ticks: microseconds, days, or the numbers that they are."""
+    kind = pa.int32() if pa.types.is_date32(column.type) else pa.int64()
+    return column.cast(kind).cast(pa.int64())
+
+
+def _has_ticks(kind: pa.DataType) -> bool:
+    is_time = pa.types.is_timestamp(kind) and kind.unit == "us"
+    return bool(is_time or pa.types.is_date32(kind) or pa.types.is_signed_integer(kind))
+
+
+@dataclass(frozen=True, eq=False)
+class FileBatch:
+    """A micro-batch of one or several sources of files.
+
+    Attributes
+    ----------
+    now
+        Its time, in microseconds.
+    splits
+        Of each source what Spark would read, in order: path, first byte, number of bytes.
+    scans
+        Of each source Spark's operator, which counts what is read of it; None where there are no files.
+    """
+
+    now: int
+    splits: tuple[tuple[tuple[str, int, int], ...], ...]
+    scans: tuple[Any, ...]
+    _checked: dict[int, FileScan | None] = field(default_factory=dict)
+
+    def rows(self, source: int, columns: FileColumns, wanted: Iterable[str]) -> pa.Table | None:
+        """These columns of the rows of a source; None where Spark is to read them, or say what is wrong.
+
+        Files in which any other column is not what the stream says are Spark's too.
+        """
+        names = list(wanted)
+        if not all(map(columns.kind, names)):
+            return None
+        if source not in self._checked:
+            known = {name: kind for name in columns.schema.names if (kind := columns.kind(name)) is not None}
+            self._checked[source] = split_scan(self.splits[source], pa.schema(list(known.items())))
+        scan = self._checked[source]
+        if scan is None:
+            return None
+        chosen = scan.only(names)
+        try:
+            return pa.Table.from_batches(chosen.read(0), chosen.schema)
+        except ExecutionError:
+            return None
+
+    def count(self, source: int, rows: int) -> None:
+        """Let Spark's progress have rows that were not read by Spark."""
+        if self.scans[source] is not None:
+            self.scans[source].metrics().apply("numOutputRows").add(rows)
+
+
+def file_batch(spark: SparkSession, count: int) -> FileBatch | None:
+    """The micro-batch that Spark calls for in this thread, of so many sources of files; None where it is not.
+
+    What is asked of Spark is inside of it, and not there in all of its versions.
+    """
+    try:
+        return _batch(spark, count)
+    except Py4JError:
+        return None
+
+
+def _batch(spark: SparkSession, count: int) -> FileBatch | None:
+    query = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+    running = None if query is None else spark._jsparkSession.streams().get(query)
+    if running is None:
+        return None
+    execution = running.streamingQuery().lastExecution()
+    sources = _items(execution.analyzed().collectLeaves())
+    leaves = _items(execution.executedPlan().collectLeaves())
+    scans = [leaf for leaf in leaves if _is_a(leaf, "FileSourceScanExec")]
+    if len(sources) < count or sum(_is_a(source, "LogicalRelation") for source in sources) != len(scans):
+        return None
+    if not all(_is_a(source, _NOTHING) for source in sources[count:]):  # ticks
+        return None
+    splits, found = [], []
+    rest = iter(scans)
+    for source in sources[:count]:
+        scan = next(rest) if _is_a(source, "LogicalRelation") else None
+        if scan is None and not _is_a(source, _NOTHING):
+            return None
+        files = [] if scan is None else _files(scan)
+        if files is None:
+            return None
+        splits.append(tuple(files))
+        found.append(scan)
+    return FileBatch(execution.offsetSeqMetadata().batchTimestampMs() * 1000, tuple(splits), tuple(found))
+
+
+def _files(scan: Any) -> list[tuple[str, int, int]] | None:
+    found: list[tuple[str, int, int]] = []
+    for partition in _items(scan.inputRDD().filePartitions()):
+        for file in partition.files():
+            if len(found) == _MOST_FILES:
+                return None
+            found.append((local_path(file.urlEncodedPath()), file.start(), file.length()))
+    return found
+
+
+def _items(found: Any) -> list[Any]:
+    return [found.apply(number) for number in range(found.size())]
+
+
+def _is_a(node: Any, name: str) -> bool:
+    return bool(node.getClass().getSimpleName() == name)

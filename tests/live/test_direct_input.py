@@ -1,0 +1,121 @@
+"""Micro-batches of plain Parquet files are read without Spark, and give what they give through Spark."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from windrow import Memory, Session
+from windrow.spark.file_scan import READ_SETTING
+from windrow.spark.live.in_memory import InMemorySteps
+
+COLUMNS = "ts TIMESTAMP, day DATE, n BIGINT, k STRING, v BIGINT, p STRING, b TIMESTAMP, pad STRING"
+BEGIN = datetime.datetime(2026, 3, 29, tzinfo=datetime.UTC)
+SIZES = [40, 7, 0, 90, 25, 60]  # rows of each file; two come at once, and Spark reads the larger one first
+STREAMS = {
+    "ordered by time": {"rowtime": "ts"},
+    "a lag in whole numbers": {"rowtime": "n", "unit": "seconds", "lag": 20},
+    "bounds of producers": {"rowtime": "ts", "producer": "p", "bound": "b"},
+}
+QUERIES = {
+    "rows": "SELECT STREAM k, v, v % 7 = 3 AS is_third FROM s WHERE v % 5 <> 1",
+    "window": "SELECT k, COUNT(*) AS c, SUM(v) AS total FROM s [RANGE 5 SECONDS] GROUP BY k",
+    "pairs": "SELECT a.v, b.v AS w FROM s [RANGE 2 SECONDS] AS a JOIN s [NOW] AS b ON a.k = b.k",
+    "groups": "SELECT k, MAX(v) AS high FROM s GROUP BY k EMIT STREAM",
+    "clause": "SELECT e.k, e.v, COUNT(w) AS c FROM s WINDOW BY w AS (TYPE TUMBLING PARTITION BY k"
+    " ORDER BY ts, n START AS a END AS e WHEN e.v > a.v)",
+    "whole": "SELECT STREAM DISTINCT k FROM s",
+}
+COUNTED = ("came", "given", "rows_in", "rows_used", "rows_held", "rows_late")
+TRIED = [
+    ("ordered by time", "rows"),
+    ("ordered by time", "groups"),
+    ("a lag in whole numbers", "window"),
+    ("a lag in whole numbers", "whole"),
+    ("bounds of producers", "pairs"),
+    ("bounds of producers", "clause"),
+]
+
+
+def rows_of(size: int, first: int) -> pa.Table:
+    """Rows that come nearly in order, with NULLs, and bounds now and then."""
+    random = np.random.default_rng(first)
+    at = np.arange(first, first + size) + random.integers(-3, 3, size)
+    seconds = [BEGIN + datetime.timedelta(seconds=int(second)) for second in at]
+    keys = [None if key == 4 else f"key {key}" for key in random.integers(0, 5, size)]
+    producers = [None if one == 2 else f"p{one}" for one in random.integers(0, 3, size)]
+    early = datetime.timedelta(seconds=4)
+    bounds = [when - early if key == "key 1" else None for when, key in zip(seconds, keys, strict=True)]
+    return pa.table(
+        {
+            "ts": pa.array(seconds, pa.timestamp("us", "UTC")),
+            "day": pa.array([when.date() for when in seconds], pa.date32()),
+            "n": pa.array(at, pa.int64()),
+            "k": pa.array(keys, pa.string()),
+            "v": pa.array(random.integers(-9, 100, size), pa.int64(), mask=random.random(size) < 0.1),
+            "p": pa.array(producers, pa.string()),
+            "b": pa.array(bounds, pa.timestamp("us", "UTC")),
+            "pad": pa.array(["pad"] * size, pa.string()),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def arriving(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("arriving")
+    first = 0
+    for number, size in enumerate(SIZES):
+        pq.write_table(rows_of(size, first), folder / f"{number}.parquet", row_group_size=16)
+        first += size
+    return folder
+
+
+def run(spark, folder, checkpoint, options, query):
+    """What each micro-batch gives, and what is told of it."""
+    session = Session(spark)
+    source = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 2).parquet(str(folder))
+    session.stream("s", source, **options)
+    sink, told = Memory(), []
+    session.listeners.add(lambda one: told.append({name: one[name] for name in COUNTED}))
+    started = session.sql(query).start(
+        sink, checkpoint=checkpoint, trigger={"availableNow": True}, on_unbounded="ignore"
+    )
+    started.await_termination()
+    read = [one["numInputRows"] for one in started.streaming.recentProgress]
+    late = sorted(map(str, started.late.toArrow().to_pylist()))
+    given = {}
+    for number, rows in sink.batches.items():
+        given[number] = [{name: row[name] for name in row if name != "ptime"} for row in rows.to_pylist()]
+    return (given, told, late), read
+
+
+@pytest.mark.parametrize(("stream", "query"), TRIED)
+def test_files_give_what_spark_gives_of_them(spark, arriving, tmp_path, monkeypatch, conf, stream, query):
+    collected = []
+    monkeypatch.setattr(InMemorySteps, "_collected", _noted(collected))
+    found = {}
+    for way in ("true", "false"):
+        conf(READ_SETTING, way)
+        found[way] = run(spark, arriving, tmp_path / way, STREAMS[stream], QUERIES[query])
+        assert bool(collected) == (way == "false")
+    (given, told, late), read = found["true"]
+    assert found["false"][0] == found["true"][0]
+    assert sum(read) == sum(SIZES)
+    assert any(given.values())
+    assert told
+    assert late
+
+
+def _noted(collected):
+    own = InMemorySteps._collected
+
+    def noted(steps, batch):
+        collected.append(batch.columns)
+        return own(steps, batch)
+
+    return noted
