@@ -326,19 +326,25 @@ class Emitted:
         self, columns: Sequence[tuple[Completeness, DataType]], watermark: Steps
     ) -> list[list[tuple[int, int]]]:
         """What a watermark is mapped to in columns of event time, in ticks, and from when on; in time."""
+        if not watermark:
+            return [[] for _ in columns]
+        at, marks = zip(*sorted(watermark), strict=True)
+        steps = self.gateway.spark.createDataFrame(pa.table({"at": at, "mark": marks}))
+        with self.gateway.translated():
+            found = sorted(
+                steps.selectExpr("at", *self.mapping(columns)).collect(), key=lambda row: row["at"]
+            )
+        return [[(row[f"mapped{number}"], row["at"]) for row in found] for number in range(len(columns))]
+
+    def mapping(self, columns: Sequence[tuple[Completeness, DataType]]) -> list[str]:
+        """SQL for what a watermark, `mark` in ticks, is mapped to in columns of event time, also in ticks."""
         shown = self._rowtime.to_column("mark")
         listed = []
         for number, (each, kind) in enumerate(columns):
             clock = _clock_of(kind)
             mapped = clock.of_column(f"({each.mapped.replace('{t}', shown)})", clock.kind, clock.unit)
             listed.append(f"{mapped} AS mapped{number}")
-        if not watermark:
-            return [[] for _ in columns]
-        at, marks = zip(*sorted(watermark), strict=True)
-        steps = self.gateway.spark.createDataFrame(pa.table({"at": at, "mark": marks}))
-        with self.gateway.translated():
-            found = sorted(steps.selectExpr("at", *listed).collect(), key=lambda row: row["at"])
-        return [[(row[f"mapped{number}"], row["at"]) for row in found] for number in range(len(columns))]
+        return listed
 
     def plan(self, is_stream: bool) -> str:
         """How the query is read: its streams, its columns of event time, and how it is shown."""

@@ -219,7 +219,8 @@ class EmittedPlan(LivePlan):
         marks = {each: known[each].marks for each in known}
         if self.has_sessions:
             return without_settled(self, gateway, name, known[name], marks, until)
-        over = self.over(name, marks, until)
+        mark = self.mark_of(name, marks, until)
+        over = None if mark is None else self.over(name, f"{mark}L")
         return rows if over is None else rows.where(~(has_come & over))
 
     @property
@@ -232,13 +233,13 @@ class EmittedPlan(LivePlan):
         """Whether it depends on other rows until when a row is needed."""
         return bool(self.query.timed.sessions) and self.query.timed.holds is None
 
-    def over(self, name: str, marks: Mapping[str, Marks], until: int) -> Column | None:
-        """Whether no change after a processing time is made of a row, by its rowtime; None if one may be.
+    def over(self, name: str, mark: str) -> Column | None:
+        """Whether no change is made of a row any more, by its rowtime; None if one may be.
 
-        Of queries without sessions; `marks` are those of the live streams.
+        Of queries without sessions; `mark` is SQL for what :meth:`mark_of` says, in ticks.
         """
-        timed, mark = self.query.timed, self.mark_of(name, marks, until)
-        if mark is None or (not self.appends and not timed.closes):
+        timed = self.query.timed
+        if not self.appends and not timed.closes:
             return None
         if self.appends:
             return self.below("{t}", "{t}", name, mark) if timed.complete else None
@@ -276,10 +277,10 @@ class EmittedPlan(LivePlan):
         late = 0 if self.appends else (self.query.how.lateness or {}).get(name, 0)
         return None if mark is None else mark - late
 
-    def below(self, greatest: str, least: str, name: str, mark: int, column: str | None = None) -> Column:
+    def below(self, greatest: str, least: str, name: str, mark: str, column: str | None = None) -> Column:
         """Whether what is greatest of a row, of its rowtime or another column, is below the watermark."""
         stream = self.catalog.streams[name]
-        shown = stream.clock.to_column(f"{mark}L")
+        shown = stream.clock.to_column(mark)
         row = greatest.replace("{t}", quoted(column or stream.rowtime or ""))
         return F.coalesce(F.expr(f"{row} < {least.replace('{t}', shown)}"), F.lit(False))
 

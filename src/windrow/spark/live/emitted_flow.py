@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructType
+from pyspark.sql.types import DataType, LongType, StructType
 
 from windrow.algebra.watermarks import Steps as Marks
 from windrow.algebra.watermarks import held_back
@@ -89,6 +89,7 @@ class EmittedFlow:
             raise NotIncremental("columns of types that are not plain")
         self._told = self._output(found)
         self._known_steps: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._mapping: tuple[Flow, int] | None = None
         self.emptied()
 
     def emptied(self) -> EmittedFlow:
@@ -213,9 +214,7 @@ class EmittedFlow:
         columns = [(each, kinds[self._inside[each.column.lower()]].dataType) for each in self._completeness]
         new = [step for step in watermark if step not in self._known_steps]
         if new and columns:
-            found = self._query.mapped(columns, new)
-            values = zip(*([value for value, _ in column] for column in found), strict=True)
-            self._known_steps |= dict(zip(sorted(new), values, strict=True))
+            self._known_steps |= self._newly_mapped(columns, new)
         for step in self._known_steps.keys() - set(watermark):
             del self._known_steps[step]
         since = np.asarray([at for at, _ in watermark], np.int64)
@@ -223,6 +222,22 @@ class EmittedFlow:
             (np.asarray([self._known_steps[step][number] for step in watermark], np.int64), since)
             for number in range(len(columns))
         ]
+
+    def _newly_mapped(
+        self, columns: Sequence[tuple[Completeness, DataType]], watermark: Marks
+    ) -> dict[tuple[int, int], tuple[int, ...]]:
+        """What steps of the watermark are mapped to in each column."""
+        if self._mapping is None:
+            gateway = Gateway(self._query.gateway.spark, self._query.gateway.parameters)
+            flow = Flow(gateway, self._flow.folder.with_name(".mapping"))
+            leaf, frame = flow.leaf(StructType().add("at", LongType()).add("mark", LongType()))
+            flow.output(frame.selectExpr("at", "mark", *self._query.mapping(columns)))
+            self._mapping = flow, leaf
+        flow, leaf = self._mapping
+        at, marks = zip(*watermark, strict=True)
+        (found,) = flow.step({leaf: pa.table({"at": at, "mark": marks})}, Times(None, 0))
+        values = [column.to_pylist() for column in found.columns]
+        return {(row[0], row[1]): row[2:] for row in zip(*values, strict=True)}
 
     def _shown(self, told: pa.Table) -> pa.Table:
         """Changes in the envelope."""

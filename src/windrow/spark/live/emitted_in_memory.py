@@ -6,24 +6,26 @@ A step with more rows than the driver takes is evaluated by tasks, as is every q
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
 from windrow.algebra.watermarks import Steps as Marks
 from windrow.errors import ExecutionError
 from windrow.kernels.stages import Held, UnmatchedError
 from windrow.kernels.zset.relation import NEVER
+from windrow.kernels.zset.time_windows import of_ticks
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoint import Step
+from windrow.spark.live.conditions import MARK, Conditions
 from windrow.spark.live.emitted import EmittedPlan, Known
 from windrow.spark.live.emitted_flow import EmittedFlow
 from windrow.spark.live.emitted_steps import ROWS, Done, EmittedSteps
@@ -46,7 +48,6 @@ MOST = 1 << 23
 """So many rows are kept on the driver; of more, tasks evaluate the step."""
 _SPARE = 1_000_000
 """Operators that have taken so many rows more than twice those that are kept are made anew."""
-_FEW_TIMES = 4096
 SETTLED_FROM = 1000
 """From so many rows on it is asked which of them are in sessions that do not change any more."""
 
@@ -282,28 +283,30 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         """Whether no change is made of rows any more."""
         if self._query.has_sessions:
             return self._is_settled(name, holding, marks, frontier)
-        rowtimes = holding.held.rows.column(ROWTIME)
-        over = self._query.over(name, marks, frontier)
-        if over is None or not len(rowtimes):
-            return np.zeros(len(rowtimes), bool)
-        ticks = rowtimes.to_numpy()
-        times = np.unique(ticks)
+        ticks = holding.held.rows.column(ROWTIME).to_numpy()
+        mark, over = self._query.mark_of(name, marks, frontier), partial(self._query.over, name)
+        if mark is None or not len(ticks) or over(MARK) is None:
+            return np.zeros(len(ticks), bool)
         stream = self._plan.catalog.streams[name]
-        shown = F.expr(stream.clock.to_column(ROWTIME)).alias(stream.rowtime or "")
-        low, high = 0, len(times)  # the earlier ones are over; the first that is not lies between these
-        while low < high:
-            places = np.unique(np.linspace(low, high - 1, min(high - low, _FEW_TIMES)).astype(np.int64))
-            asked = pa.table({ROWTIME: times[places]})
-            frame = frame_of_few(self._spark, asked, StructType().add(ROWTIME, LongType()))
-            told = frame.select(shown, ROWTIME).where(over).select(ROWTIME).toArrow()
-            # up to the first that is not: local times fall when a clock is set back
-            is_not = ~np.isin(times[places], told.column(ROWTIME).to_numpy())
-            count = int(np.append(is_not, True).argmax())
-            low, high = (
-                int(places[count - 1]) + 1 if count else low,
-                int(places[count]) if count < len(places) else high,
-            )
-        return ticks < times[low] if low < len(times) else np.ones(len(ticks), bool)
+        kind = stream.frame.schema[stream.rowtime or ""]
+        type_ = in_memory(StructType([kind])).field(0).type
+
+        def told(asked: npt.NDArray[np.int64]) -> Bools:
+            condition = cast(Callable[[str], Column], over)
+            return self._conditions.holds(name, kind, condition, of_ticks(asked, type_), mark)
+
+        # up to the first that is not: local times fall when a clock is set back
+        if not told(ticks.min(keepdims=True)).all():
+            return np.zeros(len(ticks), bool)
+        is_over = told(ticks)
+        return is_over if is_over.all() else ticks < ticks[~is_over].min()
+
+    @cached_property
+    def _conditions(self) -> Conditions:
+        def gateway() -> Gateway:
+            return Gateway(self._spark, self._plan.gateway.parameters)
+
+        return Conditions(gateway, self._checkpoint.folder.resolve())
 
     def _is_settled(self, name: str, holding: Holding, marks: Mapping[str, Marks], frontier: int) -> Bools:
         """The same of rows in sessions, which takes a query: it is asked when they are twice as many."""
@@ -313,7 +316,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
             return gone
         places = np.flatnonzero(held.alive)
         alive = held.rows.take(pa.array(places)).combine_chunks()
-        at_once = settled_at_once(self._query, self._gateway, name, alive, marks, frontier)
+        at_once = settled_at_once(self._query, self._conditions, name, alive, marks, frontier)
         if at_once is not None:
             gone[places[at_once]] = True
             if at_once.any():

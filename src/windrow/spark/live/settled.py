@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,8 @@ from windrow.kernels.stages import numbered as numbered_by
 from windrow.kernels.zset.time_windows import of_ticks, runs, ticks_of
 from windrow.spark.event_time import Closing
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.few import FEW, few, frame_of_few
+from windrow.spark.live.conditions import Conditions
+from windrow.spark.live.few import few, frame_of_few
 from windrow.spark.streams import ARRIVED, NUMBER
 from windrow.syntax.sqltext import quoted
 
@@ -65,7 +67,7 @@ def may_be_settled(
     begun = F.lit(False)
     for each in _of_sessions(plan, name):
         first = each.greatest.replace("{t}", plan.query.timed.sessions[each.sessions or 0].begins)
-        begun = begun | plan.below(first, each.least, name, mark)
+        begun = begun | plan.below(first, each.least, name, f"{mark}L")
     return not rows.where(begun).isEmpty()
 
 
@@ -94,7 +96,7 @@ def settled(
     every = known.rows
     for number, each in enumerate(within):
         found = query.sessions_of(sessions[each.sessions or 0])
-        below = plan.below(each.greatest, each.least, name, mark, "end")
+        below = plan.below(each.greatest, each.least, name, f"{mark}L", "end")
         told[each] = f"__over{number}"
         over = found.groupBy(F.col("number").alias(NUMBER)).agg(F.every(below).alias(told[each]))
         every = every.join(over, NUMBER, "left")
@@ -102,7 +104,12 @@ def settled(
 
 
 def settled_at_once(
-    plan: EmittedPlan, gateway: Gateway, name: str, rows: pa.Table, marks: Mapping[str, Marks], until: int
+    plan: EmittedPlan,
+    conditions: Conditions,
+    name: str,
+    rows: pa.Table,
+    marks: Mapping[str, Marks],
+    until: int,
 ) -> Bools | None:
     """Which rows no change is made of any more, and perhaps not all of these; None where a query must tell.
 
@@ -115,25 +122,31 @@ def settled_at_once(
     groupings = [[each for each in grouping if each.sessions is not None] for grouping in plan.closes(name)]
     if not groupings or not all(groupings):
         return None
-    over = np.ones(rows.num_rows, bool)
-    for grouping in groupings:
-        closed = np.zeros(rows.num_rows, bool)
-        for each in grouping:
-            window = sessions[each.sessions or 0].window
-            if window is None or not _is_timed(rows.schema.field(window.time).type):
-                return None
-            below = plan.below(each.greatest, each.least, name, mark, "end")
-            kind = plan.catalog.streams[name].frame.schema[window.time]
-            closed |= _ended(gateway, window, rows, StructField("end", kind.dataType), below)
-        over &= closed
+    every = dict.fromkeys(_alike(each) for grouping in groupings for each in grouping)
+    ended: dict[Closing, Bools] = {}
+    for each in every:
+        window = sessions[each.sessions or 0].window
+        if window is None or not _is_timed(rows.schema.field(window.time).type):
+            return None
+        kind = StructField("end", plan.catalog.streams[name].frame.schema[window.time].dataType)
+        below = partial(plan.below, each.greatest, each.least, name, column="end")
+        ask = partial(conditions.holds, (name, each), kind, below, mark=mark)
+        ended[each] = _ended(window, rows, ask)
+    of_each = [np.logical_or.reduce([ended[_alike(each)] for each in grouping]) for grouping in groupings]
+    over: Bools = np.logical_and.reduce(of_each)
     return over
+
+
+def _alike(each: Closing) -> Closing:
+    """What says the same, wherever the stream stands in the query."""
+    return replace(each, origin=0)
 
 
 def _is_timed(kind: pa.DataType) -> bool:
     return bool(kind == pa.int64() or pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
 
 
-def _ended(gateway: Gateway, window: TimeWindow, rows: pa.Table, kind: StructField, below: Column) -> Bools:
+def _ended(window: TimeWindow, rows: pa.Table, below: Callable[[pa.Array], Bools]) -> Bools:
     """The rows in sessions of which the end is below the watermark, and those in none."""
     ended = np.ones(rows.num_rows, bool)
     places = np.flatnonzero(np.asarray(rows.column(window.time).is_valid()))
@@ -141,11 +154,8 @@ def _ended(gateway: Gateway, window: TimeWindow, rows: pa.Table, kind: StructFie
     ticks, gap = ticks_of(timed.column(window.time)), window.lengths["gap"]
     order, run = runs(numbered_by(timed, window.keys), ticks, gap)
     last = np.flatnonzero(np.diff(run, append=-1))
-    end = (ticks[order][last] + gap)[run]
-    known = np.unique(end)[:FEW]  # others end later
-    asked = pa.table({"end": of_ticks(known, timed.schema.field(window.time).type)})
-    told = frame_of_few(gateway.spark, asked, StructType([kind])).where(below).toArrow()
-    ended[places[order]] = np.isin(end, ticks_of(told.column("end")))
+    end = ticks[order][last] + gap
+    ended[places[order]] = below(of_ticks(end, timed.schema.field(window.time).type))[run]
     return ended
 
 
@@ -162,7 +172,9 @@ def _over(plan: EmittedPlan, name: str, mark: int, told: Mapping[Closing, str]) 
         closed = F.lit(False)
         for each in grouping:
             by_session = F.coalesce(F.col(told[each]), F.lit(True)) if each in told else None  # in none
-            below = plan.below(each.greatest, each.least, name, mark) if by_session is None else by_session
+            below = by_session
+            if below is None:
+                below = plan.below(each.greatest, each.least, name, f"{mark}L")
             closed = closed | below
         over = over & closed
     return over
