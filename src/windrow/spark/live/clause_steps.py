@@ -106,7 +106,9 @@ class ClauseSteps(InMemorySteps):
         return self._sequence.outer.schema
 
     def _step(self, batch: DataFrame, number: int, before: Step) -> None:
-        if sum(self._kept_counts(before).values()) > MOST:
+        are_many = sum(self._checkpoint.count(before, name) for name in before.rows) > MOST
+        self._known = None if are_many else self._memory(before)
+        if self._known is None or len(self._known.waits) + len(self._known.kept) > MOST:
             super()._step(batch, number, before)
             return
         try:
@@ -315,13 +317,11 @@ class ClauseSteps(InMemorySteps):
 
     def _memory(self, before: Step) -> _Memory:
         """What the last step kept."""
-        if self._known is None or self._known.number != before.number:
-            waits, kept = (
-                self._read(before, self._held, self._keys),
-                self._read(before, self._window, self._partition),
-            )
-            self._known = _Memory(before.number, waits, kept, is_settled=False)
-        return self._known
+        if self._known is not None and self._known.number == before.number:
+            return self._known
+        waits = self._read(before, self._held, self._keys)
+        kept = self._read(before, self._window, self._partition)
+        return _Memory(before.number, waits, kept, is_settled=False)
 
     def _read(self, before: Step, name: str, key: tuple[str, ...]) -> KeptRows:
         rows, gone = (
@@ -338,10 +338,9 @@ class ClauseSteps(InMemorySteps):
     def _written(self, memory: _Memory) -> dict[str, dict[str, int]]:
         """The chunks of what is kept, of which new ones are written."""
         chunks = {}
-        for name, rows in ((self._held, memory.waits), (self._window, memory.kept)):
-            for kind, all_, new in zip(
-                (name, f"{name}{_GONE}"), (rows.chunks, rows.gone), rows.written(memory.number), strict=True
-            ):
+        for name, kept in ((self._held, memory.waits), (self._window, memory.kept)):
+            rows, gone = kept.written(memory.number)
+            for kind, all_, new in ((name, kept.chunks, rows), (f"{name}{_GONE}", kept.gone, gone)):
                 for chunk, table in new.items():
                     self._checkpoint.write_chunk(kind, chunk, table)
                 chunks[kind] = {str(chunk): len(one) for chunk, one in all_.items()}
