@@ -15,7 +15,9 @@ from tests.live import stepping
 from tests.live.stepping import law
 from tests.live.test_blocking import entries
 from windrow import Memory, Session
-from windrow.errors import ExecutionError
+from windrow.errors import ExecutionError, InputError
+from windrow.spark.live import touched
+from windrow.spark.live.checkpoint import Checkpoint
 from windrow.spark.live.clause_steps import ClauseSteps
 from windrow.spark.live.in_memory import TOO_LARGE
 from windrow.spark.live.staged_steps import steps_of
@@ -114,6 +116,58 @@ def test_a_closed_key_ends_its_partition_at_once(spark, session, tmp_path):
         assert live.kept == (0, 0)
         live.close()
         assert total(live) == Counter(map(tuple, session.sql(UNTIL_ZERO).collect()))
+
+
+def test_a_closed_key_among_many_costs_what_its_own_rows_do(spark, session, tmp_path, monkeypatch):
+    """Of those that are kept, also where they wait, and where a process goes on that has read them again."""
+    written, gone_through = [], []
+
+    def write(self, name, chunk, table):
+        written.append(table.num_rows)
+        return WRITE(self, name, chunk, table)
+
+    def changed(growing, kept, came, *rest):
+        gone_through.append(came.num_rows + (0 if kept is None else kept.num_rows))
+        return CHANGED(growing, kept, came, *rest)
+
+    monkeypatch.setattr(Checkpoint, "write_chunk", write)
+    monkeypatch.setattr(touched, "changed", changed)
+    count = 2000
+    with session.stream("s").producer("p") as p:
+        live = Live(spark, session, UNTIL_ZERO, tmp_path / "c", [ClauseSteps, ClauseSteps, _TooLarge])
+        p.insert(rows(*((at % 10, f"k{at}", 1) for at in range(count))))
+        p.insert(rows((9, None, 1), *((20 + at % 10, f"w{at}", 2) for at in range(count))))
+        p.bound(10)
+        assert live.given() == []
+        assert live.kept == (count + 1, count)
+        p.punctuate(k="k7")
+        p.punctuate(k=["w3", "w4"])
+        written.clear(), gone_through.clear()
+        found = live.given(is_new=False)
+        assert sorted(found) == [(7, "k7", None, 1), (23, "w3", None, 1), (24, "w4", None, 1)]
+        assert (live.kept, sum(gone_through) < 20, sum(written) < 20) == ((count, count - 2), True, True)
+        p.punctuate(k=["k8", None])
+        written.clear(), gone_through.clear()
+        assert sorted(live.given(), key=str) == [(8, "k8", None, 1), (9, None, None, 1)]
+        assert (live.kept, sum(gone_through) < 20, sum(written) < 20) == ((count - 2, count - 2), True, True)
+        p.insert(rows((40, "k9", 0)))
+        p.punctuate(k="k9")
+        assert sorted(live.given()) == [(9, "k9", 0, 2), (40, "k9", 0, 1)], "of tasks"
+        p.punctuate(k="k10")
+        last = max((tmp_path / "c" / "windrow").glob("*/step.json"))
+        live.close()
+        last.write_text(last.read_text().replace('"version": 4', '"version": 2'))
+        with pytest.raises(InputError, match="CHECKPOINT_VERSION"):
+            ClauseSteps(live.plan, live.sink, live.folder, "delta", "keep")
+        last.write_text(last.read_text().replace('"version": 2', '"version": 3'))  # as that of tasks was
+        assert live.given() == [(0, "k10", None, 1)]
+        p.finish()
+        assert len(live.given()) == live.steps.progress["rows_given"] - 8 == 2 * count - 6
+        live.close()
+        assert total(live) == Counter(map(tuple, session.sql(UNTIL_ZERO).collect()))
+
+
+CHANGED, WRITE = touched.changed, Checkpoint.write_chunk
 
 
 def test_spark_ends_partitions_of_which_no_row_waits(spark, session, tmp_path):

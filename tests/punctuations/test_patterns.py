@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.punctuations.patterns import CONSTANTS, KINDS, UNIVERSE, conditions, rows
 from windrow.errors import WindrowError
+from windrow.kernels.hashing import hashes
 from windrow.kernels.reference.punctuation import SoFar, closed, matches, promised
 from windrow.punctuations import Closing, Cover, Pattern, lines_of
 from windrow.punctuations.boxes import outside
@@ -188,6 +189,9 @@ def test_values_of_every_type_match_themselves_alone(kind, value):
     assert Pattern.from_json(pattern.to_json(), pa.schema([("c", plain)])) == pattern
     ((_, own),) = pattern.columns
     assert own.line.value(own.spans[0][0]) == value
+    again = pa.table({"c": own.line.array([own.spans[0][0], None, own.spans[0][0]])})
+    assert again.equals(table.cast(again.schema))
+    assert hashes(again, ["c"]).tolist() == hashes(table, ["c"]).tolist()
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,14 @@ import pyarrow.compute as pc
 
 from windrow.kernels.sorting import comparable, one_array, ordered_integers
 
-__all__ = ["hashes"]
+__all__ = ["among", "hashes"]
 
 Array = np.ndarray
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
 _WORD = 8  # bytes
+_SLOTS = np.uint64((1 << 20) - 1)
 
 
 def hashes(table: pa.Table, columns: Iterable[str]) -> Array:
@@ -29,6 +30,14 @@ def hashes(table: pa.Table, columns: Iterable[str]) -> Array:
     for name in columns:
         found = _mixed(found ^ _hashes(one_array(table.column(name))))
     return found
+
+
+def among(found: Array, wanted: Array) -> Array:
+    """Which hashes are among those that are wanted, and perhaps a few more: bool."""
+    taken = np.zeros(int(_SLOTS) + 1, bool)
+    taken[(wanted & _SLOTS).astype(np.int64)] = True
+    alike: Array = taken[(found & _SLOTS).astype(np.int64)]
+    return alike
 
 
 def _mixed(values: Array) -> Array:

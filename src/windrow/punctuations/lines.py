@@ -164,6 +164,18 @@ class Line:
             array = array.view(pa.int32() if kind.bit_width == 32 else pa.int64())
         return np.asarray(array.fill_null(0)).astype(np.int64, copy=False)
 
+    def array(self, places: Sequence[Place | None]) -> pa.Array:
+        """The values of places, NULL for none."""
+        kind = self.kind
+        if self.is_of_bytes:
+            is_large = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
+            return pa.array(places, pa.large_binary() if is_large else pa.binary()).view(kind)
+        if pa.types.is_integer(kind):
+            return pa.array(places, kind)
+        if pa.types.is_temporal(kind):
+            return pa.array(places, pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)
+        return pa.array([None if place is None else self.value(place) for place in places], kind)
+
     def to_json(self, place: Place) -> Any:
         """A place as JSON shows its value: a number, a boolean, or a text."""
         value = self.value(place)

@@ -18,19 +18,23 @@ from windrow.kernels.advance.keeping import holds, keeping
 from windrow.kernels.advance.stage import GrowingStage, unpacked
 from windrow.kernels.advance.steps import Frontier, Growing, advance
 from windrow.kernels.advance.suffix import AT, CARRIED, DONE, STATE
+from windrow.kernels.advance.touched import Changed, changed, moves_by_time
 
 __all__ = [
     "AT",
     "CARRIED",
     "DONE",
     "STATE",
+    "Changed",
     "Ended",
     "Frontier",
     "Growing",
     "GrowingStage",
     "advance",
+    "changed",
     "holds",
     "keeping",
     "least_open",
+    "moves_by_time",
     "unpacked",
 ]

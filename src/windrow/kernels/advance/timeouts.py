@@ -27,7 +27,7 @@ from windrow.kernels.plan import (
 from windrow.kernels.strategies.monotone import computes_integers, direction
 from windrow.kernels.window_by import Windows
 
-__all__ = ["ends_by_time", "has_timeouts", "timed_out"]
+__all__ = ["ends_by_time", "has_timeouts", "may_time_out", "timed_out"]
 
 Array = np.ndarray
 _NEXT = "next"
@@ -44,6 +44,13 @@ def has_timeouts(plan: WindowPlan, frontier: Frontier) -> bool:
         for output in plan.outputs
     )
     return not reads_on and _rises(_apart(plan.end.predicate), frontier)
+
+
+def may_time_out(plan: WindowPlan, frontier: Frontier) -> bool:
+    """Whether windows may end as the frontier moves and no row comes: END reads the next row."""
+    if plan.end is None or plan.end.predicate is None or not has_timeouts(plan, frontier):
+        return False
+    return _reads_next(_apart(plan.end.predicate))
 
 
 def ends_by_time(plan: WindowPlan, frontier: Frontier) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.kernels.hashing import hashes
+from windrow.kernels.hashing import among, hashes
 from windrow.kernels.zset.relation import NEVER
 
 __all__ = ["Held", "Times"]
@@ -19,7 +19,6 @@ Ints = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.uint64]
 
 _SPARE = 8
-_SLOTS = np.uint64((1 << 20) - 1)
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,4 @@ class Held:
         """The rows that have a key with one of these marks, and perhaps a few more."""
         if not key:
             return np.full(len(self), bool(len(marks)))
-        taken = np.zeros(int(_SLOTS) + 1, bool)
-        taken[(marks & _SLOTS).astype(np.int64)] = True
-        alike: Bools = taken[(self.marks[key] & _SLOTS).astype(np.int64)]
-        return alike
+        return among(self.marks[key], marks)

@@ -31,9 +31,11 @@ from windrow.spark.live.size import size_of
 from windrow.streams import Position
 from windrow.streams.files import flush
 
-__all__ = ["Checkpoint", "Kept", "KeptTable", "Step"]
+__all__ = ["Checkpoint", "Kept", "Step"]
 
-_VERSION = 3
+_VERSION = 4
+_READ = (3, _VERSION)
+"""Those of before had no chunks of the rows of clauses, and are gone on with."""
 _META = "step.json"
 _CHUNKS = "chunks"
 _IDENTITY = "identity"
@@ -87,14 +89,6 @@ class Kept:
     def schema(self) -> StructType:
         """That of the rows."""
         return self.frame.schema
-
-
-@dataclass(frozen=True, eq=False)
-class KeptTable:
-    """Rows to keep that are in memory, and the schema that Spark has of them."""
-
-    rows: pa.Table
-    schema: StructType
 
 
 class Checkpoint:
@@ -220,18 +214,18 @@ class Checkpoint:
         yield self.spark.read.schema(rows.schema).parquet(uri(folder))
         shutil.rmtree(folder, ignore_errors=True)
 
-    def commit(self, step: Step, rows: Mapping[str, Kept | KeptTable]) -> Step:
+    def commit(self, step: Step, rows: Mapping[str, Kept]) -> Step:
         """Keep a step with its rows; it is there when this returns."""
         pending = self._own(f"{step.number}.pending")
         pending.mkdir()
         schemas = {}
         for name, kept in rows.items():
             schemas[name] = kept.schema.json()
-            if isinstance(kept, Kept) and not kept.are_few:
+            if not kept.are_few:
                 kept.frame.write.parquet(uri(pending / name))
                 written_to(pending / name)
                 continue
-            table = kept.rows if isinstance(kept, KeptTable) else kept.frame.toArrow()
+            table = kept.frame.toArrow()
             with pa.ipc.new_file(pending / name, table.schema) as file:
                 file.write_table(table)
         for path in pending.rglob("*"):
@@ -317,7 +311,7 @@ class Checkpoint:
             raise missing(folder / _META) from None
         except ValueError:
             raise torn(folder / _META) from None
-        if meta["version"] != _VERSION:
+        if meta["version"] not in _READ:
             raise InputError(
                 f"the checkpoint has version {meta['version']}, this version of Windrow reads {_VERSION}",
                 condition="CHECKPOINT_VERSION",

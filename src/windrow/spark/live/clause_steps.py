@@ -1,15 +1,15 @@
-"""The steps of a query that is one clause over one live stream: on the driver, over rows that are kept there.
+"""The steps of a query that is one clause over one live stream: on the driver, over the partitions touched.
 
-What is kept is what :class:`windrow.spark.live.steps.Steps` keeps, under the same names and in the same form.
-So a step with more rows than the driver takes is one of those, evaluated by tasks, and the next one may be
-here again.
+What is kept is what :class:`windrow.spark.live.steps.Steps` keeps, under the same names, in chunks
+(:mod:`.kept_rows`). A step with more rows than the driver takes is one of those, evaluated by tasks over all
+that is kept, which it writes as they do; and the next one may be here again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -18,21 +18,26 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, StructType
 
-from windrow.errors import ExecutionError
+from windrow.errors import ExecutionError, WindrowError
+from windrow.kernels.advance import Ended
 from windrow.spark.batch import explained
 from windrow.spark.gateway import Gateway
 from windrow.spark.keyed_rows import explain_cost, travelling_schema
 from windrow.spark.live.cascade import TOLD
-from windrow.spark.live.checkpoint import KeptTable, Step
+from windrow.spark.live.checkpoint import Step
 from windrow.spark.live.clauses import stage_of
 from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.in_memory import TOO_LARGE, Come, InMemorySteps
 from windrow.spark.live.into_stream import IntoStream
+from windrow.spark.live.kept_rows import KeptRows, Marks, union
 from windrow.spark.live.sequences import SequencePlan
 from windrow.spark.live.sinks import Sink, TableSink, takes_tables
+from windrow.spark.live.state import State, kept_of, state_of
 from windrow.spark.live.steps import HELD
+from windrow.spark.live.touched import first_open, step_of
 from windrow.spark.plan_text import chosen_fields, optimized
 from windrow.spark.streams import ROWTIME
+from windrow.streams import FOREVER
 
 __all__ = ["MOST", "ClauseSteps", "is_one_clause"]
 
@@ -54,13 +59,29 @@ _Choice = Mapping[str, tuple[str, str | None]]
 """Of each column of a result the input's column that it is, and the field if it is one of a struct."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Taken:
-    """What a step has made: the rows that it gives, and the rows to keep of the clause."""
+_GONE = ".gone"
+"""What the name of what is kept ends with where places of rows are that were taken out of it."""
 
-    rows: pa.Table | DataFrame
-    kept: pa.Table
-    until: int | None
+
+@dataclass(frozen=True, eq=False)
+class _Memory:
+    """What is in memory after a step.
+
+    Attributes
+    ----------
+    number
+        Of the step.
+    waits, kept
+        The rows that wait for the frontier, and those that are kept of the clause; both by the keys of
+        partitions.
+    is_settled
+        Whether nothing is kept of the partitions that have ended.
+    """
+
+    number: int
+    waits: KeptRows
+    kept: KeptRows
+    is_settled: bool
 
 
 class ClauseSteps(InMemorySteps):
@@ -73,15 +94,21 @@ class ClauseSteps(InMemorySteps):
         self._sequence = plan
         (self._name,), (self._clause,) = plan.read, plan.clauses
         self._stream = plan.catalog.streams[self._name]
+        self._held = f"{HELD}{self._name}"
         self._window = f"window{self._clause.clause.key}"
-        self._known: tuple[int, Mapping[str, pa.Table]] | None = None
+        keys = [one.columns for one in self._clause.keys]
+        self._partition = self._clause.growing.partition
+        self._keys = tuple(keys[0][name] for name in self._partition) if len(keys) == 1 else ()
+        self._known: _Memory | None = None
 
     @property
     def _result(self) -> StructType:
         return self._sequence.outer.schema
 
     def _step(self, batch: DataFrame, number: int, before: Step) -> None:
-        if sum(self._checkpoint.count(before, name) for name in before.rows) > MOST:
+        are_many = sum(self._checkpoint.count(before, name) for name in before.rows) > MOST
+        self._known = None if are_many else self._memory(before)
+        if self._known is None or len(self._known.waits) + len(self._known.kept) > MOST:
             super()._step(batch, number, before)
             return
         try:
@@ -94,33 +121,42 @@ class ClauseSteps(InMemorySteps):
             self._take(come, number, before)
 
     def _take(self, come: Come, number: int, before: Step) -> None:
-        found = come.found[self._name]
+        found, key = come.found[self._name], self._clause.clause.key
         self._tell_late({self._name: self._late(self._name, found.late)}, number)
         clocks = {self._name: found.position}
         until = self._frontier(clocks)
-        waits = self._numbered(found.rows, number)
-        held = self._before(before, f"{HELD}{self._name}")
-        if held is not None and held.num_rows:
-            waits = pa.concat_tables([held.cast(waits.schema), waits]).combine_chunks()
-        kept = self._before(before, self._window)
+        came = self._numbered(found.rows, number)
+        memory = self._memory(before)
+        waits, kept, is_settled = memory.waits, memory.kept, memory.is_settled
         moved = until is not None and (before.frontier is None or until > before.frontier)
         closes = self._endings.take(number, before.number, before.clocks, clocks)
+        over = self._endings.closed_now(key, self._partition) if is_settled else None
         origin, given, used = before.origin, 0, 0
         marks = dict(before.marks)
         if moved and origin is None:
-            first = pc.min(waits.column(ROWTIME)).as_py()
-            origin = first if first is not None and first < until else None
-        is_closed = self._endings.closed(self._clause.clause.key, waits)
+            firsts = [pc.min(rows.column(ROWTIME)).as_py() for rows in (came, *waits.tables(ROWTIME))]
+            first = min((first for first in firsts if first is not None), default=None)
+            origin = first if first is not None and until is not None and first < until else None
+        is_closed = self._endings.closed(key, came)
+        closed = waits.where(partial(self._endings.closed, key), None if over is None else waits.having(over))
         reaches = until if moved and origin is not None else before.frontier
-        if (moved and origin is not None) or closes or is_closed.any():
-            is_due = (
-                is_closed if reaches is None else is_closed | (waits.column(ROWTIME).to_numpy() < reaches)
-            )
-            due, waits = waits.filter(pa.array(is_due)), waits.filter(pa.array(~is_due))
-            used = due.num_rows
-            made = self._made(due, waits, kept, reaches)
-            kept = made.kept
-            given = self._given(made, number, before, marks)
+        if (moved and origin is not None) or closes or is_closed.any() or closed:
+            is_due, places = is_closed, closed
+            if reaches is not None:
+                is_due = is_due | _before(reaches, came)
+                places = union(places, waits.where(partial(_before, reaches)))
+            waited, due = waits.rows(places), came.filter(pa.array(is_due))
+            due = due if waited is None else pa.concat_tables([waited.cast(due.schema), due])
+            used, came = due.num_rows, came.filter(pa.array(~is_due))
+            waits = waits.without(places).with_rows(came, number)
+            keyed, rows = self._keyed(due)
+            moves = reaches != before.frontier and self._clause.moves_by_time(reaches)
+            ended = self._endings.ended(key, lambda _, columns: _waiting(came, waits, columns, over))
+            told, kept = self._stepped(keyed, kept, reaches, ended, over, number, moves=moves)
+            given = self._given(self._shown(told, rows), kept, reaches, before, number, marks)
+            is_settled = True
+        else:
+            waits = waits.with_rows(came, number)
         counts = {
             "now": come.now,
             "entries": come.entries,
@@ -130,41 +166,61 @@ class ClauseSteps(InMemorySteps):
             "rows_given": before.counts.get("rows_given", 0) + given,
         }
         frontier = before.frontier if origin is None or until is None else until
-        keep = {f"{HELD}{self._name}": KeptTable(waits, self._waiting)}
-        if kept is not None:
-            keep[self._window] = KeptTable(kept, self._clause.schema)
-        step = self._checkpoint.commit(Step(number, clocks, frontier, origin, {}, counts, marks=marks), keep)
-        self._known = number, {name: one.rows for name, one in keep.items()}
+        memory = _Memory(number, waits.merged(number), kept.merged(number), is_settled)
+        chunks = self._written(memory)
+        step = Step(number, clocks, frontier, origin, {}, counts, chunks, marks)
+        step = self._checkpoint.commit(step, {})
+        self._known = memory
         self._report(step, come.count, given)
 
     # -- the clause ----------------------------------------------------------------------------------
 
-    def _made(self, due: pa.Table, waits: pa.Table, kept: pa.Table | None, until: int | None) -> _Taken:
-        """What a step gives when these rows have come, and those wait."""
-        clause, gateway = self._clause, Gateway(self._spark, self._plan.gateway.parameters)
-        rows = None
+    def _keyed(self, due: pa.Table) -> tuple[pa.Table, DataFrame | None]:
+        """The columns that the clause takes of rows; the rows of the clause where Spark computes these."""
         if self._hoisted is not None:
-            keyed = _chosen(due, self._hoisted)
-        else:
-            columns = self._columns
-            gateway.frames[self._name] = frame_of_few(self._spark, due.select(columns.names), columns)
-            with explained([clause.bound]):
-                rows = gateway.sql(clause.clause.rows)
-            stage = stage_of(gateway, clause.bound, rows)
-            with gateway.translated():
-                keyed = stage.keyed(stage.wide()).toArrow()
-        ended = self._endings.ended(clause.clause.key, lambda _, columns: waits.select(columns))
-        given, left, least = clause.advanced(keyed, kept, until, ended)
+            return _chosen(due, self._hoisted), None
+        clause, columns, gateway = self._clause, self._columns, self._fresh_gateway()
+        gateway.frames[self._name] = frame_of_few(self._spark, due.select(columns.names), columns)
+        with explained([clause.bound]):
+            rows = gateway.sql(clause.clause.rows)
+        stage = stage_of(gateway, clause.bound, rows)
+        with gateway.translated():
+            return stage.keyed(stage.wide()).toArrow(), rows
+
+    def _stepped(
+        self,
+        keyed: pa.Table,
+        kept: KeptRows,
+        until: int | None,
+        ended: Ended | None,
+        over: Marks | None,
+        number: int,
+        *,
+        moves: bool,
+    ) -> tuple[pa.Table, KeptRows]:
+        """What the clause gives when these rows have come, and what is kept."""
+        clause = self._clause
+        frontier = None if until is not None and until >= FOREVER else clause.frontier(until)
+        try:
+            return step_of(clause.growing, kept, keyed, frontier, ended, over, number, moves=moves)
+        except WindrowError as error:
+            raise error.located(clause.clause.sql) from None
+
+    def _shown(self, told: pa.Table, rows: DataFrame | None) -> pa.Table | DataFrame:
+        """What the query gives where the clause gives this."""
         if self._chosen is not None:
-            return _Taken(_chosen(given, self._chosen), left, least)
+            return _chosen(told, self._chosen)
+        clause, gateway = self._clause, self._fresh_gateway()
         if rows is None:
             rows = self._shown_rows(gateway)
-        made = frame_of_few(self._spark, given, travelling_schema(clause.result))
-        gateway.frames[clause.clause.key] = stage_of(gateway, clause.bound, rows).finished(
-            made, clause.result
-        )
+        made = frame_of_few(self._spark, told, travelling_schema(clause.result))
+        made = stage_of(gateway, clause.bound, rows).finished(made, clause.result)
+        gateway.frames[clause.clause.key] = made
         with explained([clause.bound]):
-            return _Taken(gateway.sql(self._sequence.statement.text), left, least)
+            return gateway.sql(self._sequence.statement.text)
+
+    def _fresh_gateway(self) -> Gateway:
+        return Gateway(self._spark, self._plan.gateway.parameters)
 
     @cached_property
     def _hoisted(self) -> _Choice | None:
@@ -206,16 +262,25 @@ class ClauseSteps(InMemorySteps):
 
     # -- what goes out -------------------------------------------------------------------------------
 
-    def _given(self, made: _Taken, number: int, before: Step, marks: dict[str, int]) -> int:
-        """Give the rows of a step to the sink."""
-        rows, sink = made.rows, self._sink
+    def _given(
+        self,
+        rows: pa.Table | DataFrame,
+        kept: KeptRows,
+        until: int | None,
+        before: Step,
+        number: int,
+        marks: dict[str, int],
+    ) -> int:
+        """Give the rows of a step to the sink; where it is a stream, with what no later step gives."""
+        sink = self._sink
         with self._gateway.translated():
             if isinstance(sink, IntoStream):
-                if made.until is not None:
-                    marks[TOLD] = made.until
+                least = self._clause.least(first_open(kept, self._clause.rowtime), until)
+                if least is not None:
+                    marks[TOLD] = least
                 names = tuple(self._sequence.columns)
                 stream = self._sequence.as_stream(self._framed(rows), names)
-                return sink.insert(stream, made.until, before.counts.get("rows_given", 0))
+                return sink.insert(stream, least, before.counts.get("rows_given", 0))
             named = {name.lower() for name in self._sequence.columns}
             is_plain = len(named) == len(self._sequence.columns) and self._is_plain
             if isinstance(sink, TableSink) and takes_tables(sink) and is_plain:
@@ -250,11 +315,80 @@ class ClauseSteps(InMemorySteps):
             rows = rows.append_column(place, pa.array(np.arange(rows.num_rows, dtype=np.int64)))
         return rows.select(self._waiting.names)
 
-    def _before(self, before: Step, name: str) -> pa.Table | None:
-        """Rows that the last step kept."""
-        if self._known is not None and self._known[0] == before.number:
-            return self._known[1].get(name)
-        return self._checkpoint.table(before, name)
+    def _memory(self, before: Step) -> _Memory:
+        """What the last step kept."""
+        if self._known is not None and self._known.number == before.number:
+            return self._known
+        waits = self._read(before, self._held, self._keys)
+        kept = self._read(before, self._window, self._partition)
+        return _Memory(before.number, waits, kept, is_settled=False)
+
+    def _read(self, before: Step, name: str, key: tuple[str, ...]) -> KeptRows:
+        rows, gone = (
+            {
+                int(chunk): self._checkpoint.read_chunk(kind, int(chunk))
+                for chunk in before.chunks.get(kind, {})
+            }
+            for kind in (name, f"{name}{_GONE}")
+        )
+        table = self._checkpoint.table(before, name)  # of a step that tasks evaluated
+        found = KeptRows.read(key, rows, gone)
+        return found if table is None else found.with_rows(table, before.number + 1)
+
+    def _written(self, memory: _Memory) -> dict[str, dict[str, int]]:
+        """The chunks of what is kept, of which new ones are written."""
+        chunks = {}
+        for name, kept in ((self._held, memory.waits), (self._window, memory.kept)):
+            rows, gone = kept.written(memory.number)
+            for kind, all_, new in ((name, kept.chunks, rows), (f"{name}{_GONE}", kept.gone, gone)):
+                for chunk, table in new.items():
+                    self._checkpoint.write_chunk(kind, chunk, table)
+                chunks[kind] = {str(chunk): len(one) for chunk, one in all_.items()}
+        return chunks
+
+    def _kept_counts(self, before: Step) -> dict[str, int]:
+        if not before.chunks:
+            return super()._kept_counts(before)
+        memory = self._memory(before)
+        return {self._held: len(memory.waits), self._window: len(memory.kept)}
+
+    def _kept_rows(self, before: Step, name: str) -> DataFrame | None:
+        if name not in before.chunks:
+            return super()._kept_rows(before, name)
+        memory = self._memory(before)
+        rows, schema = (
+            (memory.waits, self._waiting) if name == self._held else (memory.kept, self._clause.schema)
+        )
+        table = rows.rows(rows.all())
+        return None if table is None else frame_of_few(self._spark, table.select(schema.names), schema)
+
+    def state(self) -> State:
+        """What is kept after the last step."""
+        step = self._checkpoint.last()
+        if not step.chunks:
+            return super().state()
+        memory, told = self._memory(step), {}
+        for name, rows, clock, columns in (
+            (self._held, memory.waits, self._stream.clock, [ROWTIME]),
+            (self._window, memory.kept, self._clock, self._plan.rowtimes),
+        ):
+            size = sum(self._checkpoint.chunk_bytes(step, kind) for kind in (name, f"{name}{_GONE}"))
+            told[name] = kept_of(rows.tables(*columns), size, clock, columns)
+        return state_of(self._plan, step, {self._name: told[self._held]}, {self._window: told[self._window]})
+
+
+def _before(instant: int, rows: pa.Table) -> np.ndarray:
+    """Which rows have an earlier rowtime: bool."""
+    is_before: np.ndarray = rows.column(ROWTIME).to_numpy() < instant
+    return is_before
+
+
+def _waiting(came: pa.Table, waits: KeptRows, columns: Sequence[str], over: Marks | None) -> pa.Table:
+    """These columns of the rows that wait whose partitions may be closed."""
+    nothing = came.slice(0, 0).select(columns)
+    if over is not None:  # such rows wait no more
+        return nothing
+    return pa.concat_tables([nothing, *(rows.cast(nothing.schema) for rows in waits.tables(*columns))])
 
 
 def _choice(gateway: Gateway, frame: DataFrame, given: StructType) -> _Choice | None:

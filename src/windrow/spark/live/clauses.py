@@ -39,6 +39,7 @@ from windrow.kernels.advance import (
     GrowingStage,
     advance,
     least_open,
+    moves_by_time,
     unpacked,
 )
 from windrow.kernels.cells import Layout
@@ -276,10 +277,21 @@ class LiveClause:
             given, kept = advance(self.growing, kept, came, frontier, ended)
         except WindrowError as error:
             raise error.located(self.clause.sql) from None
-        first, least = least_open(kept, self.rowtime), until
-        if first is not None and until is not None:
-            least = min(until, _ticks(pa.array([first]), self.clock)[0].as_py())
+        least = self.least(least_open(kept, self.rowtime), until)
         return pa.Table.from_batches(given, self.growing.plan.result), kept, least
+
+    def least(self, first: pa.Scalar | None, until: int | None) -> int | None:
+        """The instant before which no later step gives a row, by the first rowtime of the rows kept at which
+        something may begin.
+        """
+        if first is None or until is None:
+            return until
+        return int(min(until, _ticks(pa.array([first]), self.clock)[0].as_py()))
+
+    def moves_by_time(self, until: int | None) -> bool:
+        """Whether partitions to which no row comes may change when the frontier moves to an instant."""
+        is_last = until is not None and until >= FOREVER
+        return moves_by_time(self.growing.plan, None if is_last else self.frontier(until))
 
     def _by_tasks(
         self,

@@ -8,20 +8,23 @@ whose partitions end with the same keys (:mod:`.feeds`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.advance import Ended
+from windrow.kernels.hashing import hashes
 from windrow.punctuations import Closing, Cover, lines_of
+from windrow.punctuations.boxes import NULL, Box, Lines, is_exact
 from windrow.spark.live.promised import promised, schema_of
 from windrow.spark.streams import Stream
 from windrow.streams import Position
 
-__all__ = ["Endings", "Ends", "Source", "may_end"]
+__all__ = ["Endings", "Ends", "Source", "key_hashes", "may_end"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class Endings:
     def __init__(self, ends: Mapping[str, Ends]) -> None:
         self._ends = {key: one for key, one in ends.items() if may_end(one)}
         self._known: tuple[int, dict[str, list[Closing]]] | None = None
+        self._new: dict[str, list[Box]] = {}
 
     def take(
         self, number: int, last: int, before: Mapping[str, Position], after: Mapping[str, Position]
@@ -83,13 +87,13 @@ class Endings:
         """
         is_known = self._known is not None and self._known[0] == last
         known = self._known[1] if is_known and self._known is not None else self._made()
-        closes = False
+        self._new = {key: [] for key in self._ends}
         for key, one in self._ends.items():
             for source, closing in zip(one, known[key], strict=True):
                 told = before.get(source.name) if is_known else None
-                closes |= bool(closing.add(promised(source.stream, told, after[source.name])))
+                self._new[key] += closing.add(promised(source.stream, told, after[source.name]))
         self._known = number, known
-        return closes
+        return any(self._new.values())
 
     def _made(self) -> dict[str, list[Closing]]:
         return {
@@ -106,6 +110,19 @@ class Endings:
             return np.zeros(rows.num_rows, bool)
         ((source,), (closing,)) = self._ends[key], self._known[1][key]
         return closing.closed.matches(rows.select(source.columns))
+
+    def closed_now(self, key: str, names: Sequence[str]) -> npt.NDArray[np.uint64] | None:
+        """The hashes of a clause's keys, of columns in this order, that are closed since the last step.
+
+        None if they are not told one by one, or the clause's rows come in several ways.
+        """
+        sources = self._ends.get(key, ())
+        if not sources:
+            return np.zeros(0, np.uint64)
+        if len(sources) > 1 or self._known is None:
+            return None
+        lines = self._known[1][key][0].closed.lines
+        return key_hashes(self._new[key], lines, [sources[0].keys[name] for name in names])
 
     def ended(self, key: str, waiting: Callable[[str, tuple[str, ...]], pa.Table | None]) -> Ended | None:
         """The partitions of a clause that have ended; None if none has.
@@ -139,6 +156,16 @@ def may_end(ends: Ends) -> bool:
         if not live.has_patterns and one.stream.rowtime not in one.columns:
             return False
     return bool(ends)
+
+
+def key_hashes(boxes: Sequence[Box], lines: Lines, columns: Sequence[str]) -> npt.NDArray[np.uint64] | None:
+    """The hashes of these columns; None if they have several values in a box."""
+    if not all(name in box and is_exact(lines[name], box[name]) for box in boxes for name in columns):
+        return None
+    spans = {name: [box[name] for box in boxes] for name in columns}
+    places = {name: [NULL if span is NULL else span[0] for span in own] for name, own in spans.items()}
+    keys = pa.table({name: lines[name].array(own) for name, own in places.items()})
+    return hashes(keys, columns)
 
 
 def _exactly(rows: pa.Table, closed: Cover) -> Cover | None:

@@ -1,33 +1,24 @@
 """What the windows of a staged query hold: in memory between steps, and in files from which it is read again.
 
-The rows that a step takes in are a file of their own, a *chunk*. Chunks of about one size are merged, eight
-at a time, which leaves out the rows that have left; a chunk without rows that are still held is dropped. So a
-step writes about as much as it takes, and there are few files.
+The rows that a step takes in are a file of their own, a *chunk* (:mod:`.chunks`). A chunk without rows that
+are still held is dropped, and where chunks are merged, the rows that have left are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.kernels.stages import Held, Times
+from windrow.spark.live.chunks import PER_STEP, Chunks, merging
 from windrow.spark.live.stages import Side
 from windrow.spark.streams import ROWTIME
 
-__all__ = ["PER_STEP", "Chunks", "Holding"]
-
-Chunks = Mapping[int, int]
-"""The numbers of chunks, in the order in which they came, and how many rows are in each."""
-
-_FAN = 8
-_SMALLEST = 512
-PER_STEP = 1000
-"""So many chunks may be numbered in a step."""
+__all__ = ["Holding"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,14 +97,7 @@ class Holding:
         """As it is to be kept after a step, and the chunks that are new."""
         alive = _counted(np.concatenate([self.held.chunk[self.held.alive], self.of]))
         kept = [(chunk, rows) for chunk, rows in self.chunks.items() if chunk in alive]
-        merges: dict[int, int] = {}
-        made = number * PER_STEP
-        while len(tail := _tail(kept)) >= _FAN:
-            made += 1
-            merges = {chunk: made if into in tail else into for chunk, into in merges.items()}
-            merges |= dict.fromkeys(tail, made)
-            rows = sum(alive.get(chunk, 0) for chunk, into in merges.items() if into == made)
-            kept = [*kept[: -len(tail)], (made, rows)]
+        kept, merges = merging(kept, alive, number)
         holding = replace(self, chunks=dict(kept))
         if merges:
             held = replace(self.held, chunk=_renumbered(self.held.chunk, merges))
@@ -142,22 +126,6 @@ def _chosen(table: pa.Table, which: np.ndarray) -> pa.Table:
 def _counted(chunks: np.ndarray) -> dict[int, int]:
     found = pc.value_counts(pa.array(chunks))
     return dict(zip(found.field("values").to_pylist(), found.field("counts").to_pylist(), strict=True))
-
-
-def _tail(kept: Sequence[tuple[int, int]]) -> list[int]:
-    """The last chunks, as far as they are no larger than the last of all."""
-    if not kept:
-        return []
-    last = _level(kept[-1][1])
-    return [chunk for chunk, _ in takewhile(lambda one: _level(one[1]) <= last, reversed(kept))]
-
-
-def _level(rows: int) -> int:
-    level = 0
-    while rows > _SMALLEST:
-        rows //= _FAN
-        level += 1
-    return level
 
 
 def _renumbered(chunks: np.ndarray, merges: Mapping[int, int]) -> np.ndarray:

@@ -24,13 +24,14 @@ from windrow.spark.changelog import ENVELOPES, as_cql
 from windrow.spark.live.blocking_plan import BlockingPlan
 from windrow.spark.live.blocking_steps import BlockingSteps
 from windrow.spark.live.checkpoint import Step
+from windrow.spark.live.chunks import PER_STEP
 from windrow.spark.live.clause_steps import ClauseSteps, is_one_clause
 from windrow.spark.live.emitted import EmittedPlan
 from windrow.spark.live.emitted_in_memory import EmittedInMemory
 from windrow.spark.live.endings import Endings
 from windrow.spark.live.envelopes import IN_MEMORY, copies, enveloped, inserted
 from windrow.spark.live.few import frame_of_few
-from windrow.spark.live.holding import PER_STEP, Holding
+from windrow.spark.live.holding import Holding
 from windrow.spark.live.in_memory import InMemorySteps
 from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.plan import LivePlan, RowtimePlan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from windrow.spark.live.progress import shown_instant
 from windrow.spark.live.size import size_of
 from windrow.streams import NO_BOUND, Position
 
-__all__ = ["Kept", "State", "StateRow", "kept_in", "producers_of", "state_of"]
+__all__ = ["Kept", "State", "StateRow", "kept_in", "kept_of", "producers_of", "state_of"]
 
 _SCHEMA = (
     "kind STRING, name STRING, producer STRING, rows BIGINT, bytes BIGINT, oldest STRING, bound STRING,"
@@ -58,9 +58,16 @@ def kept_in(path: Path, clock: Clock, rowtimes: Collection[str]) -> Kept:
         with pa.ipc.open_file(path) as file:
             files = [file.read_all()]
         size = path.stat().st_size
-    count = sum(file.num_rows for file in files)
-    columns = [file.column(name) for file in files for name in rowtimes if name in file.column_names]
-    firsts = [first for first in (_first(column, clock) for column in columns) if first is not None]
+    return kept_of(files, size, clock, rowtimes)
+
+
+def kept_of(tables: Iterable[pa.Table], size: int, clock: Clock, rowtimes: Collection[str]) -> Kept:
+    """The same of rows in tables, which are kept in so many bytes."""
+    count, firsts = 0, list[int]()
+    for table in tables:
+        count += table.num_rows
+        columns = [table.column(name) for name in rowtimes if name in table.column_names]
+        firsts += [first for first in (_first(column, clock) for column in columns) if first is not None]
     return Kept(count, size, min(firsts, default=None))
 
 

@@ -180,7 +180,7 @@ class Steps:
             rows = batch.where(F.col(STREAM) == place).select(*names, PLACE)
             own = told.filter(pc.equal(told.column(STREAM), place))
             came[name] = arrivals(name, stream, rows, own, number, before.clocks.get(name), now)
-            held = self._checkpoint.rows(before, f"{HELD}{name}")
+            held = self._kept_rows(before, f"{HELD}{name}")
             frame = came[name].rows if held is None else held.unionByName(came[name].rows)
             arrived[name] = replace(stream, frame=frame)
         self._tell_late({name: found.late for name, found in came.items()}, number)
@@ -188,22 +188,22 @@ class Steps:
         until = self._frontier(clocks)
         origin, given = before.origin, 0
         keep: dict[str, Kept] = {}
-        kept_before = sum(self._checkpoint.count(before, name) for name in before.rows)
-        are_few = told.num_rows + kept_before <= FEW
+        counts_before = self._kept_counts(before)
+        are_few = told.num_rows + sum(counts_before.values()) <= FEW
         marks, cached = dict(before.marks), list[DataFrame]()
         closes = self._endings.take(number, before.number, before.clocks, clocks)
         moved = until is not None and (before.frontier is None or until > before.frontier)
         if moved and until is not None and origin is None:
             origin = self._first(arrived, until)
         if (moved or closes) and until is not None and origin is not None:
-            kept_rows = partial(self._checkpoint.rows, before)
+            kept_rows = partial(self._kept_rows, before)
             ended = self._ended(arrived, until)
             span = Span(
                 before.frontier, until, origin, arrived, kept_rows, keep, are_few, marks, cached, ended
             )
             given = self._give(span, number, before.counts.get("rows_given", 0)) or 0
-        for name in before.rows:
-            kept = self._checkpoint.rows(before, name)
+        for name in counts_before:
+            kept = self._kept_rows(before, name)
             if name.startswith("window") and name not in keep and kept is not None:
                 keep[name] = Kept(kept, are_few)
         reached = until if origin is not None else None
@@ -228,6 +228,14 @@ class Steps:
         for frame in cached:
             frame.unpersist()
         self._report(step, sum(found.count for found in came.values()), given)
+
+    def _kept_counts(self, before: Step) -> dict[str, int]:
+        """How many rows a step kept under each name."""
+        return {name: self._checkpoint.count(before, name) for name in before.rows}
+
+    def _kept_rows(self, before: Step, name: str) -> DataFrame | None:
+        """The rows that a step kept under a name; None if there are none of that name."""
+        return self._checkpoint.rows(before, name)
 
     def _ended(self, arrived: Mapping[str, Stream], until: int) -> dict[str, Ended]:
         """Of the plan's clauses, the partitions of which no more rows will come."""
@@ -330,8 +338,9 @@ class Steps:
             self.late.write(told, number)
 
     def _report(self, step: Step, came: int, given: int) -> None:
-        held = sum(self._checkpoint.count(step, name) for name in step.rows if name.startswith(HELD))
-        kept = sum(self._checkpoint.count(step, name) for name in step.rows if name.startswith("window"))
+        counts = self._kept_counts(step)
+        held = sum(count for name, count in counts.items() if name.startswith(HELD))
+        kept = sum(count for name, count in counts.items() if name.startswith("window"))
         self.progress = {
             "batch": step.number,
             "came": came,

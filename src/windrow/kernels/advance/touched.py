@@ -1,0 +1,95 @@
+"""A step of some partitions alone: whether time changes the others, and which rows are kept as they were."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windrow.kernels.advance.ended import Ended
+from windrow.kernels.advance.frontier import Frontier
+from windrow.kernels.advance.matches import limits_of
+from windrow.kernels.advance.starts import bounding, rows_before
+from windrow.kernels.advance.steps import Growing, advance
+from windrow.kernels.advance.suffix import CARRIED
+from windrow.kernels.advance.timeouts import may_time_out
+from windrow.kernels.patterns.plan import MatchPlan
+from windrow.kernels.plan import WindowPlan
+
+__all__ = ["Changed", "changed", "moves_by_time"]
+
+_KEPT = "__kept"
+
+
+def moves_by_time(plan: WindowPlan | MatchPlan, frontier: Frontier | None) -> bool:
+    """Whether a partition to which no row comes may give something, or need less, when the frontier moves.
+
+    Where it does not, a partition is as its last row left it, until another comes or none will.
+
+    Parameters
+    ----------
+    frontier
+        To where it moves; None where no rows will come.
+    """
+    if frontier is None:
+        return True
+    known = frozenset(frontier.values.column_names)
+    if isinstance(plan, MatchPlan):
+        is_timed = plan.duration is not None and plan.duration.key in known
+        return is_timed or bool(limits_of(plan, known))
+    if may_time_out(plan, frontier):
+        return True
+    return plan.has_label and rows_before(plan) is None and bool(bounding(plan, known))
+
+
+@dataclass(frozen=True)
+class Changed:
+    """What a step of some partitions makes.
+
+    Attributes
+    ----------
+    given
+        As of :func:`windrow.kernels.advance.advance`.
+    stays
+        bool: the rows kept before that are to be kept as they are.
+    rows
+        Those to keep besides, in the same form.
+    """
+
+    given: list[pa.RecordBatch]
+    stays: npt.NDArray[np.bool_]
+    rows: pa.Table
+
+
+def changed(
+    growing: Growing,
+    kept: pa.Table | None,
+    came: pa.Table,
+    frontier: Frontier | None,
+    ended: Ended | None = None,
+) -> Changed:
+    """As :func:`windrow.kernels.advance.advance`, told by what changes of the rows that are kept.
+
+    `kept` has all rows of each partition of which it has any.
+    """
+    if kept is None:
+        given, left = advance(growing, None, came, frontier, ended)
+        return Changed(given, np.zeros(0, bool), left)
+    places = pa.array(np.arange(kept.num_rows))
+    growing = replace(growing, columns=(*growing.columns, _KEPT))
+    given, left = advance(
+        growing,
+        kept.append_column(_KEPT, places),
+        came.append_column(_KEPT, pa.nulls(came.num_rows, places.type)),
+        frontier,
+        ended,
+    )
+    was_kept = left.column(_KEPT).is_valid().to_numpy()
+    place = left.column(_KEPT).fill_null(0).to_numpy()
+    for name in CARRIED.names if kept.num_rows else ():
+        was_kept &= left.column(name).to_numpy() == kept.column(name).to_numpy()[place]
+    stays = np.zeros(kept.num_rows, bool)
+    stays[place[was_kept]] = True
+    return Changed(given, stays, left.drop_columns(_KEPT).filter(pa.array(~was_kept)))

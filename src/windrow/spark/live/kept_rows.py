@@ -1,0 +1,233 @@
+"""Rows kept between steps, of which each takes some out and puts others in: it costs by these, not by all.
+
+They are in memory, and in chunks of the checkpoint (:mod:`.chunks`), in any order. A row that is taken out
+stays in the file of its chunk, and its place is kept as *gone*, which is in chunks of its own. A chunk that
+is small, or that has lost half of its rows, is written anew instead, with what a step puts in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windrow.kernels.hashing import among, hashes
+from windrow.spark.live.chunks import PER_STEP, SMALLEST, merging
+
+__all__ = ["KeptRows", "Marks", "Places", "union"]
+
+Bools: TypeAlias = npt.NDArray[np.bool_]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Marks: TypeAlias = npt.NDArray[np.uint64]
+
+Places: TypeAlias = Mapping[int, Ints]
+"""Rows: by the number of their chunk, their places in it, which rise."""
+
+_CHUNK, _PLACE = "chunk", "place"
+
+
+@dataclass(frozen=True, eq=False)
+class _Chunk:
+    """Rows of one file, the hashes of their keys, and which of them are kept still."""
+
+    rows: pa.Table
+    marks: Marks
+    alive: Bools
+
+    @staticmethod
+    def of(rows: pa.Table, key: tuple[str, ...]) -> _Chunk:
+        return _Chunk(rows, hashes(rows, key), np.ones(rows.num_rows, bool))
+
+    @staticmethod
+    def one(chunks: Collection[_Chunk]) -> _Chunk:
+        """What is kept of several."""
+        whole = [chunk.alive.all() for chunk in chunks]
+        if len(chunks) == 1 and all(whole):
+            return next(iter(chunks))
+        rows = [
+            chunk.rows if is_whole else chunk.rows.filter(pa.array(chunk.alive))
+            for chunk, is_whole in zip(chunks, whole, strict=True)
+        ]
+        marks = np.concatenate([chunk.marks[chunk.alive] for chunk in chunks])
+        return _Chunk(pa.concat_tables(rows).combine_chunks(), marks, np.ones(len(marks), bool))
+
+    def __len__(self) -> int:
+        return len(self.alive)
+
+    @property
+    def count(self) -> int:
+        """How many rows are kept."""
+        return int(np.count_nonzero(self.alive))
+
+    def without(self, places: Ints) -> _Chunk:
+        alive = self.alive.copy()
+        alive[places] = False
+        return replace(self, alive=alive)
+
+
+@dataclass(frozen=True, eq=False)
+class KeptRows:
+    """Rows with a key.
+
+    Attributes
+    ----------
+    key
+        The columns by which rows are found.
+    chunks
+        The rows, by the numbers of their chunks.
+    gone
+        The places of rows that were taken out of these, in chunks too.
+    lost
+        The places of those that were taken out in this step.
+    """
+
+    key: tuple[str, ...]
+    chunks: Mapping[int, _Chunk] = field(default_factory=dict)
+    gone: Mapping[int, _Chunk] = field(default_factory=dict)
+    lost: Places = field(default_factory=dict)
+
+    @staticmethod
+    def read(key: tuple[str, ...], rows: Mapping[int, pa.Table], gone: Mapping[int, pa.Table]) -> KeptRows:
+        """What is in chunks."""
+        chunks = {number: _Chunk.of(table, key) for number, table in rows.items()}
+        places = {number: _Chunk.of(table, ()) for number, table in gone.items()}
+        for number, one in places.items():
+            of, at = (one.rows.column(name).to_numpy() for name in (_CHUNK, _PLACE))
+            for chunk in np.unique(of).tolist():
+                if chunk in chunks:
+                    chunks[chunk] = chunks[chunk].without(at[of == chunk])
+                else:
+                    places[number] = places[number].without(np.flatnonzero(of == chunk))
+        return KeptRows(key, chunks, places)
+
+    def __len__(self) -> int:
+        return sum(chunk.count for chunk in self.chunks.values())
+
+    # -- which rows ----------------------------------------------------------------------------------
+
+    def all(self) -> Places:
+        """All rows."""
+        return {number: np.flatnonzero(chunk.alive) for number, chunk in self.chunks.items()}
+
+    def having(self, marks: Marks) -> Places:
+        """The rows of which the key has one of these hashes, and perhaps a few more."""
+        if not len(marks):
+            return {}
+        found = {
+            number: np.flatnonzero(among(chunk.marks, marks) & chunk.alive)
+            for number, chunk in self.chunks.items()
+        }
+        return {number: places for number, places in found.items() if len(places)}
+
+    def where(self, holds: Callable[[pa.Table], Bools], places: Places | None = None) -> Places:
+        """The rows, of those at some places or of all, for which it holds."""
+        found = {}
+        for number in self.chunks if places is None else places:
+            chunk = self.chunks[number]
+            if places is None:
+                found[number] = np.flatnonzero(holds(chunk.rows) & chunk.alive)
+            else:
+                at = places[number]
+                found[number] = at[holds(chunk.rows.take(pa.array(at)))]
+        return {number: places for number, places in found.items() if len(places)}
+
+    def rows(self, places: Places) -> pa.Table | None:
+        """The rows at these places; None where no chunk has any."""
+        found = [
+            self.chunks[number].rows
+            if len(at) == len(self.chunks[number])
+            else self.chunks[number].rows.take(pa.array(at))
+            for number, at in places.items()
+        ]
+        return pa.concat_tables(found) if found else None
+
+    def tables(self, *columns: str) -> Iterable[pa.Table]:
+        """These columns of all rows, as far as they are there, a chunk at a time."""
+        for chunk in self.chunks.values():
+            rows = chunk.rows.select([name for name in columns if name in chunk.rows.column_names])
+            yield rows if chunk.alive.all() else rows.filter(pa.array(chunk.alive))
+
+    # -- what a step does ----------------------------------------------------------------------------
+
+    def without(self, places: Places) -> KeptRows:
+        """Without the rows at these places."""
+        chunks, lost = dict(self.chunks), dict(self.lost)
+        for number, at in places.items():
+            if len(at):
+                chunks[number] = chunks[number].without(at)
+                lost[number] = np.concatenate([lost[number], at]) if number in lost else at
+        return replace(self, chunks=chunks, lost=lost)
+
+    def with_rows(self, rows: pa.Table, number: int) -> KeptRows:
+        """With more rows, those that the step of this number puts in."""
+        if not rows.num_rows:
+            return self
+        like = next((chunk.rows.schema for chunk in self.chunks.values()), None)
+        names = rows.column_names if like is None else like.names
+        schema = like or pa.schema([pa.field(one.name, one.type) for one in rows.schema])
+        chunk = _Chunk.of(rows.select(names).cast(schema).combine_chunks(), self.key)
+        own = sum(_is_of(number, at) for at in self.chunks)
+        return replace(self, chunks={**self.chunks, number * PER_STEP + own: chunk})
+
+    def merged(self, number: int) -> KeptRows:
+        """As they are to be kept after the step of this number."""
+        chunks = _merged(self.chunks, number)
+        gone = dict(self.gone)
+        for chunk in self.chunks.keys() - chunks.keys():
+            if self.chunks[chunk].count < len(self.chunks[chunk]):
+                gone = {
+                    at: one.without(np.flatnonzero(one.rows.column(_CHUNK).to_numpy() == chunk))
+                    for at, one in gone.items()
+                }
+        lost = {chunk: at for chunk, at in self.lost.items() if chunk in chunks and not _is_of(number, chunk)}
+        if lost:
+            of = np.concatenate([np.full(len(at), chunk) for chunk, at in lost.items()])
+            places = pa.table({_CHUNK: of, _PLACE: np.concatenate([*lost.values()])})
+            gone[number * PER_STEP] = _Chunk.of(places, ())
+        return KeptRows(self.key, chunks, _merged(gone, number))
+
+    def written(self, number: int) -> tuple[dict[int, pa.Table], dict[int, pa.Table]]:
+        """The chunks that the step of this number made: of rows, and of places of rows that are gone."""
+        rows, gone = (
+            {at: chunk.rows for at, chunk in chunks.items() if _is_of(number, at)}
+            for chunks in (self.chunks, self.gone)
+        )
+        return rows, gone
+
+
+def union(one: Places, other: Places) -> Places:
+    """The rows that are at the one places or at the others."""
+    return {
+        number: np.union1d(one[number], other[number])
+        if number in one and number in other
+        else (one if number in one else other)[number]
+        for number in {**one, **other}
+    }
+
+
+def _merged(chunks: Mapping[int, _Chunk], number: int) -> dict[int, _Chunk]:
+    """The chunks as a step leaves them: those that it made, or has to make anew, as one; merged."""
+    anew = {at: chunk for at, chunk in chunks.items() if _is_of(number, at) or _is_thin(chunk)}
+    left = {at: chunk for at, chunk in chunks.items() if at not in anew}
+    if any(chunk.count for chunk in anew.values()):
+        left[number * PER_STEP] = _Chunk.one(anew.values())
+    sizes = sorted(((at, len(chunk)) for at, chunk in left.items()), key=lambda one: -one[1])
+    kept, merges = merging(sizes, {at: chunk.count for at, chunk in left.items()}, number)
+    parts: dict[int, list[_Chunk]] = {at: [] for at, _ in kept}
+    for at, chunk in left.items():
+        parts[merges.get(at, at)].append(chunk)
+    return {at: _Chunk.one(some) if at in merges.values() else some[0] for at, some in parts.items()}
+
+
+def _is_of(number: int, chunk: int) -> bool:
+    """Whether the step of a number made a chunk."""
+    return chunk // PER_STEP == number
+
+
+def _is_thin(chunk: _Chunk) -> bool:
+    count = chunk.count
+    return count < len(chunk) and (len(chunk) <= SMALLEST or 2 * count <= len(chunk))
