@@ -18,7 +18,8 @@ from windrow.cli.script import Statement, read_script, split_script
 from windrow.errors import UsageError, WindrowError
 from windrow.notebook.options import Line, help_text, read_line
 from windrow.notebook.watching import ROWS, watch
-from windrow.relation import LiveRelation, Relation
+from windrow.relation import Relation
+from windrow.relation_kinds import LiveRelation
 from windrow.session import Session
 from windrow.spark.live import LiveQuery
 

@@ -14,7 +14,8 @@ from pyspark.sql import types as T
 from windrow.cli.rows import as_text
 from windrow.errors import WindrowError
 from windrow.notebook.panels import before_start, open_panel, show_query
-from windrow.relation import LiveRelation, Relation, StartedRelation
+from windrow.relation import Relation
+from windrow.relation_kinds import LiveRelation, StartedRelation
 from windrow.rendering import html_table
 from windrow.spark.arrow import is_orderable
 from windrow.spark.live import LiveQuery

@@ -172,7 +172,7 @@ class Shell:
 
     def _show(self, relation: Relation, statement: Statement, progress: Any) -> None:
         from windrow.cli.run import Output, print_rows
-        from windrow.relation import LiveRelation, VaryingRelation
+        from windrow.relation_kinds import LiveRelation, VaryingRelation
 
         if statement.is_query:
             self.last_text = statement.script[statement.span.start : statement.span.stop]
