@@ -186,18 +186,25 @@ class UsageError(WindrowError):
     default_sqlstate = "22023"
 
 
-def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
+def did_you_mean(name: str, candidates: Iterable[str], *, is_word: bool = False) -> str | None:
     """The hint used wherever a name can fail, or None when nothing known is near.
+
+    Of what `is_word`, and may be something else than a known name that is misspelt, nearly all letters must
+    be there.
 
     >>> did_you_mean("stat", ["station", "date"])
     'did you mean station?'
     >>> did_you_mean("zzz", ["station", "date"]) is None
     True
+    >>> did_you_mean("d", ["WHERE", "DESC"], is_word=True) is None
+    True
     """
     known = sorted(set(candidates))
     folded = {candidate.lower(): candidate for candidate in known}
-    near = difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.6)
-    if not near:
+    if is_word and (name.lower() in folded or len(name) < 3):
+        return None
+    near = difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.74 if is_word else 0.6)
+    if not near and not is_word:
         near = [key for key in folded if key.startswith(name.lower()) or _nearly(name.lower(), key)][:1]
     return f"did you mean {folded[near[0]]}?" if near else None
 

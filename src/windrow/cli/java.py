@@ -30,9 +30,16 @@ _LET_GO = (b"BrokenPipeError", b"ConnectionResetError")
 
 
 class Java:
-    """The process that PySpark starts while :meth:`starting` is entered, if it starts one."""
+    """The process that PySpark starts while :meth:`starting` is entered, if it starts one.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    is_ours
+        Whether it ends with a command of ours, which takes Ctrl-C; else that is left as PySpark has it.
+    """
+
+    def __init__(self, *, is_ours: bool = True) -> None:
+        self._is_ours = is_ours
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: threading.Thread | None = None
         self._silent = False
@@ -52,7 +59,7 @@ class Java:
             raise
         finally:
             launcher.Popen = popen
-            if threading.current_thread() is threading.main_thread():
+            if self._is_ours and threading.current_thread() is threading.main_thread():
                 # PySpark's handler talks to Java in the middle of what the main thread tells it.
                 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -74,7 +81,7 @@ class Java:
                 return
 
     def _start(self, command: list[str], **options: Any) -> subprocess.Popen[bytes]:
-        if os.name != "nt":
+        if self._is_ours and os.name != "nt":
             # Ctrl-C is for this process, which tells the others.
             options["process_group"] = 0
         before = _interrupts_held()

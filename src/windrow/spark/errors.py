@@ -27,7 +27,13 @@ from windrow.errors import (
     WindrowError,
     did_you_mean,
 )
-from windrow.syntax.mistakes import is_name_of_from, meant_clause, variable_before_clause
+from windrow.syntax.mistakes import (
+    is_name_of_from,
+    meant_clause,
+    meant_function,
+    meant_keyword,
+    variable_before_clause,
+)
 from windrow.syntax.nodes import Side
 from windrow.syntax.sqltext import SqlText
 
@@ -101,6 +107,11 @@ def translate(
             message, hint = _unbound(source[span.start : span.stop])
         elif condition.startswith("UNRESOLVED_COLUMN"):
             hint = variable_before_clause(source, span) or _meant_stream(source, span) or hint
+        elif condition == "PARSE_SYNTAX_ERROR":
+            hint = hint or meant_keyword(source, span)
+        elif condition == "UNRESOLVED_ROUTINE":
+            called = re.match(r"\w+", source[span.start :])
+            hint = hint or (meant_function(called[0]) if called else None)
     return kind(
         message,
         condition=condition,

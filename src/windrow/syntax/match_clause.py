@@ -46,6 +46,8 @@ from windrow.syntax.tokens import Kind, TokenList
 
 __all__ = ["parse_match_clause", "parse_pattern_window"]
 
+_PARTS = ("AFTER", "PATTERN", "SUBSET", "DEFINE")  # that may stand after the measures
+
 _ORDER = (
     "PARTITION BY, ORDER BY, MEASURES, ROWS PER MATCH, AFTER MATCH or ALL MATCHES, PATTERN, "
     "WITHIN or DURATION, SUBSET, DEFINE"
@@ -150,6 +152,15 @@ class _Parser(Cursor):
         start, stop = item
         named = stop - start > 2 and self.tokens.word(stop - 2) == "AS" and self.tokens[stop - 1].is_name
         if not named:
+            for at in range(start + 1, stop):
+                if (hint := did_you_mean(self.tokens.word(at), _PARTS, is_word=True)) is not None:
+                    raise ParseError(
+                        f"{self.tokens[at].text} is no part of MATCH_RECOGNIZE",
+                        condition="PARSE_SYNTAX_ERROR",
+                        sql=self.tokens.sql,
+                        span=self.tokens[at].span,
+                        hint=hint,
+                    )
             raise ParseError(
                 "measure has no name",
                 condition="PARSE_SYNTAX_ERROR",
