@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ARGUMENTS", "COMMANDS", "Command", "run_command"]
 
+_BESIDE = 24
+"""How many characters there must be beside the commands for what they do; else that stands below."""
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -62,10 +65,15 @@ def _help(_shell: Shell, _argument: str) -> None:
     width = max(len(usage) for usage, _ in rows)
     console = stdout_console()
     console.print("Statements end with a semicolon. Ctrl-C stops a query, Ctrl-D leaves.\n")
+    room = console.width - width - 4
     for usage, does in rows:
-        line = Text(f"  {usage.ljust(width)}  ", style="" if is_plain() else "cyan")
-        folded = textwrap.wrap(does, max(console.width - width - 4, 20))
-        line.append(("\n" + " " * (width + 4)).join(folded), style="")
+        indent = width + 4 if room >= _BESIDE else 4
+        folded = textwrap.wrap(does, max(console.width - indent, _BESIDE))
+        line = Text(
+            f"  {usage.ljust(width) if room >= _BESIDE else usage}", style="" if is_plain() else "cyan"
+        )
+        line.append("  " if room >= _BESIDE else "\n" + " " * indent, style="")
+        line.append(("\n" + " " * indent).join(folded), style="")
         console.print(line)
 
 
