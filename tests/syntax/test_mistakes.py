@@ -84,6 +84,10 @@ def test_nothing_is_said_of_other_mistakes(sql):
         ("SELECT * FORM t", "t", "did you mean FROM?"),
         ("SELECT a FROM t WINDOW BY", "BY", "write WINDOW BY w AS (TYPE …)"),
         ("SELECT a FROM t x y z", "y", None),
+        ("SELECT a FROM t GROUP BY a EMT STREAM", "STREAM", "did you mean EMIT?"),
+        ("CREATE STREM x (a INT)", "STREM", "did you mean STREAM?"),
+        ("SELECT * FROM TUMBEL(TABLE t)", "TABLE t", "did you mean TUMBLE?"),
+        ("SELECT f(TABLE t)", "TABLE t", None),
         ("SELECT a FROM t WHERE a >", "", None),
     ],
 )
@@ -96,6 +100,7 @@ def test_words_that_are_nearly_keywords_are_found_where_spark_refuses_a_text(sql
     ("name", "hint"),
     [
         ("cunt", "count"),
+        ("ISTREM", "istream"),
         ("Cuont", "count"),
         ("averg", "avg"),
         ("frobnicate", None),

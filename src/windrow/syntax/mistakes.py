@@ -84,9 +84,12 @@ def _meant_match(tokens: TokenList, index: int) -> ParseError | None:
 _KEYWORDS = (
     "GROUP BY", "ORDER BY", "PARTITION BY", "SELECT", "DISTINCT", "FROM", "WHERE", "GROUP", "HAVING",
     "ORDER", "LIMIT", "OFFSET", "JOIN", "UNION", "INTERSECT", "EXCEPT", "WITH", "VALUES", "BETWEEN",
-    "INTERVAL", "PARTITION", "WINDOW", "CREATE", "INSERT", "DROP", "DESCRIBE", "EXPLAIN",
+    "INTERVAL", "PARTITION", "WINDOW", "CREATE", "INSERT", "DROP", "DESCRIBE", "EXPLAIN", "EMIT",
+    "STREAM", "TABLE", "VIEW", "TEMPORARY",
 )  # fmt: skip
+_TABLE_FUNCTIONS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 _FUNCTIONS = (
+    "istream", "dstream", "rstream",
     "abs", "any", "array_agg", "avg", "ceil", "coalesce", "collect_list", "collect_set", "concat",
     "corr", "count", "date_add", "date_diff", "date_format", "date_sub", "date_trunc", "day",
     "dense_rank", "every", "exp", "explode", "first_value", "floor", "greatest", "hour", "if", "ifnull",
@@ -111,6 +114,8 @@ def meant_keyword(sql: str, span: Span) -> str | None:
         return None
     if tokens.word(at) == "BY" and tokens.word(at - 1) == "WINDOW":
         return "write WINDOW BY w AS (TYPE …)"
+    if tokens.is_symbol(at - 1, "(") and (called := tokens.word(at - 2)):
+        return did_you_mean(called, _TABLE_FUNCTIONS, is_word=True)
     words = [tokens.word(index) for index in (at, at - 1) if index >= 0]
     return next((hint for word in words if (hint := did_you_mean(word, _KEYWORDS, is_word=True))), None)
 
