@@ -31,6 +31,7 @@ MAY_IMPORT_PYSPARK = {
     "spark",
     "session",
     "relation",
+    "relation_kinds",
     "rendering",
     "statements",
     "testing",

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from windrow.relation import Relation
+from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.streams import Catalog
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenList
 

@@ -7,11 +7,13 @@ import dataclasses
 from windrow.algebra.continuous import Query, Reader, WindowedStream
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.explain_live import how_blocking
-from windrow.relation import LiveRelation, Relation
+from windrow.relation import Relation
+from windrow.relation_kinds import LiveRelation
+from windrow.spark.catalog import Catalog
 from windrow.spark.continuous import length_of
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import BlockingPlan
-from windrow.spark.streams import Catalog, Stream
+from windrow.spark.streams import Stream
 from windrow.syntax.spellings import Spelled
 from windrow.syntax.sqltext import quoted
 

@@ -20,8 +20,10 @@ from windrow.explain_live import how_live
 from windrow.inserts import insert_into_table
 from windrow.named import create_named, insert, punctuate
 from windrow.naming import forget, is_free, refresh, remember_stream, show_endless
-from windrow.relation import LiveRelation, Relation, StreamRelation, VaryingRelation
+from windrow.relation import Relation
+from windrow.relation_kinds import LiveRelation, StreamRelation, VaryingRelation
 from windrow.sequences import declare_clauses
+from windrow.spark.catalog import Catalog, Definition
 from windrow.spark.continuous import Runner, length_of
 from windrow.spark.declared import declare, keys_of, read_by, refuse_mixed
 from windrow.spark.gateway import Gateway
@@ -33,8 +35,9 @@ from windrow.spark.live import (
     refuse_gathered_changes,
 )
 from windrow.spark.sources import read_table
-from windrow.spark.streams import Catalog, Definition, Log, Stream, is_text_log, of_frame, of_text_log
-from windrow.spark.text_log import read_text_log
+from windrow.spark.streams import Stream
+from windrow.spark.table_log import Log, of_frame
+from windrow.spark.text_log import is_text_log, of_text_log, read_text_log
 from windrow.spark.varying import Varying
 from windrow.syntax.create_stream import Column, CreateStream, parse_create_stream
 from windrow.syntax.mistakes import unsupported_statement

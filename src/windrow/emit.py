@@ -11,14 +11,16 @@ from windrow.algebra.expand import Expander
 from windrow.algebra.names import verbatim
 from windrow.errors import AnalysisError, NotSupportedError, Span, WindrowError
 from windrow.explain_live import explain_emitted
-from windrow.relation import LiveRelation, Relation, TimeVaryingRelation
+from windrow.relation import Relation
+from windrow.relation_kinds import LiveRelation, TimeVaryingRelation
 from windrow.spark.arrived import nothing_arrived
+from windrow.spark.catalog import Catalog
 from windrow.spark.declared import declare, in_place, keys_of
 from windrow.spark.emission import Emitted, Materialization, common_ptime
 from windrow.spark.event_time import EventTimes, Timed, with_lifetimes
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import EmittedPlan
-from windrow.spark.streams import Catalog, Stream
+from windrow.spark.streams import Stream
 from windrow.spark.table_functions import TableFunctions, length_of, time_window
 from windrow.syntax.blocks import with_items
 from windrow.syntax.emit import Emission, parse_emission

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import difflib
 import html
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -185,18 +186,25 @@ class UsageError(WindrowError):
     default_sqlstate = "22023"
 
 
-def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
+def did_you_mean(name: str, candidates: Iterable[str], *, is_word: bool = False) -> str | None:
     """The hint used wherever a name can fail, or None when nothing known is near.
+
+    Of what `is_word`, and may be something else than a known name that is misspelt, nearly all letters must
+    be there.
 
     >>> did_you_mean("stat", ["station", "date"])
     'did you mean station?'
     >>> did_you_mean("zzz", ["station", "date"]) is None
     True
+    >>> did_you_mean("d", ["WHERE", "DESC"], is_word=True) is None
+    True
     """
     known = sorted(set(candidates))
     folded = {candidate.lower(): candidate for candidate in known}
-    near = difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.6)
-    if not near:
+    if is_word and (name.lower() in folded or len(name) < 3):
+        return None
+    near = difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.74 if is_word else 0.6)
+    if not near and not is_word:
         near = [key for key in folded if key.startswith(name.lower()) or _nearly(name.lower(), key)][:1]
     return f"did you mean {folded[near[0]]}?" if near else None
 
@@ -206,22 +214,63 @@ def _nearly(name: str, known: str) -> bool:
     return len(known) > 2 and name.startswith(known)
 
 
-def caret(sql: str, span: Span) -> str:
+def caret(sql: str, span: Span, width: int | None = None) -> str:
     r"""The line of `sql` that holds the span's start, numbered, with carets below the span.
+
+    Parameters
+    ----------
+    sql, span
+        The text, and where in it something is wrong.
+    width
+        How many characters fit into a line: of a longer one, what is near the span is shown.
 
     >>> print(caret("SELECT 1\nFROM tt", Span(14, 16)))
     line 2, column 6
       FROM tt
            ^^
+    >>> print(caret("SELECT a, b, c, d, e, f, g, h FROM tt WHERE x > 1", Span(35, 37), 30))
+    line 1, column 36
+      …, e, f, g, h FROM tt WHERE…
+                         ^^
     """
     start = min(max(span.start, 0), len(sql))
     first = sql.rfind("\n", 0, start) + 1
     last = sql.find("\n", start)
     last = len(sql) if last < 0 else last
     number = sql.count("\n", 0, first) + 1
-    width = max(1, min(span.stop, last) - start)
     line = sql[first:last].replace("\t", " ")
-    return f"line {number}, column {start - first + 1}\n  {line}\n  {' ' * (start - first)}{'^' * width}"
+    at, stop = start - first, max(start + 1, min(span.stop, last)) - first
+    begin, end = _around(line, at, stop, width - 2) if width is not None else (0, len(line))
+    head, tail = "…" if begin else "", "…" if end < len(line) else ""
+    indent = " " * _cells(head + line[begin:at])
+    carets = "^" * max(1, _cells(line[at : min(stop, end)]))
+    return f"line {number}, column {at + 1}\n  {head}{line[begin:end]}{tail}\n  {indent}{carets}"
+
+
+def _around(line: str, start: int, stop: int, room: int) -> tuple[int, int]:
+    """Where what is shown of a line begins and ends: a stretch of it, and as much around it as fits."""
+    cells = [_cells(one) for one in line]
+    if sum(cells) <= room:
+        return 0, len(line)
+    room -= 2  # of what says that there is more
+    first, used = start, 0
+    before = room - min(sum(cells[start:stop]) + room // 4, room * 3 // 4)
+    while first > 0 and used + cells[first - 1] <= before:
+        first, used = first - 1, used + cells[first - 1]
+    last = start
+    while last < len(line) and used + cells[last] <= room:
+        last, used = last + 1, used + cells[last]
+    while first > 0 and used + cells[first - 1] <= room:
+        first, used = first - 1, used + cells[first - 1]
+    return first, last
+
+
+def _cells(text: str) -> int:
+    """How many places of a terminal a text takes."""
+    return sum(
+        0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1
+        for one in text
+    )
 
 
 def render_html(error: WindrowError) -> str:
@@ -249,10 +298,13 @@ def render_html(error: WindrowError) -> str:
     return "".join([*parts, "</div>"])
 
 
-def render(error: WindrowError) -> str:
-    """The error as text: condition and message, then line and caret, then the hint."""
+def render(error: WindrowError, width: int | None = None) -> str:
+    """The error as text: condition and message, then line and caret, then the hint.
+
+    With a `width`, long lines of the query are cut to it.
+    """
     parts = [f"[{error.condition}] {error.message}"]
-    parts += [context.summary() for context in error.getQueryContext()]
+    parts += [caret(context.sql, context.span, width) for context in error.getQueryContext()]
     if error.hint:
         parts.append(f"hint: {error.hint}")
     return "\n".join(parts)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from windrow.algebra.continuous import Reader
 from windrow.errors import WindrowError
-from windrow.relation import LiveRelation, Relation, StartedRelation, StreamRelation
+from windrow.relation import Relation
+from windrow.relation_kinds import LiveRelation, StartedRelation, StreamRelation
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import Insert, IntoStream, Table
 from windrow.spark.live.into_stream import refuse_other

@@ -25,8 +25,10 @@ from windrow.naming import refuse_taken, remember_named
 from windrow.punctuations import Pattern, Values
 from windrow.punctuations.lines import Place, line_of
 from windrow.punctuations.schemes import EndOfEntity, GrowingKey, Scheme, UniqueKey
-from windrow.relation import LiveRelation, Relation, StreamRelation
+from windrow.relation import Relation
+from windrow.relation_kinds import LiveRelation, StreamRelation
 from windrow.spark.arrow import arrow_type
+from windrow.spark.catalog import Catalog
 from windrow.spark.continuous import length_of
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import IntoStream
@@ -34,7 +36,6 @@ from windrow.spark.live.into_stream import Place as TextPlace
 from windrow.spark.live.into_stream import columns_taken
 from windrow.spark.named import Named
 from windrow.spark.stored import type_in_spark
-from windrow.spark.streams import Catalog
 from windrow.streams import NamedStream, Ordering, Receipt
 from windrow.streams.definition import Definition, told_apart
 from windrow.streams.rowtime import Rowtime

@@ -6,13 +6,14 @@ import dataclasses
 from collections.abc import Sequence
 
 from windrow.errors import AnalysisError, ParseError
+from windrow.spark.catalog import Catalog
 from windrow.spark.continuous import Runner
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import SequenceView
 from windrow.spark.live.rowtimes import stub
 from windrow.spark.live.runner import live_streams, reads
 from windrow.spark.named import Named
-from windrow.spark.streams import Catalog, Stream
+from windrow.spark.streams import Stream
 from windrow.spark.varying import Varying
 from windrow.streams import NamedStream
 from windrow.syntax.sqltext import quoted

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.errors import InputError, UsageError, WindrowError
 from windrow.inserts import gives_stream
+from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import Insert, LiveQueries, LiveQuery
 from windrow.spark.live.queries import folder_of
-from windrow.spark.streams import Catalog
 from windrow.statements import run
 from windrow.streams.files import flush
 from windrow.syntax.blocks import split_statements

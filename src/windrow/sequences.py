@@ -15,10 +15,11 @@ from windrow.explain_live import explain_live
 from windrow.inserts import insert_into_table
 from windrow.named import insert
 from windrow.naming import forget, is_free, refresh, remember_sequence
-from windrow.relation import LiveRelation, Relation, StreamRelation
+from windrow.relation import Relation
+from windrow.relation_kinds import LiveRelation, StreamRelation
+from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import APART, SequenceView, sequence_plan
-from windrow.spark.streams import Catalog
 from windrow.syntax.apart import clauses_apart
 from windrow.syntax.nodes import Range
 from windrow.syntax.spellings import spelled

@@ -20,13 +20,14 @@ from windrow.lengths import length_given
 from windrow.naming import remember_named, remember_stream
 from windrow.pipeline import Pipeline, start_pipeline
 from windrow.relation import NamedStreamRelation, Relation
+from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway, check_dialect
 from windrow.spark.live import Listeners, LiveQueries, live_stream
 from windrow.spark.live.targets import sink_of
 from windrow.spark.local import local_session
 from windrow.spark.sources import of_table, read_table
-from windrow.spark.streams import Catalog, Log, is_text_log, of_frame, of_text_log, unit_named
-from windrow.spark.text_log import read_text_log
+from windrow.spark.table_log import Log, of_frame, unit_named
+from windrow.spark.text_log import is_text_log, of_text_log, read_text_log
 from windrow.statements import check, run
 from windrow.streams import NamedStream
 from windrow.syntax.blocks import split_statements

@@ -19,13 +19,15 @@ from windrow.errors import NotSupportedError, ParseError
 from windrow.explain import explain
 from windrow.explain_live import explain_live
 from windrow.naming import refresh
-from windrow.relation import LiveRelation, Relation
+from windrow.relation import Relation
+from windrow.relation_kinds import LiveRelation
 from windrow.sequences import names_sequence, run_sequence
 from windrow.spark.batch import bind_statement, build_window, explained, run_statement
+from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import SequencePlan, sequence_plan
 from windrow.spark.reference_mode import build_reference
-from windrow.spark.streams import Catalog, Stream
+from windrow.spark.streams import Stream
 from windrow.spark.table_functions import TableFunctions, calls_table_functions
 from windrow.syntax.apart import clauses_apart
 from windrow.syntax.blocks import split_statements

@@ -15,10 +15,11 @@ from windrow.algebra.names import verbatim
 from windrow.errors import NotSupportedError
 from windrow.relation import Relation
 from windrow.spark.arrow import is_orderable
+from windrow.spark.catalog import Catalog
 from windrow.spark.event_time import HIDDEN
 from windrow.spark.event_time.edits import Edits
 from windrow.spark.gateway import Gateway
-from windrow.spark.streams import Catalog, Stream
+from windrow.spark.streams import Stream
 from windrow.syntax.as_of import AsOf, as_of_joins
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenList, tokenize

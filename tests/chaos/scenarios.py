@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.chaos.logs import Arriving, Named, Source
 from windrow import Session
-from windrow.relation import LiveRelation
+from windrow.relation_kinds import LiveRelation
 from windrow.streams import Ordering
 
 __all__ = ["SCENARIOS", "Scenario"]

@@ -120,6 +120,9 @@ def test_it_tells_what_queries_tell():
 @pytest.mark.skipif(chromium() is None, reason="there is no Chromium on the PATH, or in WINDROW_CHROMIUM")
 def test_a_browser_shows_it():
     _, found = watching()
+    silent = Watching(lambda: [Running("means"), Running("silent")])
+    with Page(silent) as page, opened(page.address) as browser:
+        assert browser.html("#query-silent").count("no micro-batch yet") >= 1
     with Page(found) as page, opened(page.address) as browser:
         shown = browser.html("#latest td")
     for told in (

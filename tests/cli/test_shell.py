@@ -87,6 +87,18 @@ def test_plans_pictures_scripts_and_changelogs(shell, capsys, tmp_path):
     assert shell.has_failed
 
 
+def test_errors_in_a_script_have_its_lines(shell, capsys, tmp_path):
+    script = tmp_path / "a script.sql"
+    script.write_text(
+        ".mode csv\n\nSELECT 1 AS one;\n\nSELECT one,\n  two FROM (SELECT 1 AS one);\nSELECT 3;\n"
+    )
+    shell.run_lines(f".read '{script}'\n.read 'open\n.limit ²\n.limit\n.mode CSV 3\n.open x 'y\n")
+    shown = capsys.readouterr()
+    assert shown.out == "one\n1\n3\n3\nlimit 50 rows of a table, all in other forms\n"
+    assert "\nline 6, column 3\n    two FROM" in shown.err
+    assert shown.err.count("[INVALID_ARGUMENT]") == 4
+
+
 def test_what_newcomers_type(shell, capsys, tmp_path, readings):
     other = tmp_path / "other.csv"
     other.write_bytes(readings.read_bytes())
@@ -106,26 +118,63 @@ def test_what_newcomers_type(shell, capsys, tmp_path, readings):
     assert "[INVALID_ARGUMENT] .open takes NAME=PATH" in shown.err
 
 
-def test_a_live_query_is_watched_as_a_table_and_by_its_changes(shell, capsys, tmp_path):
+@pytest.fixture
+def bids(shell, tmp_path):
+    """A named stream, and what waits until live queries have taken all of it."""
     shell.run_lines(
         f"CREATE STREAM bids (ROWTIME at BIGINT, item STRING, price INT) LOCATION '{tmp_path / 'bids'}';\n"
         "INSERT INTO bids VALUES (1, 'A', 10), (2, 'B', 14), (4, 'A', 12);\n"
     )
-    query = "SELECT item, MAX(price) AS best FROM bids [RANGE UNBOUNDED] GROUP BY item"
-    with pytest.warns(RuntimeWarning, match="keeps more and more"):
-        shell.run_lines(f".watch {query}\n.mode changelog\n.watch {query}\n")
 
     def catch_up(session):
         for each in session.queries.values():
             each.process_all_available()
 
-    shell.backend.call(catch_up)
+    return lambda: shell.backend.call(catch_up)
+
+
+def test_a_live_query_is_watched_as_a_table_and_by_its_changes(shell, bids, capsys):
+    query = "SELECT item, MAX(price) AS best FROM bids [RANGE UNBOUNDED] GROUP BY item"
+    with pytest.warns(RuntimeWarning, match="keeps more and more"):
+        shell.run_lines(f".watch {query}\n.mode changelog\n.watch {query}\n")
+    bids()
     shell.run_lines(".stop\n")
     shown = capsys.readouterr().out
     assert "-- after micro-batch 0" in shown
     assert "| A    |   10 |\n| B    |   14 |" in shown
     assert "| +I  |" in shown
     assert "stopped query-" in shown
+
+
+def test_changes_come_in_the_order_of_their_instants_in_the_form_that_is_asked_for(shell, bids, capsys):
+    shell.run_lines(
+        ".mode changelog diff\n.watch SELECT item FROM bids [RANGE 1 MILLISECOND]\n"
+        ".mode csv\n.watch SELECT item FROM bids [RANGE 1 MILLISECOND]\n"
+        ".mode json\n.watch SELECT STREAM price FROM bids\n"
+    )
+    bids()
+    shell.run_lines(".stop\n")
+    shown = capsys.readouterr().out
+    counted = [line.split("|")[1:-1] for line in shown.splitlines() if line.startswith(("| A ", "| B "))]
+    assert [[cell.strip() for cell in row] for row in counted] == [
+        ["A", "1", "1"], ["A", "-1", "2"], ["B", "1", "2"], ["B", "-1", "3"]
+    ]  # fmt: skip
+    assert '{"rowtime":1,"price":10}\n{"rowtime":2,"price":14}\n' in shown
+    assert "item\n" in shown
+
+
+def test_the_failure_of_a_live_query_is_told_when_it_comes_and_stays_in_the_list(shell, bids, capsys):
+    shell.run_lines(".watch SELECT STREAM 1 / (price - 10) AS x FROM bids\n")
+    end = time.monotonic() + 60
+    told = ""
+    while "DIVIDE_BY_ZERO" not in told and time.monotonic() < end:
+        time.sleep(0.2)
+        told += capsys.readouterr().err
+    assert "has failed:\nerror [DIVIDE_BY_ZERO]" in told
+    shell.run_lines(".state\n.stop\n.state\n")
+    shown = capsys.readouterr().out
+    assert "has failed: DIVIDE_BY_ZERO" in shown
+    assert shown.endswith("no query is running: .watch SELECT … starts one\n")
 
 
 def test_ctrl_c_stops_the_query_and_not_the_shell(shell):

@@ -76,7 +76,7 @@ def test_enter_goes_on_until_a_semicolon_that_ends_the_statement():
 
 def test_a_text_is_taken_apart_where_statements_are_complete():
     text = "-- a script\n.mode csv\nSELECT 1;\nSELECT\n';' AS a;\n\n.quit\n"
-    assert list(pieces(text)) == ["-- a script\n.mode csv\nSELECT 1;", "SELECT\n';' AS a;", ".quit"]
+    assert list(pieces(text)) == ["-- a script\n.mode csv\nSELECT 1;", "SELECT\n';' AS a;", "", ".quit"]
 
 
 def test_each_command_says_what_it_does_and_the_issue_s_are_there():

@@ -1,4 +1,4 @@
-"""Row patterns: programs, the machine against the reference over random patterns and rows, matches so far."""
+"""Row patterns: the machine against the reference over random patterns and rows, matches so far."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from windrow.kernels.patterns.plan import (
     Navigation,
     Register,
 )
-from windrow.kernels.patterns.program import compile_pattern, listing
+from windrow.kernels.patterns.program import compile_pattern
 from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree
 from windrow.kernels.plan import ColumnRef, Number, Operation, PairExpression
 from windrow.kernels.reference.match_recognize import Clause, Seen
@@ -544,53 +544,6 @@ def test_a_condition_guards_the_next_one_on_the_same_row():
     guarded = Condition(1, compare("AND", compare("<>", value(), Number(0)), quotient))
     plan = replace(plan_of(Sequence((A, B)), {}), conditions=(guarded,))
     assert list(find_matches(plan, *table_of([[0, 0, 1]])).start) == [1]
-
-
-LISTINGS = {
-    "a sequence": (Sequence((A, B)), ["0 match A", "1 match B", "2 done"]),
-    "one or more": (Repeat(A, 1, None), ["0 match A", "1 split 0, 2", "2 done"]),
-    "reluctant one or more": (Repeat(A, 1, None, False), ["0 match A", "1 split 2, 0", "2 done"]),
-    "any number": (Repeat(A, 0, None), ["0 split 1, 3", "1 match A", "2 jump 0", "3 done"]),
-    "two to three": (
-        Repeat(A, 2, 3),
-        ["0 match A", "1 match A", "2 split 3, 4", "3 match A", "4 done"],
-    ),
-    "an alternation": (
-        Choice((A, B, C)),
-        [
-            "0 split 1, 3",
-            "1 match A",
-            "2 jump 7",
-            "3 split 4, 6",
-            "4 match B",
-            "5 jump 7",
-            "6 match C",
-            "7 done",
-        ],
-    ),
-    "a loop over what may be empty": (
-        Repeat(Repeat(A, 0, 1), 0, None),
-        [
-            "0 split 1, 6",
-            "1 mark 0",
-            "2 split 3, 4",
-            "3 match A",
-            "4 check 0",
-            "5 jump 0",
-            "6 done",
-        ],
-    ),
-    "anchors and exclusions": (
-        Sequence((Edge(True), Label(0, excluded=True), Edge(False))),
-        ["0 start", "1 match A excluded", "2 end", "3 done"],
-    ),
-}
-
-
-@pytest.mark.parametrize("name", LISTINGS)
-def test_a_pattern_is_compiled_to_this_program(name):
-    tree, expected = LISTINGS[name]
-    assert listing(compile_pattern(tree), NAMES) == expected
 
 
 @pytest.mark.timeout(60)

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from tests.live.stepping import in_steps, law
 from tests.live.test_law import COLUMNS, LAGS, log, table
-from tests.live.test_named import ORDERINGS, as_arrived, calls
+from tests.live.test_named import ORDERINGS, calls, opened
 from tests.live.test_named import recorded as written
 from windrow import Session
 from windrow.spark.live import emitted_in_memory
@@ -321,17 +321,7 @@ SOON = ["EMIT STREAM", "EMIT STREAM AFTER DELAY INTERVAL '0.01' SECOND"]
 
 def live_log(spark, folder, streams, cuts, kills, query):
     """What the steps give over the logs of named streams, cut between files."""
-
-    def frames(steps, low, high):
-        found = {}
-        for _, name, known in steps.streams():
-            edges = [round(edge * streams[name].log.last()) for edge in (low, high)]
-            found[name] = as_arrived(spark, streams[name], *edges).select(*known.live.columns)
-        return found
-
-    session = Session(spark)
-    for name, stream in streams.items():
-        session.stream(name, stream)
+    session, frames = opened(spark, streams)
     relation = session.sql(query)
     wanted = relation.changelog(relation._live.envelope).to_arrow()
     given, told = in_steps(relation._live, folder, cuts, kills, frames, relation._live.envelope)

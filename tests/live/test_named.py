@@ -259,7 +259,9 @@ def as_arrived(spark, stream, after, last):
     return spark.createDataFrame(whole.append_column(NUMBER, pa.array(numbers, pa.int64())))
 
 
-def live(spark, folder, streams, cuts, kills, query):
+def opened(spark, streams):
+    """A session with named streams, and what a step takes of them, cut between files."""
+
     def frames(steps, low, high):
         found = {}
         for _, name, known in steps.streams():
@@ -270,6 +272,11 @@ def live(spark, folder, streams, cuts, kills, query):
     session = Session(spark)
     for name, stream in streams.items():
         session.stream(name, stream)
+    return session, frames
+
+
+def live(spark, folder, streams, cuts, kills, query):
+    session, frames = opened(spark, streams)
     plan = session.sql(query)._live
     given, counted = in_steps(plan, folder, cuts, kills, frames)
     positions = [streams[name].position() for name in plan.streams]

@@ -25,6 +25,7 @@ from windrow.plot.scene import (
 )
 from windrow.plot.staircase import draw_staircase
 from windrow.plot.validity import draw_validity
+from windrow.plot.windows import draw_windows
 
 pytest.importorskip("altair")
 
@@ -33,7 +34,6 @@ ROWS = tuple(Row(float(day), float(day % 4), str(day)) for day in range(1, 11))
 
 
 def windows(*spans, rows=ROWS, count=None):
-    from windrow.plot.windows import draw_windows
 
     sequence = Sequence("k = a", rows, windows=spans, row_count=count or len(rows), found_count=len(spans))
     return draw_windows(SequenceScene("windows w", DAY, Axis("value"), (sequence,)))
@@ -119,6 +119,13 @@ def test_each_row_of_a_match_has_the_colour_of_its_variable():
     cells = [row for row in of(chart, "rect") if "group" in row]
     assert [(cell["row"], cell["group"]) for cell in cells] == [("3", "A"), ("4", "B")]
     assert [row["group"] for row in of(chart, "point")][1:5] == ["in no match", "A", "B", "in no match"]
+
+
+def test_a_picture_of_no_rows_says_so():
+    shown = draw_windows(
+        SequenceScene("windows w", DAY, Axis("value"), (), subtitle=("END WHEN e > 2",))
+    ).to_dict()
+    assert shown["title"]["subtitle"] == ["END WHEN e > 2", "no rows"]
 
 
 def varying(*intervals, y=None):

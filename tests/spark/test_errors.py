@@ -159,6 +159,21 @@ def test_what_spark_does_not_find_is_marked_in_the_users_text(session, sql, cond
     assert error.hint == hint or hint is None
 
 
+@pytest.mark.parametrize(
+    ("sql", "hint"),
+    [
+        ("SELEC 1", "did you mean SELECT?"),
+        ("SELECT id FROM range(3) WHER id > 1", "did you mean WHERE?"),
+        ("SELECT cunt(id) FROM range(3)", "did you mean count?"),
+        ("SELECT * FROM TUMBEL(TABLE t, DESCRIPTOR(x), INTERVAL 1 SECOND)", "did you mean TUMBLE?"),
+    ],
+)
+def test_words_that_spark_does_not_know_have_a_hint(session, sql, hint):
+    with pytest.raises(WindrowError) as error:
+        session.sql(sql)
+    assert error.value.hint == hint
+
+
 def test_an_unbound_parameter_is_not_told_by_a_name_of_ours(session):
     error = failing(session, query(start="s.val > ?"))
     assert error.message == "parameter ? has no value"

@@ -116,5 +116,7 @@ def _markdown_row(cells: list[str]) -> str:
 def _markdown_cell(value: str | None) -> str:
     if value is None:
         return "NULL"
-    escaped = printable(value).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    escaped = printable(value).replace("\\", "\\\\").replace("|", "\\|")
+    # what would be read as an entity, or a tag
+    escaped = re.sub(r"&(?=#?\w+;)", "&amp;", escaped).replace("<", "&lt;")
     return re.sub(r"\n", "<br>", escaped)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -23,12 +24,22 @@ if TYPE_CHECKING:
 __all__ = ["Java", "interrupts_ignored", "no_more_counts", "py4j_silent"]
 
 _PATIENCE = 3.0
+_TRACE = b"Traceback (most recent call last):\n"
+_LAST_LINE = re.compile(rb"^\S.*\n", re.MULTILINE)
+_LET_GO = (b"BrokenPipeError", b"ConnectionResetError")
 
 
 class Java:
-    """The process that PySpark starts while :meth:`starting` is entered, if it starts one."""
+    """The process that PySpark starts while :meth:`starting` is entered, if it starts one.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    is_ours
+        Whether it ends with a command of ours, which takes Ctrl-C; else that is left as PySpark has it.
+    """
+
+    def __init__(self, *, is_ours: bool = True) -> None:
+        self._is_ours = is_ours
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: threading.Thread | None = None
         self._silent = False
@@ -48,7 +59,7 @@ class Java:
             raise
         finally:
             launcher.Popen = popen
-            if threading.current_thread() is threading.main_thread():
+            if self._is_ours and threading.current_thread() is threading.main_thread():
                 # PySpark's handler talks to Java in the middle of what the main thread tells it.
                 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -70,7 +81,7 @@ class Java:
                 return
 
     def _start(self, command: list[str], **options: Any) -> subprocess.Popen[bytes]:
-        if os.name != "nt":
+        if self._is_ours and os.name != "nt":
             # Ctrl-C is for this process, which tells the others.
             options["process_group"] = 0
         before = _interrupts_held()
@@ -87,10 +98,40 @@ class Java:
         assert self._process is not None
         assert self._process.stderr is not None
         source = self._process.stderr.fileno()
+        shown = _Shown()
         with suppress(OSError):
             while said := os.read(source, 65536):
                 if not self._silent:
-                    os.write(2, said)
+                    os.write(2, shown.of(said))
+
+
+class _Shown:
+    r"""What is shown of what Java says: no traces of Python's workers that Spark has let go of.
+
+    >>> shown = _Shown()
+    >>> trace = b"Traceback (most recent call last):\n  File daemon.py\nBrokenPipeError: [Errno 32]\n"
+    >>> shown.of(b"WARN a\n" + trace[:50]), shown.of(trace[50:] + b"WARN b"), shown.of(b" and c\n")
+    (b'WARN a\n', b'WARN b', b' and c\n')
+    >>> shown.of(trace.replace(b"BrokenPipeError", b"ValueError")).count(b"\n")
+    3
+    """
+
+    def __init__(self) -> None:
+        self._held = b""
+
+    def of(self, said: bytes) -> bytes:
+        """What is to be shown when this has been said; a trace when it is complete."""
+        text, self._held = self._held + said, b""
+        shown = b""
+        while (at := text.find(_TRACE)) >= 0:
+            end = _LAST_LINE.search(text, at + len(_TRACE))
+            if end is None:
+                self._held = text[at:]
+                return shown + text[:at]
+            is_known = b"daemon.py" in text[at : end.start()] and end[0].startswith(_LET_GO)
+            shown += text[:at] if is_known else text[: end.end()]
+            text = text[end.end() :]
+        return shown + text
 
 
 def interrupts_ignored() -> None:

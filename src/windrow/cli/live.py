@@ -14,15 +14,12 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import types as T
-
+from windrow.cli.batches import Batches, by_time
 from windrow.cli.connection import Connection, SessionFactory, open_session, with_tables
-from windrow.cli.formats import Format, csv_lines, markdown_lines
+from windrow.cli.formats import Format
 from windrow.cli.page import Page, Watching
 from windrow.cli.progress import Progress
-from windrow.cli.rows import as_json, as_text
-from windrow.cli.tables import print_table
-from windrow.cli.terminal import errors_console, is_plain, stdout_console
+from windrow.cli.terminal import errors_console
 from windrow.errors import UsageError, WindrowError
 from windrow.spark.live.progress import in_words
 from windrow.spark.live.sinks import Sink
@@ -135,37 +132,16 @@ class _Rows(Sink):
     """Writes the rows of micro-batches to stdout."""
 
     def __init__(self, form: Format, line: _Line, watching: Watching) -> None:
-        self._form, self._line, self._watching = form, line, watching
-        self._has_header = False
+        self._batches, self._line, self._watching = Batches(form), line, watching
 
     def write(self, frame: DataFrame, number: int) -> int | None:  # noqa: ARG002 - of other sinks
         """Show the rows of a micro-batch."""
-        if self._form is Format.TABLE:
-            rows = as_text(frame, iso=False).collect()
-            self._watching.rows(frame.columns, rows)
-            if rows:
-                with self._line.away():
-                    numeric = [isinstance(column.dataType, T.NumericType) for column in frame.schema.fields]
-                    print_table(stdout_console(), frame.columns, rows, numeric, more=None, plain=is_plain())
-                    sys.stdout.flush()
-            return len(rows)
-        text = as_json(frame) if self._form is Format.JSON else as_text(frame, iso=True)
-        rows = text.collect()
-        lines: Iterator[str]
-        if self._form is Format.JSON:
-            lines = (f"{line}\n" for (line,) in rows)
-            self._watching.rows(["row"], rows)
-        else:
-            self._watching.rows(frame.columns, rows)
-            make = csv_lines if self._form is Format.CSV else markdown_lines
-            lines = iter(make(frame.columns, iter(rows)))
-            if self._has_header:
-                for _ in range(1 if self._form is Format.CSV else 2):
-                    next(lines)
-            self._has_header = True
-        with self._line.away():
-            sys.stdout.writelines(lines)
-            sys.stdout.flush()
+        form = self._batches.form
+        rows = self._batches.texts(by_time(frame))
+        self._watching.rows(["row"] if form is Format.JSON else frame.columns, rows)
+        if rows or form is not Format.TABLE:
+            with self._line.away():
+                self._batches.put(frame.schema, rows)
         return len(rows)
 
 

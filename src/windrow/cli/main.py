@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -30,7 +31,7 @@ from windrow.cli.options import (
     TABLE,
     TABLE_FORMAT,
 )
-from windrow.cli.reporting import CLOSED_PIPE, FAILED, INTERRUPTED, reporting
+from windrow.cli.reporting import CLOSED_PIPE, FAILED, INTERRUPTED, reporting, show_warning
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,6 +56,7 @@ def run() -> None:
         # JSON is UTF-8 by its standard, CSV in practice, whatever the locale.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")
+    warnings.showwarning = show_warning  # type: ignore[assignment] # it needs less than it is given
     try:
         app()
     except SystemExit as ended:

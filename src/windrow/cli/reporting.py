@@ -18,7 +18,16 @@ from rich.text import Text
 from windrow.cli.terminal import errors_console, printable
 from windrow.errors import UsageError, WindrowError, render
 
-__all__ = ["CLOSED_PIPE", "FAILED", "INTERRUPTED", "USAGE", "reporting", "show_error", "show_unexpected"]
+__all__ = [
+    "CLOSED_PIPE",
+    "FAILED",
+    "INTERRUPTED",
+    "USAGE",
+    "reporting",
+    "show_error",
+    "show_unexpected",
+    "show_warning",
+]
 
 FAILED = 1
 USAGE = 2
@@ -72,12 +81,13 @@ def show_error(error: WindrowError, debug: bool = False) -> None:
     """Print an error to stderr: message, line, caret and hint."""
     if debug:
         _show_traceback(error)
-    text = Text(printable(f"error {render(error)}"))
+    console = errors_console()
+    text = Text(printable(f"error {render(error, console.width if console.is_terminal else None)}"))
     text.highlight_regex(r"^error \[[^\]]*\]", "bold red")
     text.highlight_regex(r"(?m)^\s+\^+$", "bold red")
     text.highlight_regex(r"(?m)^line \d+, column \d+$", "dim")
     text.highlight_regex(r"(?m)^hint:", "bold cyan")
-    errors_console().print(text)
+    console.print(text)
 
 
 def show_unexpected(error: Exception, debug: bool) -> None:
@@ -91,6 +101,11 @@ def show_unexpected(error: Exception, debug: bool) -> None:
     text.highlight_regex(r"^error \w+", "bold red")
     text.highlight_regex(r"(?m)^hint:", "bold cyan")
     errors_console().print(text)
+
+
+def show_warning(message: Warning | str, *_: object) -> None:
+    """A warning, without the line of Python that gave it: takes the place of `warnings.showwarning`."""
+    errors_console().print(Text(printable(f"warning: {message}"), style="yellow"))
 
 
 def _show_traceback(error: BaseException) -> None:

@@ -29,8 +29,8 @@ def stdout_console(width: int | None = None) -> Console:
 
 
 def errors_console() -> Console:
-    """A console on stderr, for errors and remarks."""
-    return Console(file=sys.stderr, highlight=False, soft_wrap=True, emoji=False)
+    """A console on stderr, for errors and remarks: in a terminal, their lines break between words."""
+    return Console(file=sys.stderr, highlight=False, soft_wrap=not sys.stderr.isatty(), emoji=False)
 
 
 def printable(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from windrow.notebook.magics import WindrowMagics
 from windrow.notebook.panels import show_query
 from windrow.notebook.watching import show_live, show_started, watch
-from windrow.relation import LiveRelation, StartedRelation
+from windrow.relation_kinds import LiveRelation, StartedRelation
 from windrow.spark.live import LiveQuery
 
 __all__ = ["load", "watch"]

@@ -12,13 +12,15 @@ from IPython.display import display
 
 from windrow.cli.connection import open_session, start_spark, values
 from windrow.cli.formats import Format
+from windrow.cli.java import Java
 from windrow.cli.progress import Progress
 from windrow.cli.run import Output, View, at_its_place, draw_picture, print_rows, write_rows
 from windrow.cli.script import Statement, read_script, split_script
 from windrow.errors import UsageError, WindrowError
 from windrow.notebook.options import Line, help_text, read_line
 from windrow.notebook.watching import ROWS, watch
-from windrow.relation import LiveRelation, Relation
+from windrow.relation import Relation
+from windrow.relation_kinds import LiveRelation
 from windrow.session import Session
 from windrow.spark.live import LiveQuery
 
@@ -89,7 +91,8 @@ class WindrowMagics(Magics):
     def _opened(self, line: Line) -> Session:
         """The session of the notebook with the tables of the line, made where there is none."""
         if self._session is None:
-            self._session = open_session(line.asked, start_spark)
+            with Java(is_ours=False).starting():
+                self._session = open_session(line.asked, start_spark)
             self._made = line.asked.master, line.asked.conf
             return self._session
         if line.names_session and self._made != (line.asked.master, line.asked.conf):

@@ -11,10 +11,12 @@ from IPython.display import HTML, display
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from windrow.cli.batches import by_time
 from windrow.cli.rows import as_text
 from windrow.errors import WindrowError
 from windrow.notebook.panels import before_start, open_panel, show_query
-from windrow.relation import LiveRelation, Relation, StartedRelation
+from windrow.relation import Relation
+from windrow.relation_kinds import LiveRelation, StartedRelation
 from windrow.rendering import html_table
 from windrow.spark.arrow import is_orderable
 from windrow.spark.live import LiveQuery
@@ -119,7 +121,7 @@ class _Latest(Sink):
 
     def write(self, rows: DataFrame, number: int) -> int | None:
         """Take the rows of a micro-batch."""
-        found = as_text(rows, iso=False).collect()
+        found = as_text(by_time(rows), iso=False).collect()
         if number > self._last:  # not repeated
             self._count += len(found)
             self._rows.extend(found)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.errors import NotSupportedError, UsageError
 from windrow.plot.reading.options import Options
-from windrow.relation import Changes, LiveRelation, Relation
+from windrow.relation import Changes, Relation
+from windrow.relation_kinds import LiveRelation
 from windrow.spark.batch import BoundWindow
 from windrow.spark.streams import Stream
 from windrow.spark.varying import Varying

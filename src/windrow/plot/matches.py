@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from windrow.plot.lanes import lanes
-from windrow.plot.panels import Panel, bars, edges, extent, reach, sequence_picture, values_panel
+from windrow.plot.panels import Panel, Shared, bars, edges, reach, sequence_picture, values_panel
 from windrow.plot.scene import Sequence, SequenceScene
 from windrow.plot.theme import LINE, NOTHING, VARIABLES, WIDTH, Picture, legend_of
 
@@ -20,23 +20,10 @@ def draw_matches(scene: SequenceScene, width: int | None = None) -> Picture:
     """The picture of a MATCH_RECOGNIZE."""
     colours = {name: VARIABLES[at % len(VARIABLES)] for at, name in enumerate(scene.variables)}
     colours[_NONE] = NOTHING
-    domain = extent(scene)
-    panels = [
-        _panel(scene, sequence, domain, width or WIDTH, colours, is_last=sequence is scene.sequences[-1])
-        for sequence in scene.sequences
-    ]
-    return sequence_picture(scene, panels, "match")
+    return sequence_picture(Shared(scene, colours, width or WIDTH), _panel, "match")
 
 
-def _panel(
-    scene: SequenceScene,
-    sequence: Sequence,
-    domain: tuple[float, float],
-    width: int,
-    colours: dict[str, str],
-    *,
-    is_last: bool,
-) -> Panel:
+def _panel(shared: Shared, sequence: Sequence) -> Panel:
     matches = sorted(sequence.matches, key=lambda match: (match.rows[0].position, match.number))
     found = lanes([(match.rows[0].position, match.rows[-1].position) for match in matches])
     shown = [(match, lane) for match, lane in zip(matches, found, strict=True) if lane < _LANES]
@@ -60,12 +47,12 @@ def _panel(
             if groups[row.position] == _NONE:
                 groups[row.position] = row.variable
     span = bars(
-        spans, scene, domain, count, 0.82, cornerRadius=4, color="#f4f6f8", stroke=LINE, strokeWidth=1
+        spans, shared, count, 0.82, cornerRadius=4, color="#f4f6f8", stroke=LINE, strokeWidth=1
     ).encode(tooltip=["match:Q"])
-    cell = bars(cells, scene, domain, count, 0.46, cornerRadius=2).encode(
-        color=legend_of("group", colours), tooltip=["group:N", "row:N", "match:Q"]
+    cell = bars(cells, shared, count, 0.46, cornerRadius=2).encode(
+        color=legend_of("group", shared.colours), tooltip=["group:N", "row:N", "match:Q"]
     )
-    top = alt.layer(span, cell).properties(width=width, height=count * _LANE)
-    beneath = values_panel(scene, sequence, domain, width, groups, colours, is_last=is_last)
+    top = alt.layer(span, cell).properties(width=shared.width, height=count * _LANE)
+    beneath = values_panel(shared, sequence, groups)
     hidden = len(matches) - len(shown)
     return Panel(sequence, top, beneath, f"{hidden:,} more beneath these" if hidden else None)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from statistics import median
 from typing import Any
@@ -14,7 +15,7 @@ from windrow.plot.scene import Sequence as Drawn
 from windrow.plot.scene import SequenceScene
 from windrow.plot.theme import INK, LINE, Picture, axis_of, heading, legend_of, marks, place, styled
 
-__all__ = ["Panel", "bars", "edges", "extent", "lane_axis", "reach", "sequence_picture", "values_panel"]
+__all__ = ["Panel", "Shared", "bars", "edges", "lane_axis", "reach", "sequence_picture", "values_panel"]
 
 _HEIGHT = 130
 _BARE = 18
@@ -30,20 +31,29 @@ class Panel:
     remark: str | None = None
 
 
+@dataclass(frozen=True)
+class Shared:
+    """What all panels of a picture have in common: what is drawn, the colours of groups, and the width."""
+
+    scene: SequenceScene
+    colours: Mapping[str, str]
+    width: int
+
+    @cached_property
+    def domain(self) -> tuple[float, float]:
+        """The places from the first to the last row of all sequences, with a little air."""
+        places = [row.x for sequence in self.scene.sequences for row in sequence.rows]
+        half = max((reach(sequence) for sequence in self.scene.sequences), default=0.4)
+        if not places:
+            return 0.0, 1.0
+        return min(places) - 2 * half, max(places) + 2 * half
+
+
 def reach(sequence: Drawn) -> float:
     """How far a row reaches to each side: less than half of the usual distance between rows."""
     places = [row.x for row in sequence.rows]
     steps = [later - one for one, later in pairwise(places) if later > one]
     return 0.36 * median(steps) if steps else 0.36
-
-
-def extent(scene: SequenceScene) -> tuple[float, float]:
-    """The places from the first to the last row of all sequences, with a little air."""
-    places = [row.x for sequence in scene.sequences for row in sequence.rows]
-    half = max((reach(sequence) for sequence in scene.sequences), default=0.4)
-    if not places:
-        return 0.0, 1.0
-    return min(places) - 2 * half, max(places) + 2 * half
 
 
 def edges(sequence: Drawn, start: int, stop: int, half: float) -> tuple[float, float]:
@@ -57,36 +67,26 @@ def lane_axis(field: str, count: int) -> alt.Y:
     return alt.Y(f"{field}:Q", scale=alt.Scale(domain=[count, 0], nice=False, zero=False), axis=None)
 
 
-def bars(
-    given: list[dict[str, Any]],
-    scene: SequenceScene,
-    domain: tuple[float, float],
-    count: int,
-    thickness: float,
-    **mark: Any,
-) -> alt.Chart:
+def bars(given: list[dict[str, Any]], shared: Shared, count: int, thickness: float, **mark: Any) -> alt.Chart:
     """Bars from `from` to `to` in their `lane`, of so many lanes; `thickness` is a share of the lane's."""
     margin = (1 - thickness) / 2
     placed = [{**one, "upper": one["lane"] + margin, "lower": one["lane"] + 1 - margin} for one in given]
     drawn: alt.Chart = (
         marks(placed)
         .mark_rect(aria=False, **mark)
-        .encode(x=place("from", scene.x, domain, None), x2="to:Q", y=lane_axis("upper", count), y2="lower:Q")
+        .encode(
+            x=place("from", shared.scene.x, shared.domain, None),
+            x2="to:Q",
+            y=lane_axis("upper", count),
+            y2="lower:Q",
+        )
     )
     return drawn
 
 
-def values_panel(
-    scene: SequenceScene,
-    sequence: Drawn,
-    domain: tuple[float, float],
-    width: int,
-    groups: Sequence[str],
-    colours: Mapping[str, str],
-    *,
-    is_last: bool,
-) -> Picture:
+def values_panel(shared: Shared, sequence: Drawn, groups: Sequence[str]) -> Picture:
     """The rows as points along a line, coloured by their group; without values, on one level."""
+    scene = shared.scene
     has_values = scene.y is not None
     points = [
         {"x": row.x, "value": row.value if has_values else 0, "row": row.shown, "group": group}
@@ -94,9 +94,9 @@ def values_panel(
     ]
     base = marks(points)
     shown = axis_of(scene.x, grid=False, tickCount=10)
-    if not is_last:
+    if sequence is not scene.sequences[-1]:
         shown.title = None
-    x = place("x", scene.x, domain, shown)
+    x = place("x", scene.x, shared.domain, shown)
     if scene.y is not None:
         axis = axis_of(scene.y, tickCount=4, domain=False, ticks=False)
         y = alt.Y("value:Q", axis=axis, scale=alt.Scale(zero=False, padding=8))
@@ -104,14 +104,17 @@ def values_panel(
         y = alt.Y("value:Q", axis=None, scale=alt.Scale(domain=[-1, 1]))
     line = base.mark_line(color=LINE, strokeWidth=1.5, aria=False).encode(x=x, y=y)
     mark = base.mark_point(filled=True, size=38, opacity=1, stroke="white", strokeWidth=0.8, aria=False)
-    point = mark.encode(x=x, y=y, color=legend_of("group", colours), tooltip=["row:N", "value:Q", "group:N"])
-    return alt.layer(line, point).properties(width=width, height=_HEIGHT if has_values else _BARE)
+    point = mark.encode(
+        x=x, y=y, color=legend_of("group", shared.colours), tooltip=["row:N", "value:Q", "group:N"]
+    )
+    return alt.layer(line, point).properties(width=shared.width, height=_HEIGHT if has_values else _BARE)
 
 
-def sequence_picture(scene: SequenceScene, panels: Sequence[Panel], what: str) -> Picture:
-    """All panels, one below the other, with the title and what is left out."""
+def sequence_picture(shared: Shared, drawn: Callable[[Shared, Drawn], Panel], what: str) -> Picture:
+    """A panel of each sequence, as it is `drawn`, with the title and what is left out."""
+    scene = shared.scene
     charts = []
-    for panel in panels:
+    for panel in (drawn(shared, sequence) for sequence in scene.sequences):
         title = alt.TitleParams(
             panel.sequence.title or "all rows",
             subtitle=_told(scene, panel, what),
@@ -121,7 +124,7 @@ def sequence_picture(scene: SequenceScene, panels: Sequence[Panel], what: str) -
             subtitleFontSize=11,
         )
         charts.append(alt.vconcat(panel.top.properties(title=title), panel.beneath, spacing=2))
-    subtitle = list(scene.subtitle)
+    subtitle = [*scene.subtitle] if charts else [*scene.subtitle, "no rows"]
     if scene.more_sequences:
         subtitle.append("there are more partitions: partitions=N draws N of them, key=… one")
     whole = alt.vconcat(*charts, spacing=16, title=heading(scene.title, subtitle))

@@ -7,9 +7,9 @@ import altair as alt
 from windrow.plot.lanes import lanes
 from windrow.plot.panels import (
     Panel,
+    Shared,
     bars,
     edges,
-    extent,
     lane_axis,
     reach,
     sequence_picture,
@@ -34,23 +34,10 @@ def draw_windows(scene: SequenceScene, width: int | None = None) -> Picture:
     if any(span.label is not None for span in spans):
         colours[_LABEL] = MARK
     colours[_NONE] = NOTHING
-    domain = extent(scene)
-    panels = [
-        _panel(scene, sequence, domain, width or WIDTH, colours, is_last=sequence is scene.sequences[-1])
-        for sequence in scene.sequences
-    ]
-    return sequence_picture(scene, panels, "window")
+    return sequence_picture(Shared(scene, colours, width or WIDTH), _panel, "window")
 
 
-def _panel(
-    scene: SequenceScene,
-    sequence: Sequence,
-    domain: tuple[float, float],
-    width: int,
-    colours: dict[str, str],
-    *,
-    is_last: bool,
-) -> Panel:
+def _panel(shared: Shared, sequence: Sequence) -> Panel:
     spans = sorted(sequence.windows, key=lambda span: (span.start, span.stop))
     found = lanes([(span.start, span.stop) for span in spans])
     shown = [(span, lane) for span, lane in zip(spans, found, strict=True) if lane < _LANES]
@@ -70,8 +57,9 @@ def _panel(
         if span.label is not None and span.label < len(rows):
             labels.append({"x": rows[span.label].x, "lane": lane + 0.5, "label row": rows[span.label].shown})
     layers = [
-        bars(drawn, scene, domain, count, 0.62, cornerRadius=3).encode(
-            color=legend_of("group", colours), tooltip=["first row:N", "last row:N", "rows:Q", "group:N"]
+        bars(drawn, shared, count, 0.62, cornerRadius=3).encode(
+            color=legend_of("group", shared.colours),
+            tooltip=["first row:N", "last row:N", "rows:Q", "group:N"],
         )
     ]
     if labels:
@@ -87,12 +75,14 @@ def _panel(
         )
         layers.append(
             diamond.encode(
-                x=place("x", scene.x, domain, None), y=lane_axis("lane", count), tooltip=["label row:N"]
+                x=place("x", shared.scene.x, shared.domain, None),
+                y=lane_axis("lane", count),
+                tooltip=["label row:N"],
             )
         )
-    top = alt.layer(*layers).properties(width=width, height=count * _LANE)
+    top = alt.layer(*layers).properties(width=shared.width, height=count * _LANE)
     groups = _groups(sequence)
-    beneath = values_panel(scene, sequence, domain, width, groups, colours, is_last=is_last)
+    beneath = values_panel(shared, sequence, groups)
     hidden = len(spans) - len(shown)
     return Panel(sequence, top, beneath, f"{hidden:,} more beneath these" if hidden else None)
 

@@ -22,12 +22,13 @@ from windrow.algebra.continuous import (
 )
 from windrow.algebra.names import verbatim
 from windrow.errors import AnalysisError, Span, WindrowError, did_you_mean
+from windrow.spark.catalog import Catalog
 from windrow.spark.changelog import changelog
 from windrow.spark.gateway import Gateway
 from windrow.spark.relational import Planner, Unplanned
 from windrow.spark.snapshots import by_snapshots
 from windrow.spark.stream_windows import Sizes, windowed
-from windrow.spark.streams import Catalog, Stream
+from windrow.spark.streams import Stream
 from windrow.spark.varying import ENTER, LEAVE, Varying, columns_of
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText

@@ -16,10 +16,11 @@ from windrow.algebra.continuous import (
 )
 from windrow.algebra.names import verbatim
 from windrow.errors import AnalysisError, NotSupportedError, Span
+from windrow.spark.catalog import Catalog
 from windrow.spark.continuous import length_of
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import live_stream
-from windrow.spark.streams import Catalog, Log
+from windrow.spark.table_log import Log
 from windrow.syntax.spellings import Spelled, Watermark
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.streams import alias_after

@@ -27,13 +27,14 @@ from windrow.errors import AnalysisError, Span
 from windrow.kernels.stages import first_above
 from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE
 from windrow.spark.arrow import is_orderable
+from windrow.spark.catalog import Catalog
 from windrow.spark.changelog import changelog
 from windrow.spark.continuous import Runner
 from windrow.spark.emit_reference import shown_by_definition
 from windrow.spark.event_time import HIDDEN, Completeness, Occurrence, Sessions, Timed
 from windrow.spark.gateway import Gateway
 from windrow.spark.keyed import run_keyed
-from windrow.spark.streams import NUMBER, PTIME, ROWTIME, Arrivals, Catalog, Stream
+from windrow.spark.streams import NUMBER, PTIME, ROWTIME, Arrivals, Stream
 from windrow.spark.table_functions import Functions, TableFunctions
 from windrow.spark.varying import AT, DIFF, Varying, columns_of
 from windrow.syntax.sqltext import Piece, SqlText, quoted

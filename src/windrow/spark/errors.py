@@ -27,7 +27,13 @@ from windrow.errors import (
     WindrowError,
     did_you_mean,
 )
-from windrow.syntax.mistakes import is_name_of_from, meant_clause, variable_before_clause
+from windrow.syntax.mistakes import (
+    is_name_of_from,
+    meant_clause,
+    meant_function,
+    meant_keyword,
+    variable_before_clause,
+)
 from windrow.syntax.nodes import Side
 from windrow.syntax.sqltext import SqlText
 
@@ -57,6 +63,7 @@ _ADVICE = re.compile(
 # what Spark says of an aggregate over all windows in SELECT, in HAVING (its WHERE), in ORDER BY
 _BESIDE_VALUES = ("MISSING_GROUP_BY", "MISSING_AGGREGATION")
 _OVER_WINDOWS = (*_BESIDE_VALUES, "INVALID_WHERE_CONDITION", "UNSUPPORTED_EXPR_FOR_OPERATOR")
+_NO_STREAMING_VIEW = "_LEGACY_ERROR_TEMP_1008"  # of STREAM t, which Spark has too
 _CONDITION = re.compile(r"^\[[\w.]+\]\s*")
 
 
@@ -101,6 +108,13 @@ def translate(
             message, hint = _unbound(source[span.start : span.stop])
         elif condition.startswith("UNRESOLVED_COLUMN"):
             hint = variable_before_clause(source, span) or _meant_stream(source, span) or hint
+        elif kind is ParseError:
+            hint = hint or meant_keyword(source, span)
+        elif condition == "UNRESOLVED_ROUTINE":
+            called = re.match(r"\w+", source[span.start :])
+            hint = hint or (meant_function(called[0]) if called else None)
+    if condition == _NO_STREAMING_VIEW:
+        hint = "FROM STREAM is of queries that give rows as they come: SELECT STREAM …, or … EMIT STREAM"
     return kind(
         message,
         condition=condition,

@@ -16,9 +16,16 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from windrow.errors import InputError, UsageError
+from pyspark.sql import functions as F
 
-__all__ = ["TextLog", "read_text_log"]
+from windrow.algebra.clock import Clock
+from windrow.errors import InputError, UsageError
+from windrow.spark.admission import PROMISED
+from windrow.spark.gateway import Gateway
+from windrow.spark.streams import CAME, IS_LATE, PRODUCER, PROMISE, PTIME, ROWTIME, SEQUENCE, Arrivals, Stream
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["TextLog", "is_text_log", "of_text_log", "read_text_log"]
 
 _LINE = re.compile(r"\s*(?P<beat>h\s+)?(?P<instant>[+-]?\d+)\s*:?(?:\s+(?P<values>\S.*?))?\s*")
 _HEADING = re.compile(r"\s*timestamp\s+tuple\s*", re.IGNORECASE)
@@ -143,3 +150,92 @@ def _problem(line: str, width: int | None) -> str | None:
 def _values(text: str) -> tuple[str | None, ...]:
     (values,) = csv.reader([text], skipinitialspace=True, strict=True)
     return tuple(value.strip() or None for value in values)
+
+
+def of_text_log(
+    gateway: Gateway,
+    log: TextLog,
+    columns: tuple[tuple[str, str], ...] | None,
+    clock: Clock,
+    rowtime: str | None,
+) -> Stream:
+    """The rows of a recorded text.
+
+    Parameters
+    ----------
+    columns
+        The names of the values and their types, as Spark writes them; by default c1, c2 and so on, with types
+        told from the values.
+    clock
+        What the instants are in.
+    rowtime
+        The name of the column of the instants, if queries are to see one. It may be among the columns.
+    """
+    values = (
+        [name for name, _ in columns if name != rowtime]
+        if columns
+        else [f"c{at + 1}" for at in range(log.width)]
+    )
+    if log.rows and log.width != len(values):
+        raise InputError(
+            f"rows have {log.width} values, and {len(values)} columns are declared",
+            condition="MALFORMED_LINE",
+            hint="declare a column for each value, and ROWTIME for the instant",
+        )
+    texts = ", ".join(f"{quoted(name)} STRING" for name in values)
+    data = [(instant, line, *row) for instant, row, line in log.rows]
+    frame = gateway.spark.createDataFrame(data, f"{ROWTIME} BIGINT, {SEQUENCE} BIGINT, {texts}")
+    types = (
+        dict(columns)
+        if columns
+        else {name: _guessed([row[at] for _, row, _ in log.rows]) for at, name in enumerate(values)}
+    )
+    made = [f"{_cast(name, types[name])} AS {quoted(name)}" for name in values]
+    if rowtime is not None:
+        named = [name for name, _ in columns or ()]
+        place = named.index(rowtime) if rowtime in named else 0
+        made.insert(place, f"{clock.to_column(ROWTIME)} AS {quoted(rowtime)}")
+    late = None
+    if log.late:
+        told = [(instant, line, promised, *row) for instant, row, line, promised in log.late]
+        instants = f"{ROWTIME} BIGINT, {SEQUENCE} BIGINT, {PROMISED} BIGINT"
+        late = gateway.spark.createDataFrame(told, f"{instants}, {texts}")
+    with gateway.translated():
+        frame = frame.selectExpr(*made, ROWTIME, SEQUENCE)
+        late = late.selectExpr(*made, ROWTIME, SEQUENCE, PROMISED) if late is not None else None
+    shown = tuple(name for name in frame.columns if name not in (ROWTIME, SEQUENCE))
+    # a row promises that no row of an earlier instant follows, as a heartbeat does
+    came: list[tuple[int, int | None, int | None, bool]]
+    came = [(line, instant, instant, False) for instant, _, line in log.rows]
+    came += [(line, None, instant, False) for instant, line in log.beats]
+    came += [(line, instant, None, True) for instant, _, line, _ in log.late]
+    schema = f"{CAME} BIGINT, {ROWTIME} BIGINT, {PROMISE} BIGINT, {IS_LATE} BOOLEAN"
+    unknown = F.lit(None).cast("bigint")
+    judged = gateway.spark.createDataFrame(came, schema).withColumns({PRODUCER: F.lit(""), PTIME: unknown})
+    beats = tuple(instant for instant, _ in log.beats)
+    arrivals = Arrivals(judged.drop(IS_LATE), judged, clock, "line")
+    return Stream(frame, shown, clock, (SEQUENCE,), beats, rowtime, late=late, arrivals=arrivals)
+
+
+def _guessed(values: list[str | None]) -> str:
+    """The narrowest type that all values have."""
+    present = [value for value in values if value is not None]
+    if not present:
+        return "STRING"
+    if all(re.fullmatch(r"[+-]?\d{1,18}", value) for value in present):
+        return "BIGINT"
+    number = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+    return "DOUBLE" if all(re.fullmatch(number, value) for value in present) else "STRING"
+
+
+def _cast(name: str, kind: str) -> str:
+    plain = f"CAST({quoted(name)} AS {kind})"
+    if kind.upper() in ("TIMESTAMP", "TIMESTAMP_NTZ"):
+        text = f"try_to_timestamp({quoted(name)}, 'MM/dd/yyyy HH:mm:ss')"
+        return f"CAST(CASE WHEN {text} IS NULL THEN {plain} ELSE {text} END AS {kind})"
+    return plain
+
+
+def is_text_log(path: object) -> bool:
+    """Whether a path is of a recorded text, by its name."""
+    return isinstance(path, str | Path) and Path(str(path)).suffix.lower() == ".cql"

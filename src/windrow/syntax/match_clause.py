@@ -23,28 +23,23 @@ None of these words is reserved. A part begins where its words stand and no oper
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import NoReturn
 
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, Span, did_you_mean
 from windrow.syntax.cursor import Cursor
+from windrow.syntax.match_names import check_names
 from windrow.syntax.match_nodes import FrameClause, MatchClause, Named, Skip, Subset, variable_name
 from windrow.syntax.nodes import Range
 from windrow.syntax.ordering import order_item
 from windrow.syntax.patterns import (
-    Alternation,
-    Concatenation,
-    Exclusion,
-    Pattern,
-    Permutation,
-    Quantified,
     parse_pattern,
-    variables_of,
 )
 from windrow.syntax.tokens import Kind, TokenList
 
 __all__ = ["parse_match_clause", "parse_pattern_window"]
+
+_PARTS = ("AFTER", "PATTERN", "SUBSET", "DEFINE")  # that may stand after the measures
 
 _ORDER = (
     "PARTITION BY, ORDER BY, MEASURES, ROWS PER MATCH, AFTER MATCH or ALL MATCHES, PATTERN, "
@@ -122,7 +117,7 @@ class _Parser(Cursor):
             all_rows, empty_shown, unmatched_shown, skip, pattern, pattern_at, within, inclusive,
             subsets, defines, every, duration, key_names=tuple(name for _, name in keys),
         )  # fmt: skip
-        self.check(clause)
+        check_names(self.tokens, clause)
         return clause if unordered_at is None else replace(clause, unordered_at=unordered_at)
 
     # -- parts, in the order of the grammar ------------------------------------------------------
@@ -150,6 +145,15 @@ class _Parser(Cursor):
         start, stop = item
         named = stop - start > 2 and self.tokens.word(stop - 2) == "AS" and self.tokens[stop - 1].is_name
         if not named:
+            for at in range(start + 1, stop):
+                if (hint := did_you_mean(self.tokens.word(at), _PARTS, is_word=True)) is not None:
+                    raise ParseError(
+                        f"{self.tokens[at].text} is no part of MATCH_RECOGNIZE",
+                        condition="PARSE_SYNTAX_ERROR",
+                        sql=self.tokens.sql,
+                        span=self.tokens[at].span,
+                        hint=hint,
+                    )
             raise ParseError(
                 "measure has no name",
                 condition="PARSE_SYNTAX_ERROR",
@@ -345,101 +349,6 @@ class _Parser(Cursor):
             found.append(Named(variable_name(token), token.span, (start + 2, stop)))
         return tuple(found)
 
-    # -- what the names must be ------------------------------------------------------------------
-
-    def check(self, clause: MatchClause) -> None:
-        primary = variables_of(clause.pattern)
-        subsets = {subset.name: subset for subset in clause.subsets}
-        self.check_pattern_names(primary, subsets)
-        seen: set[str] = set()
-        for subset in clause.subsets:
-            self.once(subset.name, subset.span, seen, "subset", "DUPLICATE_VARIABLE")
-            start = self.index_of(subset.span) + 3
-            members = self.tokens.split(start, self.tokens.partner[start - 1])
-            for name, (at, _) in zip(subset.members, members, strict=True):
-                if name not in primary:
-                    raise self.unknown(name, self.tokens[at].span, list(primary))
-        seen = set()
-        for item in clause.defines:
-            self.once(item.name, item.span, seen, "definition of", "DUPLICATE_VARIABLE")
-            if item.name not in primary:
-                is_subset = item.name in subsets
-                raise AnalysisError(
-                    f"{item.name} is a subset and cannot be defined"
-                    if is_subset
-                    else f"variable {item.name} is defined and not in PATTERN",
-                    condition="VARIABLE_NOT_IN_PATTERN",
-                    sqlstate="42601",
-                    sql=self.tokens.sql,
-                    span=item.span,
-                    hint=did_you_mean(item.name, set(primary) - seen) or "add it to PATTERN or leave it out",
-                )
-        seen = set()
-        for measure in clause.measures:
-            self.once(measure.name.lower(), measure.span, seen, "measure", "DUPLICATE_MEASURE")
-        target = clause.skip.target
-        if target is not None and target not in primary and target not in subsets:
-            raise self.unknown(target, clause.skip.span, [*primary, *subsets])
-        excluded = next(_exclusions(clause.pattern), None)
-        if excluded is not None and clause.unmatched_shown:
-            raise AnalysisError(
-                "exclusion stands beside WITH UNMATCHED ROWS",
-                condition="EXCLUSION_WITH_UNMATCHED_ROWS",
-                sqlstate="42601",
-                sql=self.tokens.sql,
-                span=excluded.span,
-                hint="leave WITH UNMATCHED ROWS out, or filter by CLASSIFIER() in a query around",
-            )
-
-    def check_pattern_names(self, primary: dict[str, Span], subsets: dict[str, Subset]) -> None:
-        for name, span in [*primary.items(), *((name, subset.span) for name, subset in subsets.items())]:
-            if name.startswith("__"):
-                raise AnalysisError(
-                    f"name {name} begins with two underscores, as columns that Windrow adds do",
-                    condition="RESERVED_NAME",
-                    sqlstate="42939",
-                    sql=self.tokens.sql,
-                    span=span,
-                    hint="choose another name",
-                )
-        for name in subsets:
-            if name in primary:
-                raise AnalysisError(
-                    f"subset {name} stands in PATTERN",
-                    condition="SUBSET_IN_PATTERN",
-                    sqlstate="42601",
-                    sql=self.tokens.sql,
-                    span=primary[name],
-                    hint="write the alternation of its variables, or give the subset another name",
-                )
-
-    def once(self, name: str, span: Span, seen: set[str], what: str, condition: str) -> None:
-        if name in seen:
-            raise AnalysisError(
-                f"{what} {name} stands twice",
-                condition=condition,
-                sqlstate="42712",
-                sql=self.tokens.sql,
-                span=span,
-                hint="give one of them another name, or leave it out",
-            )
-        seen.add(name)
-
-    def unknown(self, name: str, span: Span, known: list[str]) -> AnalysisError:
-        return AnalysisError(
-            f"variable {name} is not in PATTERN",
-            condition="UNKNOWN_VARIABLE",
-            sqlstate="42703",
-            sql=self.tokens.sql,
-            span=span,
-            hint=did_you_mean(name, known) or f"there are {', '.join(known)}",
-        )
-
-    def index_of(self, span: Span) -> int:
-        return next(at for at in range(self.first, self.stop) if self.tokens[at].span == span)
-
-    # -- the cursor ------------------------------------------------------------------------------
-
     def end_of_part(self) -> int:
         """The token at which the next part of the clause begins."""
         for index in self.tokens.level(self.at, self.stop):
@@ -523,7 +432,7 @@ class _WindowParser(_Parser):
             False, True, True, skip, pattern, pattern_at, within, inclusive, subsets, defines,
             frame=FrameClause(following, seek), unordered_at=unordered_at,
         )  # fmt: skip
-        self.check(clause)
+        check_names(self.tokens, clause)
         self.refuse_anchors(pattern_at)
         return clause
 
@@ -588,17 +497,3 @@ class _WindowParser(_Parser):
     def begins_part(self, index: int) -> bool:
         frame = self.tokens.word(index) in ("ROWS", "RANGE", "GROUPS") and index + 1 < self.stop
         return (frame and self.tokens[index + 1].is_name) or super().begins_part(index)
-
-
-def _exclusions(pattern: Pattern) -> Iterator[Exclusion]:
-    """The exclusions in a pattern, in order."""
-    match pattern:
-        case Exclusion():
-            yield pattern
-        case Concatenation(parts=parts) | Alternation(parts=parts) | Permutation(parts=parts):
-            for part in parts:
-                yield from _exclusions(part)
-        case Quantified(part=part):
-            yield from _exclusions(part)
-        case _:
-            return

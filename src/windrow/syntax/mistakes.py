@@ -17,6 +17,8 @@ from windrow.syntax.tokens import TokenList, tokenize
 __all__ = [
     "is_name_of_from",
     "meant_clause",
+    "meant_function",
+    "meant_keyword",
     "misplaced_to_stream",
     "unsupported_statement",
     "variable_before_clause",
@@ -77,6 +79,54 @@ def _meant_match(tokens: TokenList, index: int) -> ParseError | None:
     return ParseError(
         message, condition="PARSE_SYNTAX_ERROR", sql=tokens.sql, span=tokens[at].span, hint=hint
     )
+
+
+_KEYWORDS = (
+    "GROUP BY", "ORDER BY", "PARTITION BY", "SELECT", "DISTINCT", "FROM", "WHERE", "GROUP", "HAVING",
+    "ORDER", "LIMIT", "OFFSET", "JOIN", "UNION", "INTERSECT", "EXCEPT", "WITH", "VALUES", "BETWEEN",
+    "INTERVAL", "PARTITION", "WINDOW", "CREATE", "INSERT", "DROP", "DESCRIBE", "EXPLAIN", "EMIT",
+    "STREAM", "TABLE", "VIEW", "TEMPORARY",
+)  # fmt: skip
+_TABLE_FUNCTIONS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
+_FUNCTIONS = (
+    "istream", "dstream", "rstream",
+    "abs", "any", "array_agg", "avg", "ceil", "coalesce", "collect_list", "collect_set", "concat",
+    "corr", "count", "date_add", "date_diff", "date_format", "date_sub", "date_trunc", "day",
+    "dense_rank", "every", "exp", "explode", "first_value", "floor", "greatest", "hour", "if", "ifnull",
+    "kurtosis", "lag", "last_value", "lead", "least", "length", "ln", "lower", "make_date", "map",
+    "max", "max_by", "median", "min", "min_by", "minute", "mode", "month", "named_struct", "ntile",
+    "nullif", "nvl", "percentile", "percentile_approx", "power", "quarter", "rank", "regexp_extract",
+    "replace", "round", "row_number", "second", "skewness", "split", "sqrt", "stddev", "struct",
+    "substring", "sum", "timestampadd", "timestampdiff", "to_date", "to_timestamp", "trim", "upper",
+    "variance", "year",
+)  # fmt: skip
+
+
+def meant_keyword(sql: str, span: Span) -> str | None:
+    """The hint for a syntax error at a word, where that or the one before it is nearly a keyword.
+
+    >>> meant_keyword("SELECT a FROM t WHER a > 1", Span(21, 22))
+    'did you mean WHERE?'
+    """
+    tokens = _tokens(sql)
+    at = next((index for index in range(len(tokens)) if tokens[index].start >= span.start), None)
+    if at is None:
+        return None
+    if tokens.word(at) == "BY" and tokens.word(at - 1) == "WINDOW":
+        return "write WINDOW BY w AS (TYPE …)"
+    if tokens.is_symbol(at - 1, "(") and (called := tokens.word(at - 2)):
+        return did_you_mean(called, _TABLE_FUNCTIONS, is_word=True)
+    words = [tokens.word(index) for index in (at, at - 1) if index >= 0]
+    return next((hint for word in words if (hint := did_you_mean(word, _KEYWORDS, is_word=True))), None)
+
+
+def meant_function(name: str) -> str | None:
+    """The hint for a function that there is not, where its name is nearly that of a usual one.
+
+    >>> meant_function("CUNT")
+    'did you mean count?'
+    """
+    return did_you_mean(name, _FUNCTIONS, is_word=True)
 
 
 def variable_before_clause(sql: str, span: Span) -> str | None:

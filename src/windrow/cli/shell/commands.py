@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,16 +15,20 @@ from rich.text import Text
 
 from windrow.cli.connection import connection
 from windrow.cli.shell.live import progress_of, state_of, stop, watch
-from windrow.cli.shell.settings import MODES
-from windrow.cli.tables import print_table
+from windrow.cli.shell.settings import CHANGELOGS, MODES
+from windrow.cli.tables import ROWS, print_table
 from windrow.cli.terminal import is_plain, stdout_console
 from windrow.errors import UsageError, WindrowError, did_you_mean
 
 if TYPE_CHECKING:
     from windrow.cli.shell.loop import Shell
     from windrow.session import Session
+    from windrow.spark.live import LiveQuery
 
 __all__ = ["ARGUMENTS", "COMMANDS", "Command", "run_command"]
+
+_BESIDE = 24
+"""How many characters there must be beside the commands for what they do; else that stands below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +65,15 @@ def _help(_shell: Shell, _argument: str) -> None:
     width = max(len(usage) for usage, _ in rows)
     console = stdout_console()
     console.print("Statements end with a semicolon. Ctrl-C stops a query, Ctrl-D leaves.\n")
+    room = console.width - width - 4
     for usage, does in rows:
-        line = Text(f"  {usage.ljust(width)}  ", style="" if is_plain() else "cyan")
-        line.append(does, style="")
+        indent = width + 4 if room >= _BESIDE else 4
+        folded = textwrap.wrap(does, max(console.width - indent, _BESIDE))
+        line = Text(
+            f"  {usage.ljust(width) if room >= _BESIDE else usage}", style="" if is_plain() else "cyan"
+        )
+        line.append("  " if room >= _BESIDE else "\n" + " " * indent, style="")
+        line.append(("\n" + " " * indent).join(folded), style="")
         console.print(line)
 
 
@@ -92,11 +103,19 @@ def _schema(shell: Shell, argument: str) -> None:
 
 
 def _mode(shell: Shell, argument: str) -> None:
-    if not argument:
+    mode, *rest = argument.lower().split() or [""]
+    if not mode:
         stdout_console().print(f"{shell.settings.mode}: one of {', '.join(MODES)}")
         return
-    _refuse_unless(argument, MODES, ".mode")
-    shell.settings.mode = argument
+    _refuse_unless(mode, MODES, ".mode")
+    form = " ".join(rest) or CHANGELOGS[0]
+    if mode == "changelog":
+        _refuse_unless(form, CHANGELOGS, ".mode changelog")
+    elif rest:
+        raise UsageError(
+            f".mode {mode} takes nothing else", condition="INVALID_ARGUMENT", hint=f"write .mode {mode}"
+        )
+    shell.settings.mode, shell.settings.envelope = mode, form
 
 
 def _timer(shell: Shell, argument: str) -> None:
@@ -107,11 +126,15 @@ def _timer(shell: Shell, argument: str) -> None:
 
 
 def _limit(shell: Shell, argument: str) -> None:
-    if argument and argument != "off" and not argument.isdigit():
+    if argument and argument != "off" and not re.fullmatch("[0-9]{1,9}", argument):
         raise UsageError(
             f".limit takes a number, not {argument}", condition="INVALID_ARGUMENT", hint="write .limit 100"
         )
-    shell.settings.limit = int(argument) if argument.isdigit() else None
+    if argument:
+        shell.settings.limit = None if argument == "off" else int(argument)
+    limit = shell.settings.limit
+    told = f"{ROWS} rows of a table, all in other forms" if limit is None else f"{limit:,} rows"
+    stdout_console().print(f"limit {told}")
 
 
 def _read(shell: Shell, argument: str) -> None:
@@ -120,11 +143,17 @@ def _read(shell: Shell, argument: str) -> None:
     # reads what statements are made of, which the prompt does not need
     from windrow.cli.script import read_script
 
-    shell.run_lines(read_script(Path(argument).expanduser(), None))
+    path = _path(argument, ".read")
+    try:
+        text = read_script(path, None)
+    except UsageError as error:
+        error.hint = "check the path"
+        raise
+    shell.run_lines(text)
 
 
 def _open(shell: Shell, argument: str) -> None:
-    words = shlex.split(argument)
+    words = _words(argument, ".open")
     if not words or len(words) > 2 or ("=" not in words[0] and len(words) > 1):
         raise UsageError(
             ".open takes NAME=PATH, and a format where the name of the file does not say it",
@@ -150,6 +179,22 @@ def _open(shell: Shell, argument: str) -> None:
     shell.refresh()
 
 
+def _words(argument: str, command: str) -> list[str]:
+    """The words of an argument, of which those with spaces are in quotes."""
+    try:
+        return shlex.split(argument)
+    except ValueError:
+        raise UsageError(
+            f"{command} has quotes that are not closed", condition="INVALID_ARGUMENT", hint="close the quotes"
+        ) from None
+
+
+def _path(argument: str, command: str) -> Path:
+    """The file that an argument names, in quotes or without."""
+    words = _words(argument, command) if argument[0] in "'\"" else [argument]
+    return Path(words[0] if len(words) == 1 else argument).expanduser()
+
+
 def _name_of(path: str) -> str:
     """The name of what a file holds: its own, without what it ends in.
 
@@ -171,23 +216,25 @@ def _explain(shell: Shell, argument: str) -> None:
 def _plot(shell: Shell, argument: str) -> None:
     from windrow.cli.run import draw_picture
 
-    path = Path(argument or "plot.svg").expanduser()
+    path = _path(argument or "plot.svg", ".plot")
     relation = shell.last_relation()
     shell.backend.call(lambda _: draw_picture(relation, path))
     stdout_console().print(Text(f"drawn to {path}"))
 
 
 def _watch(shell: Shell, argument: str) -> None:
-    def start(session: Session) -> str:
+    def start(session: Session) -> LiveQuery:
         relation = session.sql(argument, **shell.parameters(session)) if argument else shell.last_relation()
-        return watch(relation, as_table=shell.settings.mode == "table", limit=shell.settings.limit)
+        return watch(relation, shell.settings)
 
-    name = shell.backend.call(start)
-    stdout_console().print(Text(f"{name} runs; .stop {name} stops it"))
+    query = shell.backend.call(start)
+    shell.began(query)
+    stdout_console().print(Text(f"{query.name} runs; .stop {query.name} stops it"))
 
 
 def _stop(shell: Shell, argument: str) -> None:
     stopped = shell.backend.call(lambda session: stop(session, argument))
+    shell.started = {} if not argument else {k: v for k, v in shell.started.items() if k != argument}
     told = f"stopped {', '.join(stopped)}" if stopped else "no query is running"
     stdout_console().print(Text(told))
 
@@ -220,7 +267,7 @@ def _state(shell: Shell, argument: str) -> None:
         names, rows = shell.backend.call(lambda session: state_of(session, argument))
         _print(tuple(names), rows)
         return
-    found = shell.backend.call(progress_of)
+    found = shell.backend.call(lambda session: progress_of(session, shell.started))
     if not found:
         stdout_console().print("no query is running: .watch SELECT … starts one")
     else:
@@ -258,7 +305,7 @@ _ALL = (
     Command(".open", "[NAME=]PATH [FORMAT]", "attach files as a table, or a recorded or named stream", _open),
     Command(".tables", "", "the tables, views and streams", _tables),
     Command(".schema", "NAME", "the columns of one", _schema, ("TABLE",)),
-    Command(".mode", "|".join(MODES), "the form in which rows are shown", _mode, MODES),
+    Command(".mode", "|".join(MODES), "the form of rows; changelog op|delta|diff|cql", _mode, MODES),
     Command(".limit", "N|off", "how many rows are shown", _limit),
     Command(".timer", "[on|off]", "tell how long statements take", _timer, ("on", "off")),
     Command(".read", "FILE", "run a script", _read),
@@ -267,7 +314,7 @@ _ALL = (
     Command(
         ".watch",
         "[SQL]",
-        "run a query over named streams; its table, or changes, are shown as they come",
+        "run a query over named streams, shown as it changes",
         _watch,
     ),
     Command(".stop", "[QUERY]", "stop a live query, or all", _stop),

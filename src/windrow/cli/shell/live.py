@@ -1,38 +1,38 @@
-"""Live queries behind the prompt: started, told of, stopped; their changes are shown as they come."""
+"""Live queries behind the prompt: started, told of, stopped; what they give is shown as it comes."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from functools import partial
+import threading
+import time
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from windrow.cli.tables import ROWS, print_table
-from windrow.cli.terminal import is_plain, stdout_console
-from windrow.errors import UsageError, did_you_mean
+from rich.text import Text
+
+from windrow.cli.formats import Format
+from windrow.cli.reporting import show_error, show_unexpected
+from windrow.cli.shell.settings import Settings
+from windrow.cli.tables import ROWS
+from windrow.cli.terminal import errors_console, stdout_console
+from windrow.errors import UsageError, WindrowError, did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql import types as T
 
     from windrow.relation import Relation
     from windrow.session import Session
     from windrow.spark.live import LiveQuery
 
-__all__ = ["progress_of", "state_of", "stop", "watch"]
+__all__ = ["follow", "progress_of", "state_of", "stop", "watch"]
+
+_BETWEEN = 0.5  # seconds
 
 
-def watch(relation: Relation, *, as_table: bool = False, limit: int | None = None) -> str:
-    """Start a query, whose changes are shown from now on as rows with `_op`; its name.
+def watch(relation: Relation, settings: Settings) -> LiveQuery:
+    """Start a query, of which is shown what it gives from now on: the query.
 
-    Parameters
-    ----------
-    relation
-        The query.
-    as_table
-        Show a relation as the whole table whenever it has changed.
-    limit
-        How many rows of a table are shown; None for as many as of any.
+    A relation is shown as the whole table whenever that has changed, or by its changes, as the settings of
+    this moment say; a stream by its rows.
 
     Raises
     ------
@@ -40,9 +40,35 @@ def watch(relation: Relation, *, as_table: bool = False, limit: int | None = Non
         ``NOT_LIVE`` for one over what is recorded only, and what starting it raises.
     """
     plan = relation.live
-    if as_table and plan is not None and plan.is_relation and not plan.asks_changes:
-        return relation.start(partial(_show_table, limit=limit), mode="table").name
-    return relation.start(_show, envelope="op").name
+    if plan is None and not relation.is_plan:
+        raise UsageError(
+            "this query reads no named stream, so nothing follows what it gives",
+            condition="NOT_LIVE",
+            hint="run it without .watch; CREATE STREAM … LOCATION makes a named stream",
+        )
+    shown = _Shown(settings)
+    is_table = (
+        plan is not None and plan.is_relation and not plan.asks_changes and settings.mode != "changelog"
+    )
+    if is_table:
+        return relation.start(shown.table, mode="table")
+    return relation.start(shown.rows, envelope=settings.envelope)
+
+
+def follow(query: LiveQuery) -> None:
+    """Tell of a query's end if it fails, whenever that is."""
+
+    def wait() -> None:
+        while query.is_active:
+            time.sleep(_BETWEEN)
+        if (failure := query.failure) is not None:
+            errors_console().print(Text(f"{query.name} has failed:", style="bold red"))
+            if isinstance(failure, WindrowError):
+                show_error(failure)
+            else:
+                show_unexpected(failure, debug=False)
+
+    threading.Thread(target=wait, name=f"windrow {query.name}", daemon=True).start()
 
 
 def stop(session: Session, name: str) -> list[str]:
@@ -59,9 +85,10 @@ def stop(session: Session, name: str) -> list[str]:
     return names
 
 
-def progress_of(session: Session) -> list[tuple[str, ...]]:
-    """Of each query that runs or has failed: its name, what it does, and what its last step told."""
-    return [(name, *_told(query)) for name, query in session.queries.items()]
+def progress_of(session: Session, started: Mapping[str, LiveQuery]) -> list[tuple[str, ...]]:
+    """Of each query that runs, and of those `started` that have failed: what it does and told last."""
+    failed = {name: query for name, query in started.items() if query.failure is not None}
+    return [(name, *_told(query)) for name, query in {**failed, **session.queries}.items()]
 
 
 def state_of(session: Session, name: str) -> tuple[list[str], list[Any]]:
@@ -89,38 +116,42 @@ def _known(session: Session, name: str) -> str:
 def _told(query: LiveQuery) -> tuple[str, ...]:
     progress = query.progress
     failure = query.failure
-    state = "runs" if query.is_active else f"has failed: {failure}" if failure else "has ended"
+    reason = f"has failed: {getattr(failure, 'condition', type(failure).__name__)}"
+    state = "runs" if query.is_active else reason if failure else "has ended"
     numbers = [progress.get(key, 0) for key in ("rows_in", "rows_held", "rows_late", "rows_in_windows")]
     return (state, str(progress.get("bound", "")), *(f"{number:,}" for number in numbers))
 
 
-def _show(rows: DataFrame, number: int) -> None:
-    """The changes of a micro-batch, above the prompt."""
-    from windrow.cli.rows import as_text
+class _Shown:
+    """Shows what a query gives above the prompt."""
 
-    found = as_text(rows, iso=False).collect()
-    if found:
-        _print(rows.schema, found, f"-- micro-batch {number}", is_cut=False)
+    def __init__(self, settings: Settings) -> None:
+        from windrow.cli.batches import Batches  # reads PySpark, which the prompt does not wait for
 
+        self._batches, self._limit = Batches(settings.form), settings.limit
 
-def _show_table(rows: DataFrame, number: int, limit: int | None) -> None:
-    """The table after a micro-batch, above the prompt, its rows in the order of the columns."""
-    from windrow.cli.rows import as_text
-    from windrow.spark.arrow import is_orderable
+    def rows(self, frame: DataFrame, number: int) -> None:
+        """The changes of a micro-batch, or its rows."""
+        from windrow.cli.batches import by_time
 
-    most = ROWS if limit is None else limit
-    named = rows.toDF(*(f"c{place}" for place in range(len(rows.columns))))
-    keys = [field.name for field in named.schema if is_orderable(field.dataType)]
-    found = as_text(named.orderBy(*keys).limit(most + 1), iso=False).collect()
-    _print(rows.schema, found[:most], f"-- after micro-batch {number}", is_cut=len(found) > most)
+        texts = self._batches.texts(by_time(frame))
+        if texts:
+            self._put(frame, texts, f"-- micro-batch {number}", None)
 
+    def table(self, frame: DataFrame, number: int) -> None:
+        """The table after a micro-batch, its rows in the order of the columns."""
+        from windrow.spark.arrow import is_orderable
 
-def _print(schema: T.StructType, rows: Sequence[Sequence[str | None]], title: str, *, is_cut: bool) -> None:
-    from pyspark.sql import types as T
+        most = ROWS if self._limit is None else self._limit
+        named = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
+        keys = [field.name for field in named.schema if is_orderable(field.dataType)]
+        texts = self._batches.texts(named.orderBy(*keys).limit(most + 1).toDF(*frame.columns))
+        more = " (.limit N shows N)" if len(texts) > most else None
+        self._put(frame, texts[:most], f"-- after micro-batch {number}", more)
 
-    numeric = [isinstance(field.dataType, T.NumericType) for field in schema.fields]
-    console = stdout_console()
-    console.print(title)
-    more = " (.limit N shows N)" if is_cut else None
-    print_table(console, schema.names, rows, numeric, more=more, plain=is_plain())
-    sys.stdout.flush()
+    def _put(
+        self, frame: DataFrame, texts: Sequence[Sequence[str | None]], title: str, more: str | None
+    ) -> None:
+        if self._batches.form is Format.TABLE:
+            stdout_console().print(title)
+        self._batches.put(frame.schema, texts, more)

@@ -14,7 +14,7 @@ from windrow.cli.reporting import show_error, show_unexpected
 from windrow.cli.shell.backend import Backend, StoppedError
 from windrow.cli.shell.commands import run_command
 from windrow.cli.shell.completion import Names
-from windrow.cli.shell.live import stop
+from windrow.cli.shell.live import follow, stop
 from windrow.cli.shell.settings import Settings
 from windrow.cli.shell.text import as_command, is_complete
 from windrow.cli.terminal import errors_console
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from windrow.cli.script import Statement
     from windrow.relation import Relation
     from windrow.session import Session
+    from windrow.spark.live import LiveQuery
 
 __all__ = ["Shell", "pieces"]
 
@@ -31,16 +32,15 @@ __all__ = ["Shell", "pieces"]
 def pieces(text: str) -> Iterator[str]:
     r"""The statements and commands of a text: lines up to the one with which a statement is complete.
 
-    >>> list(pieces(".mode csv\nSELECT\n 1;\nSELECT 2"))
-    ['.mode csv', 'SELECT\n 1;', 'SELECT 2']
+    >>> list(pieces(".mode csv\nSELECT\n 1;\n\nSELECT 2"))
+    ['.mode csv', 'SELECT\n 1;', '', 'SELECT 2']
     """
     lines: list[str] = []
     for line in text.splitlines():
         lines.append(line)
         piece = "\n".join(lines)
         if is_complete(piece):
-            if piece.strip():
-                yield piece
+            yield piece
             lines = []
     if "".join(lines).strip():
         yield "\n".join(lines)
@@ -55,6 +55,8 @@ class Shell:
         The session behind, how results are shown, and what can be completed.
     last_text
         The last query.
+    started
+        The live queries that were started here, by their names.
     has_failed
         Whether anything has.
     """
@@ -65,14 +67,17 @@ class Shell:
         self.names = Names(dict.fromkeys((*backend.asked.tables, *backend.asked.streams), ()))
         self.last_text = ""
         self.has_failed = False
+        self.started: dict[str, LiveQuery] = {}
         self._last: Relation | None = None
         self._parameters: dict[str, Any] | None = None
         self._debug = debug
 
     def run_lines(self, text: str) -> None:
-        """Run the statements and commands of a text, one after the other."""
+        """Run the statements and commands of a text, one after the other; errors have its lines."""
+        lines = 0
         for piece in pieces(text):
-            self.run(piece)
+            self.run("\n" * lines + piece)
+            lines += piece.count("\n") + 1
 
     def run(self, text: str) -> None:
         """Run what was entered, and show what comes of it, errors included.
@@ -136,6 +141,11 @@ class Shell:
             self._parameters = values(session.spark, self.backend.asked.params)
         return self._parameters
 
+    def began(self, query: LiveQuery) -> None:
+        """Take in a live query that was started: its failure is told when it comes."""
+        self.started[query.name] = query
+        follow(query)
+
     def refresh(self) -> None:
         """Look up the tables and their columns for completion, when nothing else is to be done."""
         self.backend.later(self._look_up)
@@ -172,11 +182,13 @@ class Shell:
 
     def _show(self, relation: Relation, statement: Statement, progress: Any) -> None:
         from windrow.cli.run import Output, print_rows
-        from windrow.relation import LiveRelation, VaryingRelation
+        from windrow.relation_kinds import LiveRelation, StartedRelation, VaryingRelation
 
         if statement.is_query:
             self.last_text = statement.script[statement.span.start : statement.span.stop]
             self._last = relation
+        if isinstance(relation, StartedRelation) and relation.query is not None:
+            self.began(relation.query)
         if isinstance(relation, LiveRelation):
             progress.pause()
             errors_console().print("this query is live: .watch shows its rows as they come", style="dim")
@@ -187,7 +199,7 @@ class Shell:
             sys.stdout.flush()
             return
         if self.settings.mode == "changelog" and isinstance(relation, VaryingRelation):
-            relation = relation.changelog("op")
+            relation = relation.changelog(self.settings.envelope)
             self._last = relation
         if relation.df.columns and not statement.is_silent:
             output = Output(self.settings.form, None, self.settings.limit, more=" (.limit N shows N)")

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from windrow.cli.formats import Format
 
-__all__ = ["MODES", "Settings"]
+__all__ = ["CHANGELOGS", "MODES", "Settings"]
 
 MODES = ("table", "changelog", "json", "csv", "markdown")
+CHANGELOGS = ("op", "delta", "diff", "cql")
+"""The forms of a changelog; the first one unless the user names another."""
 
 
 @dataclass
@@ -19,6 +21,8 @@ class Settings:
     ----------
     mode
         One of `MODES`. As a changelog, relations that vary are shown by what enters and leaves.
+    envelope
+        One of `CHANGELOGS`.
     timer
         Whether the time that a statement took is told.
     limit
@@ -26,6 +30,7 @@ class Settings:
     """
 
     mode: str = "table"
+    envelope: str = CHANGELOGS[0]
     timer: bool = True
     limit: int | None = None
 

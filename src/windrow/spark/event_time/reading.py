@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from windrow.algebra.time_windows import TimeWindow
-from windrow.errors import AnalysisError, NotSupportedError, Span
+from windrow.errors import Span
+from windrow.spark.event_time.beneath import reads_stream, streams_beneath
 from windrow.spark.event_time.columns import canonical, columns_of, event_of, name_of, starred
 from windrow.spark.event_time.edits import Edits
 from windrow.spark.event_time.facts import (
@@ -23,11 +24,13 @@ from windrow.spark.event_time.facts import (
     Wanted,
 )
 from windrow.spark.event_time.joins import closing_by, linked, meetings
+from windrow.spark.event_time.keys import keys_of
 from windrow.spark.event_time.late import Late, covers
 from windrow.spark.event_time.lifetimes import Endless
 from windrow.spark.event_time.operators import ALL_ROWS, Operator, kept_of_groups, operator, shown
+from windrow.spark.event_time.refusals import never_complete, unsupported
 from windrow.spark.event_time.windows import greatest, mapped, settled
-from windrow.spark.grouping import alias_of, calls_aggregate, without_alias
+from windrow.spark.grouping import calls_aggregate, without_alias
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import (
     FromItem,
@@ -41,7 +44,7 @@ from windrow.syntax.queries import (
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 from windrow.syntax.streams import alias_after
 from windrow.syntax.table_functions import LIFE, WINDOWS, FunctionCall, call_at, window_call
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenList
 
 __all__ = ["EventTimes"]
 
@@ -152,7 +155,7 @@ class EventTimes:
         try:
             return self._shape(parse_query(self.tokens, start, stop), wanted)
         except UnknownShapeError as found:
-            raise self._unsupported(str(found), self.tokens.span(start, stop)) from None
+            raise unsupported(self.tokens, str(found), self.tokens.span(start, stop)) from None
 
     def _shape(self, shape: Shape, wanted: Wanted) -> Facts:
         if isinstance(shape, Ordered):
@@ -173,7 +176,9 @@ class EventTimes:
         is_union = shape.operator == "union" and shape.all
         told_apart = not is_union or left.grouped or right.grouped or left.whole or right.whole
         if self.watermark is not None and not events:
-            raise self._never_complete("the sides of a set operator have no event time in common", None)
+            raise never_complete(
+                self.tokens, self.place, "the sides of a set operator have no event time in common", None
+            )
         facts = Facts(
             events,
             tuple(columns) or None,
@@ -206,7 +211,7 @@ class EventTimes:
             inner = replace(inner, watermark_of=wanted.watermark_of, numbers=wanted.numbers)
         judges = grouped or (select.distinct and self._late.names_columns(select))
         if judges:
-            inner = replace(inner, watermark_of=frozenset(self._streams_beneath(select)))
+            inner = replace(inner, watermark_of=frozenset(streams_beneath(self.tokens, self.streams, select)))
         sides = linked(tokens, select, [(item, self._relation(item, inner)) for item in select.source])
         streams = frozenset().union(*(facts.streams for _, facts in sides))
         places = frozenset().union(*(facts.places for _, facts in sides))
@@ -232,7 +237,7 @@ class EventTimes:
             facts = replace(
                 self._groups(select, sides, wished, streams), **self._kept(select, sides, holds, meeting)
             )
-            by = [(key, event_of(tokens, key, sides)) for key in self._keys(select, sides)]
+            by = [(key, event_of(tokens, key, sides)) for key in keys_of(self.tokens, select, sides)]
             named = f"group by {shown(tokens, [key for key, _ in by])}" if by else "one group"
             self._told(named, facts, kept_of_groups(tokens, by))
             return self._told_apart(facts, facts.holds) if select.distinct else facts
@@ -308,7 +313,7 @@ class EventTimes:
         self, select: Select, sides: Sides, holds: str | None, meeting: tuple[tuple[Closing, ...], ...]
     ) -> dict[str, Any]:
         """Until when groups need their rows."""
-        events = [event_of(self.tokens, key, sides) for key in self._keys(select, sides)]
+        events = [event_of(self.tokens, key, sides) for key in keys_of(self.tokens, select, sides)]
         closing = closing_by(events)
         inner = (*(each for _, facts in sides for each in facts.closes), *meeting)
         if not closing:
@@ -361,7 +366,7 @@ class EventTimes:
             at = start
             while at < stop:
                 if self.tokens.is_symbol(at, "(") and self.tokens.word(at + 1) in ("SELECT", "WITH"):
-                    if self._reads_stream((at, self.tokens.partner[at])):
+                    if reads_stream(self.tokens, self.streams, (at, self.tokens.partner[at])):
                         found = True
                         self._query(at + 1, self.tokens.partner[at], Wanted(keys=False))
                     at = self.tokens.partner[at]
@@ -377,11 +382,13 @@ class EventTimes:
         wanted: Wanted,
         streams: frozenset[str],
     ) -> Facts:
-        keys = self._keys(select, sides)
+        keys = keys_of(self.tokens, select, sides)
         events = [event_of(self.tokens, key, sides) for key in keys]
         if self.watermark is not None and streams and not any(events):
             at = select.group_by or select.items[0]
-            raise self._never_complete(
+            raise never_complete(
+                self.tokens,
+                self.place,
                 "a group without a key of event time is never complete",
                 self.tokens.span(*at),
                 may_live=bool(keys) and all(facts.raw for _, facts in sides),
@@ -416,53 +423,7 @@ class EventTimes:
             places=frozenset().union(*(facts.places for _, facts in sides)),
         )
 
-    def _keys(self, select: Select, sides: Sides) -> list[Range]:
-        tokens = self.tokens
-        if select.group_by is None:
-            return []
-        start, stop = select.group_by
-        listed = [item for item in select.items if not calls_aggregate(tokens, item)]
-        if stop - start == 1 and tokens.word(start) == "ALL":
-            return [without_alias(tokens, item) for item in listed]
-        words = {tokens.word(at) for at in tokens.level(start, stop)}
-        if words & {"ROLLUP", "CUBE", "GROUPING"}:
-            raise self._unsupported("GROUP BY of several sets of keys", tokens.span(start, stop))
-        named = {alias_of(tokens, item): without_alias(tokens, item) for item in select.items}
-        known = {name for _, facts in sides for name, _ in facts.columns or ()}
-        keys = []
-        for first, last in tokens.split(start, stop):
-            key = (first, last)
-            if last - first == 1 and tokens[first].kind is Kind.NUMBER and tokens[first].text.isdigit():
-                number = int(tokens[first].text)
-                if 1 <= number <= len(select.items):
-                    key = without_alias(tokens, select.items[number - 1])
-            elif last - first == 1 and tokens[first].is_name:
-                name = tokens[first].name.lower()
-                if name in named and name not in known:
-                    key = named[name]
-            keys.append(key)
-        return keys
-
     # -- FROM ----------------------------------------------------------------------------------------
-
-    def _streams_beneath(self, select: Select) -> list[str]:
-        """The streams that are read in FROM."""
-        found = []
-        for item in select.source:
-            for at in range(*item.source):
-                token = self.tokens[at]
-                if token.is_name and token.name.lower() in self.streams and self._stands_as_relation(at):
-                    found.append(token.name.lower())
-        return found
-
-    def _stands_as_relation(self, at: int) -> bool:
-        tokens = self.tokens
-        if tokens.is_symbol(at - 1, ".") or tokens.is_symbol(at + 1, "."):
-            return False
-        before = at - 1
-        while tokens.is_symbol(before, "("):
-            before -= 1
-        return tokens.word(before) in ("FROM", "JOIN", "TABLE") or tokens.is_symbol(before, ",")
 
     def _relation(self, item: FromItem, wanted: Wanted) -> Facts:
         facts = self._source(item.source, item.alias, wanted)
@@ -474,7 +435,7 @@ class EventTimes:
                 named = {name: event for name, event in columns if event is not None}
                 return replace(facts, columns=columns, events=named)
         if item.columns and facts.streams:
-            raise self._unsupported("other names for the columns", self.tokens.span(*item.source))
+            raise unsupported(self.tokens, "other names for the columns", self.tokens.span(*item.source))
         return facts
 
     def _source(self, source: Range, alias: str | None, wanted: Wanted) -> Facts:
@@ -483,7 +444,7 @@ class EventTimes:
         if call is not None and call.tokens[1] == stop:
             return self._window(call, wanted)
         own = call_at(tokens, start, list(self.functions))
-        if own is not None and own.tokens[1] == stop and self._reads_stream(source):
+        if own is not None and own.tokens[1] == stop and reads_stream(self.tokens, self.streams, source):
             return self._call(own)
         if tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1:
             inside = start + 1
@@ -491,22 +452,14 @@ class EventTimes:
                 inside += 1
             if tokens.word(inside) in ("SELECT", "WITH", "(") or tokens.is_symbol(inside, "("):
                 return self._query(start, stop, wanted)
-            if self._reads_stream(source):
-                raise self._unsupported("brackets in FROM", tokens.span(start, stop))
+            if reads_stream(self.tokens, self.streams, source):
+                raise unsupported(self.tokens, "brackets in FROM", tokens.span(start, stop))
             return Facts()
         if stop - start == 1 and tokens[start].is_name and tokens[start].name.lower() in self.streams:
             return self._stream(start, alias, wanted)
-        if self._reads_stream(source):
-            raise self._unsupported(f"{tokens[start].text} over a stream", tokens.span(start, stop))
+        if reads_stream(self.tokens, self.streams, source):
+            raise unsupported(self.tokens, f"{tokens[start].text} over a stream", tokens.span(start, stop))
         return Facts()
-
-    def _reads_stream(self, source: Range) -> bool:
-        return any(
-            self.tokens[at].is_name
-            and self.tokens[at].name.lower() in self.streams
-            and self._stands_as_relation(at)
-            for at in range(*source)
-        )
 
     def _stream(self, at: int, alias: str | None, wanted: Wanted) -> Facts:
         """The stream that a token names."""
@@ -538,7 +491,7 @@ class EventTimes:
     def _call(self, call: FunctionCall) -> Facts:
         """A function of one's own: of what it makes of streams nothing is known but what it has made."""
         if self.watermark is not None:
-            raise self._unsupported(f"AFTER WATERMARK of {call.name}", self.tokens.span(*call.tokens))
+            raise unsupported(self.tokens, f"AFTER WATERMARK of {call.name}", self.tokens.span(*call.tokens))
         self._called_own, streams = True, frozenset[str]()
         tokens, asked = self.tokens, Wanted(keys=False)
         for table in (argument.table for argument in call.arguments if argument.table is not None):
@@ -602,25 +555,3 @@ class EventTimes:
         keeps = (settled_by if len(closes) > 0 and holds is None else ALL_ROWS) if is_session else None
         kind = "lives of keys" if window.names == LIFE else call.name
         return self._told(f"{kind} by {window.time}", facts, keeps)
-
-    # -- errors --------------------------------------------------------------------------------------
-
-    def _never_complete(self, told: str, span: Span | None, *, may_live: bool = False) -> AnalysisError:
-        instead = "say how long a key lives: STATE LIFETIME INTERVAL 1 HOUR"
-        return AnalysisError(
-            told,
-            condition="GROUP_WITHOUT_EVENT_TIME",
-            sql=self.tokens.sql if span is not None else self.place[0],
-            span=span or self.place[1],
-            hint="group by the end of a window too: FROM TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL 1 HOUR) … "
-            f"GROUP BY wend; or {instead if may_live else 'leave AFTER WATERMARK out'}",
-        )
-
-    def _unsupported(self, what: str, span: Span) -> NotSupportedError:
-        return NotSupportedError(
-            f"{what} in a query over streams that is told by processing time is not supported",
-            condition="UNSUPPORTED_QUERY",
-            sql=self.tokens.sql,
-            span=span,
-            hint="docs/sql/emit.md says what there is",
-        )

@@ -12,9 +12,9 @@ from windrow.algebra.continuous import StreamQuery, WindowedStream
 from windrow.algebra.time_windows import OF_SESSIONS
 from windrow.kernels.punctuated import Join
 from windrow.spark.arrow import is_orderable
+from windrow.spark.catalog import Definition
 from windrow.spark.live.block_nodes import BlockNodes, Joined, Rows, is_bare
 from windrow.spark.scope import ROWS, Part, Scope, Unplanned
-from windrow.spark.streams import Definition
 from windrow.syntax.expressions import Name, Operation, names_in, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, Select, Shape, UnknownShapeError, conjuncts, parse_query

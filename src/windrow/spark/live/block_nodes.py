@@ -13,11 +13,11 @@ from windrow.errors import NotSupportedError, Span
 from windrow.kernels.punctuated import Project
 from windrow.kernels.punctuated.flow import Node, Operator, Place
 from windrow.spark.arrow import arrow_type, contains, is_orderable, travelling_type
+from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.group_keys import GroupKeys
 from windrow.spark.live.row_maps import Moved, RowMap
 from windrow.spark.scope import Part, Unplanned
-from windrow.spark.streams import Catalog
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
 

@@ -22,13 +22,13 @@ from windrow.kernels.punctuated.flow import Flow
 from windrow.kernels.sorting import SortKey
 from windrow.punctuations.lines import line_if_any
 from windrow.spark.arrow import arrow_type
+from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.grouping import GROUPS, Groups, groups_of, without_alias
 from windrow.spark.live.block_joins import BlockJoins
 from windrow.spark.live.block_nodes import Joined, Rows, is_bare, renamed
 from windrow.spark.live.row_maps import Moved, RowMap
 from windrow.spark.scope import ROWS, Unplanned
-from windrow.spark.streams import Catalog
 from windrow.syntax.expressions import Name, Operation, parse_expression
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.ordering import order_item

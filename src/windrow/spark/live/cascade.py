@@ -16,12 +16,13 @@ from pyspark.sql import functions as F
 
 from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import Continuous, Reader, StreamQuery
+from windrow.spark.catalog import Catalog
 from windrow.spark.continuous import Result
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoint import Kept
 from windrow.spark.live.clauses import Given
 from windrow.spark.live.runner import LiveRunner, Span, reads, sequences_of
-from windrow.spark.streams import ROWTIME, Catalog, Stream
+from windrow.spark.streams import ROWTIME, Stream
 from windrow.streams import FOREVER
 from windrow.syntax.tokens import TokenList
 

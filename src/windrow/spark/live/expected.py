@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from windrow.punctuations.schemes import GrowingKey
-from windrow.spark.streams import Catalog
+from windrow.spark.catalog import Catalog
 
 __all__ = ["Bounded", "Columns", "bounded"]
 

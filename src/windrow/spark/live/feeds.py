@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pyspark.sql.types import StructType
 
 from windrow.algebra.continuous import StreamQuery, WindowedStream
+from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.block_nodes import is_bare
 from windrow.spark.live.row_by_row import looks_at_each
 from windrow.spark.live.rowtimes import columns_of, first_marked, stub
-from windrow.spark.streams import Catalog
 from windrow.syntax.blocks import is_set_operator, level_around, visible_ctes, with_items
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Relation, SqlText, quoted

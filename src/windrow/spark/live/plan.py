@@ -22,6 +22,7 @@ from windrow.algebra.continuous import (
 from windrow.errors import AnalysisError, WindrowError
 from windrow.errors import Span as Place
 from windrow.kernels.stages import Window
+from windrow.spark.catalog import Catalog
 from windrow.spark.continuous import Result
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.cascade import Cascade
@@ -30,7 +31,7 @@ from windrow.spark.live.expected import bounded
 from windrow.spark.live.runner import LiveRunner, Span, live_windows, sequences_of, views_of
 from windrow.spark.live.settling import bounding_ends, ends_of_stage
 from windrow.spark.live.stages import Stage, Unstaged, staged
-from windrow.spark.streams import ROWTIME, Catalog, Stream
+from windrow.spark.streams import ROWTIME, Stream
 from windrow.streams import NamedStream
 from windrow.syntax.tokens import tokenize
 

@@ -37,7 +37,7 @@ _INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling: ja
 
 
 class LiveQuery:
-    """A query that runs; see :meth:`windrow.relation.LiveRelation.start`.
+    """A query that runs; see :meth:`windrow.relation.Relation.start`.
 
     Attributes
     ----------

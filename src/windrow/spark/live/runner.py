@@ -20,11 +20,12 @@ from windrow.algebra.continuous import (
 )
 from windrow.errors import NotSupportedError
 from windrow.kernels.advance import Ended
+from windrow.spark.catalog import Catalog
 from windrow.spark.continuous import Runner
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoint import Kept
 from windrow.spark.stream_windows import Sizes, partition_keys, windowed
-from windrow.spark.streams import ROWTIME, Catalog, Stream
+from windrow.spark.streams import ROWTIME, Stream
 from windrow.spark.varying import AT, ENTER, LEAVE, Varying
 from windrow.syntax.sqltext import quoted
 

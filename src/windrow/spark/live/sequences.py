@@ -27,6 +27,7 @@ from windrow.errors import Span as Place
 from windrow.kernels.advance import holds
 from windrow.spark.arrow import contains, is_orderable
 from windrow.spark.batch import Bound, WindowStage, build_window, explained, run_statement
+from windrow.spark.catalog import Catalog
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.cascade import TOLD, Cascade, Coming
@@ -40,7 +41,7 @@ from windrow.spark.live.rowtimes import first_marked, is_marked, stub
 from windrow.spark.live.runner import Span, live_streams, sequences_of, views_of
 from windrow.spark.matching import BoundMatch, MatchStage
 from windrow.spark.reference_mode import build_reference
-from windrow.spark.streams import ROWTIME, Catalog, Stream
+from windrow.spark.streams import ROWTIME, Stream
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import quoted
 from windrow.syntax.tokens import TokenList

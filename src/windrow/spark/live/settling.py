@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from windrow.kernels.advance import Ended
 from windrow.kernels.stages.settled import settled_alone, settled_pairs
+from windrow.spark.catalog import Catalog
 from windrow.spark.live.endings import Endings, Ends, Source
 from windrow.spark.live.holding import Holding
 from windrow.spark.live.stages import Side, Stage
-from windrow.spark.streams import Catalog
 
 __all__ = ["bounding_ends", "ends_of_stage", "settled"]
 

@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 from windrow.errors import NotSupportedError, UsageError
 from windrow.spark.live.file_batches import FileColumns, is_of_files
 from windrow.spark.log_source import NUMBER
-from windrow.spark.streams import ROWTIME, Log, Stream, of_frame
+from windrow.spark.streams import ROWTIME, Stream
+from windrow.spark.table_log import Log, of_frame
 from windrow.streams import Ordering, Position, State
 from windrow.streams.entries import GENERATION, KIND, PATTERN, SEQUENCE
 from windrow.syntax.sqltext import quoted
@@ -108,7 +109,7 @@ def live_stream(
     Raises
     ------
     WindrowError
-        As :func:`windrow.spark.streams.of_frame`; ``RESERVED_NAME``.
+        As :func:`windrow.spark.table_log.of_frame`; ``RESERVED_NAME``.
     """
     if log.ptime is not None:
         raise NotSupportedError(

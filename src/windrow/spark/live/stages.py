@@ -20,11 +20,12 @@ from windrow.algebra.continuous import Continuous, Query, Reader, StreamQuery, W
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.stages import Window
 from windrow.spark.arrow import arrow_type, contains, is_orderable, travelling_type
+from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.grouping import groups_of, without_alias
 from windrow.spark.relational import Planner, Unplanned
 from windrow.spark.scope import ROWS, Part, Scope
-from windrow.spark.streams import ROWTIME, Catalog, Stream
+from windrow.spark.streams import ROWTIME, Stream
 from windrow.spark.varying import ENTER, LEAVE, Varying, columns_of
 from windrow.syntax.expressions import Name, Operation, names_in, parse_expression
 from windrow.syntax.nodes import Range

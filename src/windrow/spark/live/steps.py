@@ -60,7 +60,7 @@ class Steps:
     folder
         Of the checkpoint: what is kept, and late rows.
     envelope, on_late
-        As :meth:`windrow.relation.LiveRelation.start` has them.
+        As :meth:`windrow.relation.Relation.start` has them.
 
     Attributes
     ----------

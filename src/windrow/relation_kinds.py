@@ -1,0 +1,248 @@
+"""The results of queries over streams: relations that vary, streams, and those that live queries give."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from windrow.algebra.clock import Clock
+from windrow.errors import UsageError
+from windrow.relation import Changes, Relation
+from windrow.spark.changelog import changelog
+from windrow.spark.emission import Emitted
+from windrow.spark.gateway import Gateway
+from windrow.spark.live import LivePlan, LiveQuery
+from windrow.spark.streams import LATE, Stream
+from windrow.spark.varying import Varying, tick_of
+
+__all__ = ["LiveRelation", "StartedRelation", "StreamRelation", "TimeVaryingRelation", "VaryingRelation"]
+
+
+class VaryingRelation(Relation):
+    """A relation that varies in time. Its rows are those at the last instant of the logs."""
+
+    def __init__(
+        self, varying: Varying, plan: str, gateway: Gateway, *, live: LivePlan | None = None
+    ) -> None:
+        self._varying, self.made_of, self._live = varying, varying, live
+        self._plan, self._gateway, self._is_plan, self._ordered = plan, gateway, False, None
+
+    @property
+    def schema(self) -> T.StructType:
+        """The columns with their types."""
+        return self._varying.visible().schema
+
+    @cached_property
+    def df(self) -> DataFrame:  # type: ignore[override]
+        """The rows at the last instant of the logs."""
+        with self._gateway.translated():
+            return self._varying.now()
+
+    def at(self, instant: Any = None, *, ptime: Any = None) -> Relation:
+        """The relation at an instant of rowtime: see :meth:`Relation.at`."""
+        if ptime is not None:
+            raise _other_clock("rowtime", "relation.at(instant)")
+        tick = tick_of(self._gateway, self._varying.clock, instant)
+        return Relation(self._varying.at(tick), f"{self._plan}\n\nat {instant}", self._gateway)
+
+    @property
+    def late(self) -> Relation:
+        """The late rows: see :attr:`Relation.late`."""
+        return _late(self._gateway, self._varying.streams, self._varying.clock)
+
+    def changelog(self, envelope: str = "delta", key: str | Sequence[str] = ()) -> Relation:
+        """What enters and leaves, and when: see :meth:`Relation.changelog`."""
+        keys = [(name, None) for name in ([key] if isinstance(key, str) else key)]
+        with self._gateway.translated():
+            frame, ordered = (
+                changelog(self._varying, envelope, key=keys, ordered=order) for order in (False, True)
+            )
+        changes = Changes(self._varying, tuple(name for name, _ in keys))
+        return Relation(
+            frame, f"{self._plan}\n\nits changelog", self._gateway, ordered=ordered, made_of=changes
+        )
+
+    def __repr__(self) -> str:
+        columns = zip(self._varying.names, self._varying.frame.schema, strict=False)
+        shown = ", ".join(f"{name}: {field.dataType.simpleString()}" for name, field in columns)
+        return f"VaryingRelation[{shown}]"
+
+
+class TimeVaryingRelation(Relation):
+    """A query over recorded logs, which varies as their entries come: the table as of now, or its changes."""
+
+    def __init__(
+        self,
+        query: Emitted,
+        is_stream: bool,
+        envelope: str,
+        gateway: Gateway,
+        *,
+        live: LivePlan | None = None,
+        plan: str | None = None,
+    ) -> None:
+        self._query, self._is_stream, self._envelope, self._live = query, is_stream, envelope, live
+        self._plan, self._gateway, self._is_plan = plan or query.plan(is_stream), gateway, False
+
+    @cached_property
+    def df(self) -> DataFrame:  # type: ignore[override]
+        """The rows at the last processing time of the logs, or that of AS OF SYSTEM TIME; or the changes."""
+        with self._gateway.translated():
+            if self._is_stream:
+                return self._changes(self._envelope, ordered=False)
+            return self._query.at(self._now)
+
+    @cached_property
+    def _ordered(self) -> DataFrame | None:  # type: ignore[override]
+        if not self._is_stream:
+            return None
+        with self._gateway.translated():
+            return self._changes(self._envelope, ordered=True)
+
+    @property
+    def _now(self) -> int:
+        if self._query.how.until is not None:
+            return self._query.how.until
+        ends = self._query.ends
+        return 0 if ends is None else ends[1]
+
+    @property
+    def schema(self) -> T.StructType:
+        """The columns with their types."""
+        return self.df.schema
+
+    def _changes(self, envelope: str, *, ordered: bool, key: Sequence[tuple[str, None]] = ()) -> DataFrame:
+        return self._query.told(envelope, ordered=ordered, key=key)
+
+    def at(self, instant: Any = None, *, ptime: Any = None) -> Relation:
+        """The table as of a processing time: see :meth:`Relation.at`."""
+        if instant is not None or ptime is None:
+            raise _other_clock("processing time", "relation.at(ptime=instant)")
+        tick = tick_of(self._gateway, self._query.clock, ptime)
+        with self._gateway.translated():
+            return Relation(
+                self._query.at(tick), f"{self.plan()}\n\nat processing time {ptime}", self._gateway
+            )
+
+    def changelog(self, envelope: str = "delta", key: str | Sequence[str] = ()) -> Relation:
+        """What enters and leaves, and when by processing time: see :meth:`Relation.changelog`.
+
+        The envelope may be ``"one-sql"`` too: the columns, ``undo``, ``ptime`` and ``ver``.
+        """
+        keys = [(name, None) for name in ([key] if isinstance(key, str) else key)]
+        if envelope == "one-sql" and keys:
+            raise UsageError(
+                "envelope one-sql has no updates, and so no key",
+                condition="INVALID_ARGUMENT",
+                hint="ver counts the changes of each group",
+            )
+        with self._gateway.translated():
+            frame, ordered = (self._changes(envelope, ordered=order, key=keys) for order in (False, True))
+        return Relation(frame, f"{self.plan()}\n\nits changelog", self._gateway, ordered=ordered)
+
+    @property
+    def late(self) -> Relation:
+        """The rows that a promise ruled out: see :attr:`Relation.late`."""
+        streams = tuple(self._query.streams.values())
+        return _late(self._gateway, streams, streams[0].clock)
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{field.name}: {field.dataType.simpleString()}" for field in self.schema)
+        return f"TimeVaryingRelation[{columns}]"
+
+
+class StreamRelation(Relation):
+    """A stream. Its rows have their rowtime as the first column, and are shown in order of it."""
+
+    def __init__(self, stream: Stream, plan: str, gateway: Gateway, *, live: LivePlan | None = None) -> None:
+        super().__init__(stream.df(), plan, gateway, ordered=stream.df(ordered=True), made_of=stream)
+        self._stream, self._live = stream, live
+
+    @property
+    def late(self) -> Relation:
+        """The late rows: see :attr:`Relation.late`."""
+        return _late(self._gateway, (self._stream,), self._stream.clock)
+
+
+def _other_clock(kind: str, call: str) -> UsageError:
+    return UsageError(
+        f"this relation varies by {kind}",
+        condition="MIXED_CLOCKS",
+        hint=f"write {call}",
+    )
+
+
+def _late(gateway: Gateway, streams: Sequence[Stream], clock: Clock) -> Relation:
+    """The late rows of all streams, each once."""
+    frame = gateway.spark.createDataFrame([], LATE.format(kind=clock.kind))
+    found = {name: rows for stream in streams for name, rows in stream.on(clock).all_late()}
+    for name in sorted(found):
+        frame = frame.unionByName(found[name])
+    return Relation(frame, "late rows", gateway)
+
+
+class StartedRelation(Relation):
+    """What INSERT INTO of a live query gives: a row that says what was started.
+
+    Attributes
+    ----------
+    query
+        The query that runs; None where a pipeline is to start it.
+    """
+
+    def __init__(self, frame: DataFrame, gateway: Gateway, query: LiveQuery | None) -> None:
+        super().__init__(frame, "started when it was given", gateway)
+        self.query = query
+
+
+class LiveRelation(Relation):
+    """A query over live streams: its rows come as long as it runs."""
+
+    def __init__(self, live: LivePlan, result: Varying | Stream | DataFrame, plan: str) -> None:
+        self._live, self._plan, self._gateway = live, plan, live.gateway
+        self._is_plan, self._ordered = False, None
+        self._names = list(result.columns if isinstance(result, DataFrame) else result.shown)
+        self._schema = (
+            result.schema
+            if isinstance(result, DataFrame)
+            else (result.visible() if isinstance(result, Varying) else result.df()).schema
+        )
+
+    @property
+    def schema(self) -> T.StructType:
+        """The columns with their types."""
+        return self._schema
+
+    @property
+    def df(self) -> DataFrame:  # type: ignore[override]
+        """Refused: there is no end of its rows.
+
+        Raises
+        ------
+        UsageError
+            ``LIVE_RELATION``.
+        """
+        raise self._does_not_vary()
+
+    def _does_not_vary(self) -> UsageError:
+        """What is said of all that is asked of it but to start it."""
+        return UsageError(
+            "this relation is live: its rows come as long as it runs",
+            condition="LIVE_RELATION",
+            hint="relation.start('folder', checkpoint='folder of its own') starts it",
+        )
+
+    def __repr__(self) -> str:
+        return f"LiveRelation[{', '.join(self._names)}]"
+
+    def _repr_html_(self) -> str:
+        columns = ", ".join(html.escape(name) for name in self._names)
+        return (
+            f"<div>a live relation of {columns}: relation.start(…) gives its rows as they come;"
+            " after %load_ext windrow they are shown here</div>"
+        )

@@ -1,0 +1,67 @@
+"""What a session knows by name, beside Spark's tables and views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+
+from windrow.spark.streams import Stream
+
+if TYPE_CHECKING:
+    from windrow.algebra.continuous import Continuous, Reader
+    from windrow.spark.live.queries import LiveQueries
+    from windrow.spark.live.sequences import SequenceView
+    from windrow.spark.named import Named
+    from windrow.spark.varying import Varying
+
+__all__ = ["Catalog", "Definition"]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The query of a view, and the names of its columns."""
+
+    reader: Reader
+    query: Continuous
+    names: tuple[str, ...]
+
+
+@dataclass
+class Catalog:
+    """The streams and varying relations of a session, what views are, which streams are views of windows and
+    matches, which are named ones, the user's table functions, and the queries of views over recorded streams,
+    by their names in lower case; and its live queries.
+    """
+
+    streams: dict[str, Stream] = field(default_factory=dict)
+    relations: dict[str, Varying] = field(default_factory=dict)
+    definitions: dict[str, Definition] = field(default_factory=dict)
+    sequences: dict[str, SequenceView] = field(default_factory=dict)
+    named: dict[str, Named] = field(default_factory=dict)
+    functions: dict[str, Callable[..., DataFrame]] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    queries: LiveQueries | None = None
+
+    @property
+    def rowtimes(self) -> dict[str, str]:
+        """The columns that show the rowtimes of streams, by the streams' names."""
+        return {name: found.rowtime for name, found in self.streams.items() if found.rowtime is not None}
+
+    def forget(self, name: str) -> None:
+        """Drop what has a name, if anything has; the session leaves a named stream."""
+        named = self.named.pop(name.lower(), None)
+        if named is not None:
+            named.close()
+        self.streams.pop(name.lower(), None)
+        self.relations.pop(name.lower(), None)
+        self.definitions.pop(name.lower(), None)
+        self.sequences.pop(name.lower(), None)
+        self.texts.pop(name.lower(), None)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All names."""
+        return frozenset(self.streams) | frozenset(self.relations)
