@@ -154,7 +154,10 @@ class InMemorySteps(Steps):
 
     def _come_direct(self, before: Step) -> Come | None:
         """The same of files that are read here; None where Spark reads."""
-        taken = None if self._direct is None else self._direct.take()
+        try:
+            taken = None if self._direct is None else self._direct.take()
+        except WindrowError:  # maybe of a row that is late
+            return None
         if taken is None:
             return None
         count = sum(rows.num_rows for rows in taken.entries.values())
