@@ -21,7 +21,7 @@ _OPTIONS = (
     "--headless --no-sandbox --no-zygote --single-process --disable-gpu --hide-scrollbars --in-process-gpu"
     " --use-gl=angle --use-angle=swiftshader --remote-debugging-pipe"
 )
-_PATIENCE = 30.0  # seconds
+_PATIENCE = 120.0  # seconds
 
 
 def chromium() -> str | None:

@@ -88,9 +88,9 @@ def test_an_interrupt_cancels_the_query_and_exits_with_130(start, tmp_path, grou
         os.killpg(child.pid, signal.SIGINT)
     else:
         child.send_signal(signal.SIGINT)
-    output, errors = child.communicate(timeout=60)
+    output, errors = child.communicate(timeout=180)
     assert (child.returncode, output, errors) == (130, "", "interrupted\n")
-    assert time.monotonic() - sent < 30
+    assert time.monotonic() - sent < 120
     assert list(tmp_path.iterdir()) == []
 
 

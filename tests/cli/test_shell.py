@@ -165,7 +165,7 @@ def test_changes_come_in_the_order_of_their_instants_in_the_form_that_is_asked_f
 
 def test_the_failure_of_a_live_query_is_told_when_it_comes_and_stays_in_the_list(shell, bids, capsys):
     shell.run_lines(".watch SELECT STREAM 1 / (price - 10) AS x FROM bids\n")
-    end = time.monotonic() + 60
+    end = time.monotonic() + 180
     told = ""
     while "DIVIDE_BY_ZERO" not in told and time.monotonic() < end:
         time.sleep(0.2)
@@ -186,7 +186,7 @@ def test_ctrl_c_stops_the_query_and_not_the_shell(shell):
     with pytest.raises(StoppedError) as stopped:
         shell.backend.call(lambda session: session.spark.range(10**12).selectExpr("sum(sqrt(id))").collect())
     assert stopped.value.is_over
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - began < 180
     assert shell.backend.call(lambda session: session.sql("SELECT 7").collect())[0][0] == 7
 
 

@@ -262,11 +262,11 @@ def test_a_producer_that_falls_silent_holds_the_others_back_no_longer_than_it_ma
     put(incoming, 0, [(1, "silent", 1), (1, "other", 1), (8, "other", 1)])
     began = time.monotonic()
     while running.is_active and running.progress.get("frontier") != 8:
-        assert time.monotonic() - began < 60
+        assert time.monotonic() - began < 180
         time.sleep(0.05)
     put(incoming, 1, [(5, "silent", 1), (8, "silent", 1)])
     while running.is_active and running.progress["rows_in"] < 5:
-        assert time.monotonic() - began < 90
+        assert time.monotonic() - began < 180
         time.sleep(0.05)
     progress = running.progress
     (late,) = running.late.collect()

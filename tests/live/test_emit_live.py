@@ -68,7 +68,7 @@ def test_what_is_due_is_given_while_all_is_silent_and_after_a_restart(session, t
         stream = NamedStream.open(tmp_path / "named")
         came = stream.read(stream.start)[0].admitted.column("__ptime")[0].as_py()
     second = relation.start(sink, checkpoint=tmp_path / "checkpoint")
-    assert given.wait(60)
+    assert given.wait(180)
     second.stop()
     session.listeners.remove(heard)
     due = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=came + 2_000_000)
