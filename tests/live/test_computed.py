@@ -1,91 +1,274 @@
-"""What plans of Spark's are read for, and what of them is left to Spark."""
+"""Expressions that are computed without Spark have Spark's values, and what may differ is left to Spark."""
 
 from __future__ import annotations
 
 import datetime
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
-from windrow.spark.live.computed import computed
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.flow import Flow, in_memory
+from windrow.spark.live.texts import extracted, found, time_shape
 
-LEAF = pa.schema(
-    [
-        ("x", pa.int64()),
-        ("i", pa.int32()),
-        ("at", pa.timestamp("us", "UTC")),
-        ("s", pa.string()),
-        ("f", pa.float64()),
-    ]
+COLUMNS = (
+    "x BIGINT, y BIGINT, i INT, h SMALLINT, at TIMESTAMP, local TIMESTAMP_NTZ, day DATE, s STRING, t STRING,"
+    " d DECIMAL(10,2), wide DECIMAL(38,4), f DOUBLE, b BOOLEAN, o STRING COLLATE UTF8_BINARY"
 )
-BELOW = ["MapInArrow rows_of_leaf_0_(id#0L)#1, [x#2L, i#3, at#4, s#5, f#6], false", "Range (0, 2, step=1)"]
-ROWS = pa.table(
-    [[1, 2, None], [7, None, 9], [-1, 86_400_000_000, None], ["a", "b", None], [0.5, None, 1.5]],
-    schema=LEAF.set(2, pa.field("at", pa.int64())),
-).cast(LEAF)
+UTC = datetime.UTC
 
 
-def made(kind, expression, condition=None, rows=ROWS, zone="UTC"):
-    above = [f"Project [{expression} AS c#9]", *([f"Filter {condition}"] if condition else [])]
-    found = computed([*above, *BELOW], LEAF, pa.schema([("c", kind)]), zone, ["2", "3", "4", "5", "6"])
-    if found is None:
-        return None
-    told = found.of(rows)
-    return None if told is None else told.column("c").to_pylist()
+def moments(*texts):
+    return [None if text is None else datetime.datetime.fromisoformat(text) for text in texts]
 
 
-READ = {
-    "x#2L": (pa.int64(), [1, 2, None]),
-    "s#5": (pa.string(), ["a", "b", None]),
-    "1": (pa.int32(), [1, 1, 1]),
-    "((x#2L * 3) - 1)": (pa.int64(), [2, 5, None]),
-    "(unix_micros(at#4) + 1)": (pa.int64(), [0, 86_400_000_001, None]),
-    "pmod(unix_micros(at#4), 10)": (pa.int64(), [9, 0, None]),
-    "(unix_micros(at#4) % 10)": (pa.int64(), [-1, 0, None]),
-    "((x#2L % 2) = 1)": (pa.bool_(), [True, False, None]),
-    "CASE WHEN (i#3 >= 8) THEN x#2L END": (pa.int64(), [None, None, None]),
-    "CASE WHEN (i#3 < 8) THEN 1 END": (pa.int32(), [1, None, None]),
-    "CASE WHEN ((x#2L > 1) OR isnull(s#5)) THEN s#5 END": (pa.string(), [None, "b", None]),
-    "((x#2L = 2) AND (i#3 = 8))": (pa.bool_(), [False, None, False]),
-    "NOT coalesce((x#2L <= 1), false)": (pa.bool_(), [False, True, True]),
-    "cast(at#4 as date)": (pa.date32(), [datetime.date(1969, 12, 31), datetime.date(1970, 1, 2), None]),
-    "(cast(at#4 as date) < cast(timestamp_micros(x#2L) as date))": (pa.bool_(), [True, False, None]),
-    "cast(i#3 as bigint)": (pa.int64(), [7, None, 9]),
+TIMES = moments(
+    "1969-12-31 23:59:59.999999", "2026-03-29 01:30:00", None, "2000-02-29 08:05:09.5", "1000-01-01 00:00:00"
+)
+VALUES = {
+    "x": [1, 2, None, -7, 2**40],
+    "y": [10, 2, 3, None, -3],
+    "i": [7, None, 9, -2, 123456],
+    "h": [1, 2, None, -4, 300],
+    "at": [None if time is None else time.replace(tzinfo=UTC) for time in TIMES],
+    "local": TIMES[::-1],
+    "day": [None if time is None else time.date() for time in TIMES],
+    "s": ["http://a/b/c?x=1&channel_id=7", "a/b", None, "channel_id=", "Ünïcode/ß//"],
+    "t": ["Apple", "apple", "b", "", None],
+    "d": [Decimal("1.25"), Decimal("-99999999.99"), None, Decimal("0.00"), Decimal("2.50")],
+    "wide": [Decimal("1.25"), None, Decimal("-3"), Decimal("0"), Decimal("7.5")],
+    "f": [0.5, None, float("nan"), -0.0, 1e300],
+    "b": [True, False, None, True, False],
+    "o": ["a", "A", None, "", "b"],
 }
+READ = """
+x
+s
+1
+'it''s'
+CAST(NULL AS INT)
+x * 3 - 1
+i + 1
+i + h
+-x
+abs(i)
+x % 10
+pmod(x, 10)
+mod(i, 7)
+x + y > 3
+CASE WHEN i >= 8 THEN x END
+CASE WHEN i < 8 THEN 1 WHEN x > 1 THEN 2 ELSE 3 END
+IF(b, s, t)
+NULLIF(i, 7)
+(x = 2) AND (i = 8)
+b OR x > 1
+NOT COALESCE(x <= 1, false)
+x IN (1, 2, 3)
+t IN ('apple', 'b')
+t = 'apple'
+t < 'b'
+s <=> t
+x BETWEEN 1 AND 3
+s IS NULL OR x IS NOT NULL
+unix_micros(at)
+unix_micros(at) % 10
+timestamp_micros(x)
+CAST(at AS DATE)
+CAST(local AS DATE)
+CAST(at AS DATE) < CAST(timestamp_micros(x) AS DATE)
+day > DATE '2000-01-01'
+local <= TIMESTAMP_NTZ '2000-02-29 08:05:09.5'
+at + INTERVAL 1 HOUR
+at - INTERVAL '1 02:03:04.5' DAY TO SECOND
+hour(at)
+minute(at)
+second(at)
+hour(local)
+date_format(at, 'yyyy-MM-dd')
+date_format(at, 'HH:mm')
+date_format(at, 'yyyy/MM/dd HH:mm:ss')
+CAST(i AS BIGINT)
+CAST(h AS INT)
+CAST(i AS DOUBLE)
+CAST(x AS DECIMAL(20, 0))
+CAST(d AS DECIMAL(12, 4))
+0.908 * x
+d * 2.5
+d + 1
+d - x
+d > 1.5
+0.908 * x > 2
+f * 2 - 0.1D
+length(s)
+length(s) - length(replace(s, 'c', ''))
+replace(s, 'channel', 'x')
+substring(s, 2, 3)
+substr(s, 3)
+s || t
+concat(s, '-', t)
+s LIKE 'http%'
+s LIKE '%/'
+contains(s, 'b')
+startswith(s, 'a')
+endswith(s, '7')
+split_part(s, '/', 1)
+split_part(s, '/', 4)
+split_part(s, '//', 2)
+o
+""".strip().splitlines()
+ASCII = """
+lower(t)
+upper(t)
+CASE lower(t) WHEN 'apple' THEN '0' ELSE t END
+regexp_extract(t, '(p+)l', 1)
+regexp_extract(t, '(x|^)[Aa](p*)', 2)
+regexp_extract(t, '(x)|b', 1)
+regexp_extract(t, 'p*le', 0)
+t RLIKE '^a[^b]*e'
+""".strip().splitlines()
+LEFT = """
+startswith(s, t)
+hash(x)
+f > 0.5
+f = f
+x / 2
+x % y
+x % 0
+d / 3
+wide * wide
+wide * x
+CAST(f AS INT)
+CAST(x AS STRING)
+CAST(s AS BINARY)
+date_format(at, 'E')
+date_format(at, 'yy')
+date_format(day, 'yyyy')
+to_timestamp(s)
+at > TIMESTAMP '2000-01-01 00:00:00'
+t = 'APPLE' COLLATE UTF8_LCASE
+lower(t COLLATE UTF8_LCASE) = 'apple'
+substring(s, -2, 1)
+substring(s, i, 1)
+split_part(s, '/', -1)
+split_part(s, t, 1)
+regexp_extract(t, '(.)', 1)
+regexp_extract(t, '(a)+', 1)
+t RLIKE 'e$'
+t RLIKE '(?i)a'
+""".strip().splitlines()
 
 
-@pytest.mark.parametrize("expression", READ)
-def test_expressions_are_computed_as_spark_would(expression):
-    kind, values = READ[expression]
-    assert made(kind, expression) == values
+@pytest.fixture(scope="module")
+def leaf(spark, tmp_path_factory):
+    """Makes what a flow gives of an expression: the fragment, and its rows."""
+    flow = Flow(Gateway(spark, {}), tmp_path_factory.mktemp("leaf"))
+    schema = spark.createDataFrame([], COLUMNS).schema
+    _, frame = flow.leaf(schema)
+    rows = pa.table({name: VALUES[name] for name in schema.names}, schema=in_memory(schema))
+
+    def of(given: dict, *, where: str | None = None, rows: pa.Table = rows):
+        chosen = frame if where is None else frame.where(where)
+        fragment = flow._fragment(chosen.selectExpr(*(f"{text} AS `{name}`" for name, text in given.items())))
+        return fragment, fragment.computed and fragment.computed.of(rows)
+
+    return of
 
 
-@pytest.mark.parametrize(
-    ("kind", "expression"),
-    [
-        (pa.int64(), "hash(x#2L)"),
-        (pa.int64(), "-x#2L"),
-        (pa.float64(), "(f#6 + f#6)"),
-        (pa.int32(), "(i#3 + 1)"),  # overflows elsewhere
-        (pa.bool_(), "((2147483647 + 1) > 0)"),
-        (pa.int64(), "cast((2147483647 + CASE WHEN (i#3 < 8) THEN 1 END) as bigint)"),
-        (pa.bool_(), "((coalesce(CASE WHEN (i#3 < 8) THEN 2147483647 END, 1) + 1) > 0)"),
-        (pa.bool_(), "((pmod(CASE WHEN (i#3 < 8) THEN 2147483646 END, 2147483647) * 2) > 0)"),
-        (pa.bool_(), "(s#5 = 1)"),
-        (pa.int64(), "x#7L"),
-        (pa.string(), "1"),
-    ],
-)
-def test_what_is_not_known_exactly_is_left_to_spark(kind, expression):
-    assert made(kind, expression) is None
+def spark_values(spark, given, where=None, times=1):
+    """What Spark makes of the same rows."""
+    schema = spark.createDataFrame([], COLUMNS).schema
+    rows = pa.table({name: VALUES[name] * times for name in schema.names}, schema=in_memory(schema))
+    frame = spark.createDataFrame(rows).coalesce(1)
+    frame = frame if where is None else frame.where(where)
+    return frame.selectExpr(*(f"{text} AS `{name}`" for name, text in given.items())).toArrow()
 
 
-def test_rows_stay_where_a_condition_holds():
-    assert made(pa.int64(), "x#2L", "(isnotnull(i#3) AND (i#3 < 9))") == [1]
-    assert made(pa.int64(), "x#2L", "(x#2L < 2)") == [1]
-    assert made(pa.int64(), "x#2L", "x#2L") is None
+@pytest.fixture(scope="module")
+def utc(spark):
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    yield
+    spark.conf.set("spark.sql.session.timeZone", before)
 
 
-def test_what_overflows_is_for_spark_to_refuse_and_days_of_zones_to_tell():
-    assert made(pa.int64(), "(x#2L * 9223372036854775807)") is None
-    assert made(pa.date32(), "cast(at#4 as date)", zone="Europe/Berlin") is None
+def same(found, told):
+    """Equal, NaN among them."""
+    return list(map(repr, found.to_pylist())) == list(map(repr, told.to_pylist()))
+
+
+def test_expressions_have_sparks_values(spark, leaf, utc):
+    told = spark_values(spark, {str(at): text for at, text in enumerate(READ)})
+    wrong = []
+    for at, text in enumerate(READ):
+        fragment, made = leaf({"c": text})
+        is_same = made is not None and same(made.column("c"), told.column(str(at)))
+        if not (fragment.chosen or is_same):
+            wrong.append((text, made and made.column("c").to_pylist(), told.column(str(at)).to_pylist()))
+    assert wrong == []
+
+
+def test_texts_of_ascii_have_sparks_values_and_others_are_left_to_spark(spark, leaf, utc):
+    told = spark_values(spark, {str(at): text for at, text in enumerate(ASCII)})
+    for at, text in enumerate(ASCII):
+        _, made = leaf({"c": text})
+        assert made is not None, text
+        assert same(made.column("c"), told.column(str(at))), text
+        fragment, made = leaf({"c": text.replace("(t", "(s").replace("t RLIKE", "s RLIKE")})
+        assert fragment.computed is not None, text
+        assert made is None, text
+
+
+@pytest.mark.parametrize("text", LEFT)
+def test_what_is_not_known_exactly_is_left_to_spark(leaf, utc, text):
+    fragment, made = leaf({"c": text})
+    assert fragment.chosen is None
+    assert made is None
+
+
+def test_rows_stay_where_a_condition_holds_and_what_it_computes_is_computed_once(
+    spark, leaf, utc, monkeypatch
+):
+    given = {"c": "0.908 * x", "p": "split_part(s, '/', 2)", "n": "length(split_part(s, '/', 2))", "i": "i"}
+    where = "0.908 * x > 0 AND split_part(s, '/', 2) <> 'q' AND b IS NOT NULL"
+    calls = []
+    own = pa.compute.split_pattern
+    monkeypatch.setattr(pa.compute, "split_pattern", lambda *each: calls.append(each) or own(*each))
+    _, made = leaf(given, where=where)
+    assert made.to_pylist() == spark_values(spark, given, where).to_pylist()
+    assert 0 < made.num_rows < len(VALUES["x"])
+    assert len(calls) == 1
+    _, made = leaf(given, where="x > 100000000000000")
+    assert made.num_rows == 0
+
+
+def test_what_overflows_is_for_spark_to_refuse_and_times_of_zones_to_tell(spark, leaf, utc):
+    assert leaf({"c": "x * 9223372036854775807"})[1] is None
+    assert leaf({"c": "i + 2147483647"})[1] is None
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        for text in ("CAST(at AS DATE)", "hour(at)", "date_format(at, 'HH:mm')", "at + INTERVAL 1 DAY"):
+            assert leaf({"c": text})[0].computed is None, text
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_patterns_that_java_reads_in_another_way_are_left_to_it():
+    for pattern in (
+        "a.b",
+        "a$",
+        r"\d",
+        "(a)*",
+        "[a&&b]",
+        "[a[b]]",
+        "a{2}",
+        "(?i)a",
+        "(?<n>a)",
+        "ä",
+        "a**",
+        "(",
+    ):
+        assert found(pattern) is None, pattern
+    assert extracted("(a)(b)", 3) is None
+    for shape in ("", "T", "yyyyy", "y", "hh", "HH:mm a", "'x'", None):
+        assert time_shape(shape) is None, shape

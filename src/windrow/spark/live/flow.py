@@ -28,6 +28,7 @@ from windrow.spark.exchange import in_worker
 from windrow.spark.gateway import Gateway
 from windrow.spark.keyed_rows import explain_cost
 from windrow.spark.live.computed import Computed, computed
+from windrow.spark.live.plan_tree import optimized_tree
 from windrow.spark.plan_text import is_cut, optimized, plain_choice
 
 __all__ = ["Flow", "Fragment", "NotIncremental", "in_memory"]
@@ -111,7 +112,7 @@ class Flow:
         self._schemas.append(schema)
         tasks = self.gateway.spark.sparkContext.defaultParallelism
         read = _reader(str(self._file(number)), tasks)
-        read.__name__ = f"{_LEAF}_{number}_"
+        read.__name__ = _name_of(number)
         return number, self.gateway.spark.range(0, tasks, 1, tasks).mapInArrow(read, schema)
 
     def keyed(self, stage: Keyed, sides: list[DataFrame], result: StructType) -> DataFrame:
@@ -146,20 +147,14 @@ class Flow:
             kinds = None if chosen is None else [self._schemas[leaves[0]][name].dataType for name in chosen]
             if kinds != [column.dataType for column in frame.schema]:
                 chosen = None
-        own = None if chosen is not None or len(leaves) > 1 else self._computed(plan, leaves[0], schema)
+        own = None if chosen is not None or len(leaves) > 1 else self._computed(frame, leaves[0], schema)
         return Fragment(frame, leaves, schema, chosen, own, reads)
 
-    def _computed(self, plan: list[str], leaf: int, schema: pa.Schema) -> Computed | None:
+    def _computed(self, frame: DataFrame, leaf: int, schema: pa.Schema) -> Computed | None:
         """What is computed of the rows of a leaf, if that can be done in memory."""
-        found = [line for line in plan if _LEAF in line]
-        if len(found) != 1 or any(map(is_cut, plan)):
+        if self.gateway.is_connect:
             return None
-        columns = in_memory(self._schemas[leaf])
-        numbers = re.findall(r"#(\d+)L?(?=, |\])", found[0].partition(", [")[2])
-        if len(numbers) != len(columns):
-            return None
-        zone = str(self.gateway.spark.conf.get("spark.sql.session.timeZone"))
-        return computed(plan, columns, schema, zone, numbers)
+        return computed(optimized_tree(frame), _name_of(leaf), in_memory(self._schemas[leaf]), schema)
 
     def _reads(self, plan: list[str]) -> dict[int, frozenset[str]]:
         """The leaves that an optimized plan reads, and which of their columns."""
@@ -294,6 +289,11 @@ class Flow:
 
     def _file(self, number: int) -> Path:
         return self.folder / f"leaf-{number}.arrow"
+
+
+def _name_of(leaf: int) -> str:
+    """By which plans tell the function that reads a leaf."""
+    return f"{_LEAF}_{leaf}_"
 
 
 def _reader(path: str, tasks: int):  # type: ignore[no-untyped-def]
