@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.flow import Flow, in_memory
+from windrow.spark.live.flow import Flow
+from windrow.spark.live.incremental import in_memory
+from windrow.spark.live.lookups import LookUp
 from windrow.spark.live.texts import extracted, found, time_shape
 
 COLUMNS = (
@@ -160,14 +162,26 @@ t RLIKE '(?i)a'
 
 
 @pytest.fixture(scope="module")
-def leaf(spark, tmp_path_factory):
-    """Makes what a flow gives of an expression: the fragment, and its rows."""
-    flow = Flow(Gateway(spark, {}), tmp_path_factory.mktemp("leaf"))
-    schema = spark.createDataFrame([], COLUMNS).schema
-    _, frame = flow.leaf(schema)
-    rows = pa.table({name: VALUES[name] for name in schema.names}, schema=in_memory(schema))
+def flow(spark, tmp_path_factory):
+    return Flow(Gateway(spark, {}), tmp_path_factory.mktemp("leaf"))
 
-    def of(given: dict, *, where: str | None = None, rows: pa.Table = rows):
+
+@pytest.fixture(scope="module")
+def schema(spark):
+    return spark.createDataFrame([], COLUMNS).schema
+
+
+@pytest.fixture(scope="module")
+def rows(schema):
+    return pa.table({name: VALUES[name] for name in schema.names}, schema=in_memory(schema))
+
+
+@pytest.fixture(scope="module")
+def leaf(flow, schema, rows):
+    """Makes what a flow gives of an expression: the fragment, and its rows."""
+    _, frame = flow.leaf(schema)
+
+    def of(given: dict, *, where: str | None = None):
         chosen = frame if where is None else frame.where(where)
         fragment = flow._fragment(chosen.selectExpr(*(f"{text} AS `{name}`" for name, text in given.items())))
         return fragment, fragment.computed and fragment.computed.of(rows)
@@ -175,10 +189,8 @@ def leaf(spark, tmp_path_factory):
     return of
 
 
-def spark_values(spark, given, where=None, times=1):
+def spark_values(spark, rows, given, where=None):
     """What Spark makes of the same rows."""
-    schema = spark.createDataFrame([], COLUMNS).schema
-    rows = pa.table({name: VALUES[name] * times for name in schema.names}, schema=in_memory(schema))
     frame = spark.createDataFrame(rows).coalesce(1)
     frame = frame if where is None else frame.where(where)
     return frame.selectExpr(*(f"{text} AS `{name}`" for name, text in given.items())).toArrow()
@@ -197,8 +209,8 @@ def same(found, told):
     return list(map(repr, found.to_pylist())) == list(map(repr, told.to_pylist()))
 
 
-def test_expressions_have_sparks_values(spark, leaf, utc):
-    told = spark_values(spark, {str(at): text for at, text in enumerate(READ)})
+def test_expressions_have_sparks_values(spark, leaf, rows, utc):
+    told = spark_values(spark, rows, {str(at): text for at, text in enumerate(READ)})
     wrong = []
     for at, text in enumerate(READ):
         fragment, made = leaf({"c": text})
@@ -208,8 +220,8 @@ def test_expressions_have_sparks_values(spark, leaf, utc):
     assert wrong == []
 
 
-def test_texts_of_ascii_have_sparks_values_and_others_are_left_to_spark(spark, leaf, utc):
-    told = spark_values(spark, {str(at): text for at, text in enumerate(ASCII)})
+def test_texts_of_ascii_have_sparks_values_and_others_are_left_to_spark(spark, leaf, rows, utc):
+    told = spark_values(spark, rows, {str(at): text for at, text in enumerate(ASCII)})
     for at, text in enumerate(ASCII):
         _, made = leaf({"c": text})
         assert made is not None, text
@@ -227,7 +239,7 @@ def test_what_is_not_known_exactly_is_left_to_spark(leaf, utc, text):
 
 
 def test_rows_stay_where_a_condition_holds_and_what_it_computes_is_computed_once(
-    spark, leaf, utc, monkeypatch
+    spark, leaf, rows, utc, monkeypatch
 ):
     given = {"c": "0.908 * x", "p": "split_part(s, '/', 2)", "n": "length(split_part(s, '/', 2))", "i": "i"}
     where = "0.908 * x > 0 AND split_part(s, '/', 2) <> 'q' AND b IS NOT NULL"
@@ -235,14 +247,14 @@ def test_rows_stay_where_a_condition_holds_and_what_it_computes_is_computed_once
     own = pa.compute.split_pattern
     monkeypatch.setattr(pa.compute, "split_pattern", lambda *each: calls.append(each) or own(*each))
     _, made = leaf(given, where=where)
-    assert made.to_pylist() == spark_values(spark, given, where).to_pylist()
+    assert made.to_pylist() == spark_values(spark, rows, given, where).to_pylist()
     assert 0 < made.num_rows < len(VALUES["x"])
     assert len(calls) == 1
     _, made = leaf(given, where="x > 100000000000000")
     assert made.num_rows == 0
 
 
-def test_what_overflows_is_for_spark_to_refuse_and_times_of_zones_to_tell(spark, leaf, utc):
+def test_what_overflows_is_for_spark_to_refuse_and_times_of_zones_to_tell(spark, leaf, rows, utc):
     assert leaf({"c": "x * 9223372036854775807"})[1] is None
     assert leaf({"c": "i + 2147483647"})[1] is None
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
@@ -272,3 +284,77 @@ def test_patterns_that_java_reads_in_another_way_are_left_to_it():
     assert extracted("(a)(b)", 3) is None
     for shape in ("", "T", "yyyyy", "y", "hh", "HH:mm a", "'x'", None):
         assert time_shape(shape) is None, shape
+
+
+JOINS = [
+    "l JOIN r ON l.x % 3 = r.k",
+    "r JOIN l ON l.x % 3 = r.k",
+    "l LEFT JOIN r ON l.x % 3 = r.k",
+    "r RIGHT JOIN l ON r.k = l.x % 3",
+    "l JOIN r ON l.t = lower(r.n)",
+    "l JOIN r ON l.x % 3 = r.k AND l.i > 7",
+    "(SELECT * FROM l WHERE x > 1) AS l JOIN (SELECT k, n FROM r WHERE n <> 'c') AS r ON l.x % 3 = r.k",
+]
+ELSEWHERE = [
+    "r LEFT JOIN l ON l.x % 3 = r.k",
+    "l LEFT SEMI JOIN r ON l.x % 3 = r.k",
+    "l JOIN r ON l.x > r.k",
+    "l JOIN r ON l.x = r.k AND l.t = r.n",
+    "l JOIN r ON l.f = r.f",
+    "l JOIN l AS o ON l.x = o.x",
+]
+
+
+@pytest.fixture
+def sides(spark, flow, schema, rows):
+    """The leaf, and a table with NULL and equal keys."""
+    table = pa.table(
+        {
+            "k": [1, 2, None, 1, 0],
+            "n": ["Apple", "b", "c", "apple", None],
+            "f": [0.5, 1.5, 2.5, 0.5, None],
+        }
+    )
+    spark.createDataFrame(table).createOrReplaceTempView("r")
+
+    def of(text):
+        # rows that have no side of their own come as they are
+        shown = "r.k, r.n, l.x, l.t, l.i" if "o.x" not in text and "SEMI" not in text else "l.x, l.t"
+        flow.leaf(schema)[1].createOrReplaceTempView("l")
+        fragment = flow._fragment(spark.sql(f"SELECT {shown} FROM {text}"))
+        spark.createDataFrame(rows).createOrReplaceTempView("l")
+        return fragment, spark.sql(f"SELECT {shown} FROM {text}").toArrow()
+
+    yield of
+    for name in ("l", "r"):
+        spark.catalog.dropTempView(name)
+
+
+def in_any_order(table):
+    return sorted(map(repr, table.to_pylist()))
+
+
+@pytest.mark.parametrize("text", JOINS)
+def test_look_ups_in_small_tables_have_sparks_rows(sides, rows, text):
+    fragment, told = sides(text)
+    assert told.num_rows
+    assert in_any_order(fragment.computed.of(rows)) == in_any_order(told)
+    assert fragment.computed.of(rows.slice(0, 0)).num_rows == 0
+
+
+@pytest.mark.parametrize("text", ELSEWHERE)
+def test_other_joins_are_left_to_spark(sides, text):
+    assert sides(text)[0].computed is None
+
+
+def test_tables_that_are_not_small_are_left_to_spark_and_files_are_read_at_each_step(
+    spark, sides, rows, conf, tmp_path
+):
+    spark.table("r").write.parquet(str(tmp_path / "r"))
+    spark.read.parquet(str(tmp_path / "r")).createOrReplaceTempView("r")
+    fragment, told = sides(JOINS[0])
+    assert in_any_order(fragment.computed.of(rows)) == in_any_order(told)
+    (look_up,) = (step for step in fragment.computed.steps if isinstance(step, LookUp))
+    assert not look_up.table.is_constant
+    conf("spark.sql.autoBroadcastJoinThreshold", "1")
+    assert sides(JOINS[0])[0].computed is None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import itertools
+import math
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from windrow import Memory, Session
-from windrow.spark.file_scan import READ_SETTING
+from windrow.spark import file_scan
+from windrow.spark.file_scan import READ_SETTING, split_scan
 from windrow.spark.live.in_memory import InMemorySteps
 
 COLUMNS = "ts TIMESTAMP, day DATE, n BIGINT, k STRING, v BIGINT, p STRING, b TIMESTAMP, pad STRING"
 BEGIN = datetime.datetime(2026, 3, 29, tzinfo=datetime.UTC)
+GROUP = 16
 SIZES = [40, 7, 0, 90, 25, 60]  # rows of each file; two come at once, and Spark reads the larger one first
 STREAMS = {
     "ordered by time": {"rowtime": "ts"},
@@ -70,7 +74,7 @@ def arriving(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("arriving")
     first = 0
     for number, size in enumerate(SIZES):
-        pq.write_table(rows_of(size, first), folder / f"{number}.parquet", row_group_size=16)
+        pq.write_table(rows_of(size, first), folder / f"{number}.parquet", row_group_size=GROUP)
         first += size
     return folder
 
@@ -119,3 +123,36 @@ def _noted(collected):
         return own(steps, batch)
 
     return noted
+
+
+def splits_of(path, cuts):
+    """A file in several splits, which are apart where Spark may cut it."""
+    edges = [0, *cuts, path.stat().st_size]
+    return [(str(path), start, stop - start) for start, stop in itertools.pairwise(edges)]
+
+
+def test_splits_have_each_row_group_once_and_in_their_order(arriving):
+    path = arriving / "3.parquet"
+    whole = pq.read_table(path, columns=["n"]).column("n").to_pylist()
+    schema = pa.schema([("n", pa.int64())])
+
+    def read(splits):
+        return pa.Table.from_batches(split_scan(splits, schema).read(0)).column("n").to_pylist()
+
+    orders = set()
+    for cut in range(0, path.stat().st_size, 97):
+        splits = splits_of(path, [cut])
+        assert read(splits) == whole
+        turned = read(splits[::-1])
+        assert sorted(turned) == sorted(whole)
+        orders.add(tuple(turned))
+    assert len(orders) == math.ceil(len(whole) / GROUP)
+    assert split_scan(splits_of(path, [300])[:1], schema) is None  # part of a file is nobody's
+
+
+@pytest.mark.parametrize("limit", ["_MOST_ROWS", "_MOST_BYTES"])
+def test_what_is_too_large_for_the_driver_is_left_to_spark(arriving, monkeypatch, limit):
+    path, schema = arriving / "3.parquet", pa.schema([("n", pa.int64())])
+    assert split_scan(splits_of(path, []), schema) is not None
+    monkeypatch.setattr(file_scan, limit, 80)
+    assert split_scan(splits_of(path, []), schema) is None

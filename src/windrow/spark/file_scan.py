@@ -32,7 +32,8 @@ READ_SETTING = "spark.windrow.read.files"
 
 _MOST_FILES = 1_000
 _TASK_BYTES = 128 << 20
-_MOST_BYTES = 512 << 20  # for one reader
+_MOST_BYTES = 512 << 20  # for one reader, as they are coded
+_MOST_ROWS = 4 << 20  # for one reader: values that repeat take few bytes in files, and many in memory
 _CODED_BYTES = 4  # a value, on average, below which a column of strings is dictionary-coded in its file
 _SCAN = re.compile(
     r"FileScan parquet .*, Format: Parquet, "
@@ -113,10 +114,9 @@ def split_scan(splits: Sequence[tuple[str, int, int]], schema: pa.Schema) -> Fil
     types = dict(zip(schema.names, schema.types, strict=True))
     if footers is None or not all(_says_the_same(footer, types) for footer in footers):
         return None
-    if (
-        sum(chunk.total_uncompressed_size for footer in footers for chunk in _chunks(footer, types))
-        > _MOST_BYTES
-    ):
+    size = sum(chunk.total_uncompressed_size for footer in footers for chunk in _chunks(footer, types))
+    count = sum(footer.metadata.num_rows for footer in footers)
+    if size > _MOST_BYTES or count > _MOST_ROWS:
         return None
     by_path = {footer.path: footer for footer in footers}
     parts, rows = [], 0
@@ -125,7 +125,7 @@ def split_scan(splits: Sequence[tuple[str, int, int]], schema: pa.Schema) -> Fil
         groups = [number for number, at in enumerate(_middles(footer)) if start <= at < start + length]
         parts.append(Part(path, tuple(groups), footer.size, footer.changed_ns))
         rows += sum(footer.metadata.row_group(number).num_rows for number in groups)
-    if rows != sum(footer.metadata.num_rows for footer in footers):
+    if rows != count:  # part of a file is nobody's
         return None
     return FileScan((tuple(parts),), rows, rows, tuple(schema.names), schema, frozenset())
 

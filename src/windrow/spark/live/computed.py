@@ -1,4 +1,4 @@
-"""What is made of the rows of one leaf without a job of Spark's: chosen rows, and values of each.
+"""What is made of the rows of one leaf without a job of Spark's: chosen rows, values of each, look-ups.
 
 It is read from Spark's optimized plan.
 """
@@ -6,12 +6,13 @@ It is read from Spark's optimized plan.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from windrow.spark.live.expressions import Rows, Typed, Unread, Value, read, whole
+from windrow.spark.live.lookups import LookUp, SmallTable
 from windrow.spark.live.plan_tree import Node
 
 __all__ = ["Computed", "computed"]
@@ -38,6 +39,9 @@ class _Columns:
         return Rows(columns, rows.count, rows.known)
 
 
+_Step = _Choice | _Columns | LookUp
+
+
 @dataclass(frozen=True)
 class Computed:
     """What a fragment makes of the rows of its leaf.
@@ -55,7 +59,7 @@ class Computed:
     """
 
     columns: Mapping[int, str]
-    steps: Sequence[_Choice | _Columns]
+    steps: Sequence[_Step]
     result: Sequence[int]
     schema: pa.Schema
 
@@ -74,7 +78,11 @@ class Computed:
         return pa.Table.from_arrays(found, schema=self.schema)
 
 
-def computed(plan: Node, leaf: str, columns: pa.Schema, result: pa.Schema) -> Computed | None:
+Tables = Callable[[Sequence[int]], "SmallTable | None"]
+"""What a part of the plan is, by the way there: of each operator from the top on, which of its inputs."""
+
+
+def computed(plan: Node, leaf: str, columns: pa.Schema, result: pa.Schema, tables: Tables) -> Computed | None:
     """What a fragment makes of the rows of its one leaf; None where Spark is needed for that.
 
     Parameters
@@ -85,50 +93,121 @@ def computed(plan: Node, leaf: str, columns: pa.Schema, result: pa.Schema) -> Co
         The name of the function that reads the leaf.
     columns, result
         Those of its leaf, and its own.
+    tables
+        Of what the leaf is joined with.
     """
-    above = []
-    while plan.name in ("Project", "Filter"):
-        above.append(plan)
-        (plan,) = plan.children
-    if plan.name != "MapInArrow" or not above:
-        return None
-    function, output = plan.tree("functionExpr"), plan.trees("output")
-    if function is None or function.fields.get("name") != leaf or len(output) != len(columns):
-        return None
-    kinds = {node.number: column.type for node, column in zip(output, columns, strict=True)}
-    names = {node.number: column.name for node, column in zip(output, columns, strict=True)}
-    again = _again(above)
-    steps: list[_Choice | _Columns] = []
-    given = list(kinds)
     try:
-        for at, operator in reversed([*enumerate(above)]):
-            if operator.name == "Filter":
-                condition = operator.tree("condition")
-                assert condition is not None
-                steps.append(_Choice(_boolean(read(condition, kinds, again))))
-            else:
-                items = operator.trees("projectList")
-                given = [node.number for node in items]
-                made = {node.number: _of_item(node, kinds, again) for node in items}
-                kinds = {number: one.kind for number, one in made.items()}
-                wanted = _wanted(above[:at], given)
-                steps.append(_Columns({number: made[number].value for number in wanted}))
+        return _Reading(plan, leaf, columns, tables).of(result)
     except Unread:
         return None
-    if [kinds[number] for number in given] != result.types:
-        return None
-    return Computed({number: names[number] for number in _wanted(above, names)}, steps, given, result)
+
+
+class _Reading:
+    """Reads a plan of one operator above the other, from the leaf on."""
+
+    def __init__(self, plan: Node, leaf: str, columns: pa.Schema, tables: Tables) -> None:
+        self.tables, self.above = tables, list(_above(plan, leaf))
+        *self.operators, read_leaf = (node for node, _ in self.above)
+        output = read_leaf.trees("output")
+        if not self.operators or len(output) != len(columns):
+            raise Unread
+        self.kinds = {node.number: column.type for node, column in zip(output, columns, strict=True)}
+        self.names = {node.number: column.name for node, column in zip(output, columns, strict=True)}
+        self.given = list(self.kinds)
+        self.again = _again(self.operators)
+
+    def of(self, result: pa.Schema) -> Computed:
+        """What is computed, of a plan with these columns."""
+        steps = [self._step(at) for at in reversed(range(len(self.operators)))]
+        if [self.kinds[number] for number in self.given] != result.types:
+            raise Unread
+        read = {number: self.names[number] for number in _wanted(self.operators, self.names)}
+        return Computed(read, steps, self.given, result)
+
+    def _step(self, at: int) -> _Step:
+        operator = self.operators[at]
+        if operator.name == "Project":
+            items = operator.trees("projectList")
+            self.given = [node.number for node in items]
+            made = {node.number: self._item(node) for node in items}
+            self.kinds = {number: one.kind for number, one in made.items()}
+            wanted = _wanted(self.operators[:at], self.given)
+            return _Columns({number: made[number].value for number in wanted})
+        condition = operator.tree("condition")
+        if condition is None:
+            raise Unread
+        if operator.name == "Filter":
+            return _Choice(_boolean(self._read(condition)))
+        return self._look_up(at, condition)
+
+    def _look_up(self, at: int, condition: Node) -> LookUp:
+        """A join by an equality of the rows' with the table's."""
+        operator, side = self.operators[at], self.above[at][1]
+        kind = str(operator.fields["joinType"]["object"]).rpartition(".")[2].removesuffix("$")
+        outer = "LeftOuter" if side == 0 else "RightOuter"
+        if kind not in ("Inner", "Cross", outer) or condition.name != "EqualTo":
+            raise Unread
+        over, other_side = self.operators[:at], operator.children[1 - side]
+        if all(node.name == "Filter" for node in over):  # nobody says which side comes first
+            raise Unread
+        if any(node.name == "MapInArrow" for node in other_side.walk()):
+            raise Unread
+        table = self.tables([*(each for _, each in self.above[:at]), 1 - side])
+        if table is None:
+            raise Unread
+        kinds = dict(zip(table.numbers, table.schema.types, strict=True))
+        key, other = self._sides(condition, kinds)
+        if key.kind != other.kind or pa.types.is_floating(key.kind) or pa.types.is_nested(key.kind):
+            raise Unread
+        self.kinds = {**self.kinds, **kinds}
+        self.given = list(self.kinds)
+        return LookUp(key, table, other, kind == outer, _wanted(over, self.given))
+
+    def _sides(self, condition: Node, kinds: Mapping[int, pa.DataType]) -> tuple[Typed, Typed]:
+        """What is equal: of the rows, and of the table."""
+        left, right = condition.children
+        if not kinds.keys().isdisjoint(_numbers(left)):
+            left, right = right, left
+        if not _numbers(left) or not _numbers(right):
+            raise Unread
+        return self._read(left), read(right, kinds, frozenset())
+
+    def _item(self, node: Node) -> Typed:
+        """A value of a SELECT list."""
+        return self._read(node.children[0] if node.name == "Alias" else node)
+
+    def _read(self, node: Node) -> Typed:
+        return read(node, self.kinds, self.again)
+
+
+def _above(plan: Node, leaf: str) -> Iterator[tuple[Node, int]]:
+    """The operators down to the leaf, and which input of each leads there."""
+    while True:
+        side = 0
+        if plan.name == "Join":
+            side = 0 if _has(plan.children[0], leaf) else 1
+        elif plan.name not in ("Project", "Filter"):
+            break
+        yield plan, side
+        plan = plan.children[side]
+    if not _is_leaf(plan, leaf):
+        raise Unread
+    yield plan, 0
+
+
+def _has(plan: Node, leaf: str) -> bool:
+    return any(_is_leaf(node, leaf) for node in plan.walk())
+
+
+def _is_leaf(plan: Node, leaf: str) -> bool:
+    function = plan.tree("functionExpr") if plan.name == "MapInArrow" else None
+    return function is not None and function.fields.get("name") == leaf
 
 
 def _boolean(found: Typed) -> Value:
     if not pa.types.is_boolean(found.kind):
         raise Unread
     return found.value
-
-
-def _of_item(node: Node, kinds: Mapping[int, pa.DataType], again: frozenset[str]) -> Typed:
-    """A value of a SELECT list."""
-    return read(node.children[0] if node.name == "Alias" else node, kinds, again)
 
 
 def _expressions(operator: Node) -> list[Node]:
@@ -150,5 +229,10 @@ def _wanted(operators: Sequence[Node], below: Iterable[int]) -> list[int]:
     if all(operator.name == "Filter" for operator in operators):
         return list(below)
     trees = [tree for operator in operators for tree in _expressions(operator)]
-    found = {node.number for tree in trees for node in tree.walk() if node.name == "AttributeReference"}
+    found = frozenset[int]().union(*map(_numbers, trees))
     return [number for number in below if number in found]
+
+
+def _numbers(tree: Node) -> frozenset[int]:
+    """Of the columns that an expression reads."""
+    return frozenset(node.number for node in tree.walk() if node.name == "AttributeReference")

@@ -27,7 +27,8 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.emitted import EmittedPlan
 from windrow.spark.live.envelopes import copies_of, enveloped, shown
 from windrow.spark.live.few import is_plain
-from windrow.spark.live.flow import Flow, Fragment, NotIncremental
+from windrow.spark.live.flow import Flow, Fragment
+from windrow.spark.live.incremental import NotIncremental
 from windrow.spark.scope import Unplanned
 from windrow.spark.streams import ARRIVED
 from windrow.spark.varying import Varying, columns_of

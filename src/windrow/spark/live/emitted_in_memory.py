@@ -30,9 +30,9 @@ from windrow.spark.live.emitted import EmittedPlan, Known
 from windrow.spark.live.emitted_flow import EmittedFlow
 from windrow.spark.live.emitted_steps import ROWS, Done, EmittedSteps
 from windrow.spark.live.few import frame_of_few
-from windrow.spark.live.flow import NotIncremental, in_memory
 from windrow.spark.live.holding import Holding
 from windrow.spark.live.in_memory import TOO_LARGE, Come, InMemorySteps
+from windrow.spark.live.incremental import NotIncremental, in_memory
 from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.settled import may_be_settled, numbered, settled, settled_at_once
 from windrow.spark.live.sinks import Sink, TableSink, takes_tables

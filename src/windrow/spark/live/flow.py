@@ -10,7 +10,7 @@ alone. So a step gives it what changes, and has what changes by that.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,22 +23,19 @@ from windrow.errors import ExecutionError
 from windrow.kernels.stages import Operated, Times, stepwise
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.stage import Keyed
-from windrow.spark.arrow import arrow_type, can_travel, contains
 from windrow.spark.exchange import in_worker
 from windrow.spark.gateway import Gateway
 from windrow.spark.keyed_rows import explain_cost
 from windrow.spark.live.computed import Computed, computed
+from windrow.spark.live.incremental import NotIncremental, in_memory
+from windrow.spark.live.lookups import SmallTable, small_table
 from windrow.spark.live.plan_tree import optimized_tree
 from windrow.spark.plan_text import is_cut, optimized, plain_choice
 
-__all__ = ["Flow", "Fragment", "NotIncremental", "in_memory"]
+__all__ = ["Flow", "Fragment"]
 
 _LEAF = "rows_of_leaf"
 _ROWS_PER_BATCH = 1 << 15
-
-
-class NotIncremental(Exception):  # noqa: N818 - it is no error: another way is taken
-    """What is in a query that is not evaluated step by step in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +151,11 @@ class Flow:
         """What is computed of the rows of a leaf, if that can be done in memory."""
         if self.gateway.is_connect:
             return None
-        return computed(optimized_tree(frame), _name_of(leaf), in_memory(self._schemas[leaf]), schema)
+
+        def table(path: Sequence[int]) -> SmallTable | None:
+            return small_table(self.gateway, frame, path)
+
+        return computed(optimized_tree(frame), _name_of(leaf), in_memory(self._schemas[leaf]), schema, table)
 
     def _reads(self, plan: list[str]) -> dict[int, frozenset[str]]:
         """The leaves that an optimized plan reads, and which of their columns."""
@@ -318,17 +319,6 @@ def _only(frame: DataFrame, kept: set[str]) -> DataFrame:
     own = [name for name in frame.columns if name not in (ENTER, LEAVE)]
     names = [name for name in own if name in kept] or own[:1]
     return frame.select(*names, ENTER, LEAVE)
-
-
-def in_memory(schema: StructType) -> pa.Schema:
-    """The columns of a schema as they are in memory."""
-    fields = []
-    for column in schema:
-        kind = arrow_type(column.dataType)
-        if kind is None or not can_travel(column.dataType) or contains(column.dataType, "collated"):
-            raise NotIncremental(f"a column of type {column.dataType.simpleString()}")
-        fields.append(pa.field(column.name, kind))
-    return pa.schema(fields)
 
 
 def _without_times(schema: pa.Schema) -> pa.Schema:
