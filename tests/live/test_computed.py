@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 from decimal import Decimal
 
 import pyarrow as pa
@@ -358,3 +359,40 @@ def test_tables_that_are_not_small_are_left_to_spark_and_files_are_read_at_each_
     assert not look_up.table.is_constant
     conf("spark.sql.autoBroadcastJoinThreshold", "1")
     assert sides(JOINS[0])[0].computed is None
+
+
+RANKED = {
+    "row_number() OVER (PARTITION BY x % 2 ORDER BY i DESC NULLS FIRST, t)": "p",
+    "row_number() OVER (ORDER BY f DESC)": "p",
+    "rank() OVER (PARTITION BY b ORDER BY length(t))": "p <= 2",
+    "dense_rank() OVER (PARTITION BY b ORDER BY length(t) DESC NULLS LAST)": "p <= 2",
+    "row_number() OVER (PARTITION BY lower(t) ORDER BY x)": "p = 1",
+}
+NOT_RANKED = ["sum(x) OVER (ORDER BY i)", "lag(x) OVER (ORDER BY i)", "percent_rank() OVER (ORDER BY i)"]
+
+
+@pytest.mark.parametrize("text", RANKED)
+def test_ranks_are_sparks(spark, flow, schema, rows, text):
+    told = spark.createDataFrame(rows)
+    where = "true" if RANKED[text] == "p" else RANKED[text]
+    frame = flow.leaf(schema)[1]
+
+    def ranked(of):
+        return of.selectExpr("x", "i", f"{text} AS p").where(where)
+
+    fragment = flow._fragment(ranked(frame))
+    assert in_any_order(fragment.computed.of(rows)) == in_any_order(ranked(told).toArrow())
+    assert fragment.computed.of(rows.slice(0, 0)).num_rows == 0
+
+
+def test_of_rows_that_an_order_does_not_tell_apart_the_same_is_first_however_they_come(flow, schema, rows):
+    frame = flow.leaf(schema)[1].selectExpr("x", "s", "row_number() OVER (PARTITION BY 1 ORDER BY 2) AS p")
+    fragment = flow._fragment(frame)
+    found = {tuple(in_any_order(fragment.computed.of(rows.take(list(order)))))
+             for order in itertools.permutations(range(rows.num_rows))}  # fmt: skip
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("text", NOT_RANKED)
+def test_other_functions_over_windows_are_left_to_spark(flow, schema, text):
+    assert flow._fragment(flow.leaf(schema)[1].selectExpr("x", f"{text} AS p")).computed is None

@@ -1,4 +1,4 @@
-"""What is made of the rows of one leaf without a job of Spark's: chosen rows, values of each, look-ups.
+"""What is made of the rows of a leaf without a job of Spark's: chosen rows, values of each, look-ups, ranks.
 
 It is read from Spark's optimized plan.
 """
@@ -14,6 +14,7 @@ import pyarrow as pa
 from windrow.spark.live.expressions import Rows, Typed, Unread, Value, read, whole
 from windrow.spark.live.lookups import LookUp, SmallTable
 from windrow.spark.live.plan_tree import Node
+from windrow.spark.live.ranks import RANKS, Ordered, Ranked
 
 __all__ = ["Computed", "computed"]
 
@@ -39,7 +40,8 @@ class _Columns:
         return Rows(columns, rows.count, rows.known)
 
 
-_Step = _Choice | _Columns | LookUp
+_Step = _Choice | _Columns | LookUp | Ranked
+_PASS = ("Filter", "Window", "WindowGroupLimit")  # what has the columns of what is below, and more
 
 
 @dataclass(frozen=True)
@@ -118,37 +120,65 @@ class _Reading:
 
     def of(self, result: pa.Schema) -> Computed:
         """What is computed, of a plan with these columns."""
-        steps = [self._step(at) for at in reversed(range(len(self.operators)))]
+        steps = [step for at in reversed(range(len(self.operators))) for step in self._steps(at)]
         if [self.kinds[number] for number in self.given] != result.types:
             raise Unread
         read = {number: self.names[number] for number in _wanted(self.operators, self.names)}
         return Computed(read, steps, self.given, result)
 
-    def _step(self, at: int) -> _Step:
+    def _steps(self, at: int) -> list[_Step]:
         operator = self.operators[at]
-        if operator.name == "Project":
-            items = operator.trees("projectList")
-            self.given = [node.number for node in items]
-            made = {node.number: self._item(node) for node in items}
-            self.kinds = {number: one.kind for number, one in made.items()}
-            wanted = _wanted(self.operators[:at], self.given)
-            return _Columns({number: made[number].value for number in wanted})
-        condition = operator.tree("condition")
-        if condition is None:
-            raise Unread
-        if operator.name == "Filter":
-            return _Choice(_boolean(self._read(condition)))
-        return self._look_up(at, condition)
+        match operator.name:
+            case "Project":
+                return [self._columns(at)]
+            case "Filter":
+                return [_Choice(_boolean(self._read(_condition(operator))))]
+            case "Join":
+                return [self._look_up(at, _condition(operator))]
+            case "Window":
+                return [self._ranked(operator)]
+            case _:  # a limit of ranks, by which a filter chooses too
+                return []
+
+    def _columns(self, at: int) -> _Columns:
+        items = self.operators[at].trees("projectList")
+        self.given = [node.number for node in items]
+        made = {node.number: self._item(node) for node in items}
+        self.kinds = {number: one.kind for number, one in made.items()}
+        wanted = _wanted(self.operators[:at], self.given)
+        return _Columns({number: made[number].value for number in wanted})
+
+    def _ranked(self, operator: Node) -> Ranked:
+        """Ranks over windows."""
+        ranks = {}
+        for item in operator.trees("windowExpressions"):
+            (window,) = item.children
+            if window.name != "WindowExpression" or window.children[0].name not in RANKS:
+                raise Unread
+            ranks[item.number] = window.children[0].name
+        partition = [self._read(node) for node in operator.trees("partitionSpec")]
+        order = [
+            Ordered(
+                self._read(key.children[0]),
+                _is(key.fields["direction"], "Descending"),
+                _is(key.fields["nullOrdering"], "NullsFirst"),
+            )
+            for key in operator.trees("orderSpec")
+        ]
+        found = Ranked(ranks, partition, order)
+        self.kinds = {**self.kinds, **dict.fromkeys(ranks, pa.int32())}
+        self.given = [*self.given, *ranks]
+        return found
 
     def _look_up(self, at: int, condition: Node) -> LookUp:
         """A join by an equality of the rows' with the table's."""
         operator, side = self.operators[at], self.above[at][1]
-        kind = str(operator.fields["joinType"]["object"]).rpartition(".")[2].removesuffix("$")
+        kind = _object(operator.fields["joinType"])
         outer = "LeftOuter" if side == 0 else "RightOuter"
         if kind not in ("Inner", "Cross", outer) or condition.name != "EqualTo":
             raise Unread
         over, other_side = self.operators[:at], operator.children[1 - side]
-        if all(node.name == "Filter" for node in over):  # nobody says which side comes first
+        if all(node.name in _PASS for node in over):  # nobody says which side comes first
             raise Unread
         if any(node.name == "MapInArrow" for node in other_side.walk()):
             raise Unread
@@ -186,7 +216,7 @@ def _above(plan: Node, leaf: str) -> Iterator[tuple[Node, int]]:
         side = 0
         if plan.name == "Join":
             side = 0 if _has(plan.children[0], leaf) else 1
-        elif plan.name not in ("Project", "Filter"):
+        elif plan.name not in ("Project", *_PASS):
             break
         yield plan, side
         plan = plan.children[side]
@@ -210,11 +240,32 @@ def _boolean(found: Typed) -> Value:
     return found.value
 
 
+def _condition(operator: Node) -> Node:
+    found = operator.tree("condition")
+    if found is None:
+        raise Unread
+    return found
+
+
+def _object(said: Mapping[str, str]) -> str:
+    """The name of an object of Spark's."""
+    return said["object"].rpartition(".")[2].removesuffix("$")
+
+
+def _is(said: Mapping[str, str], name: str) -> bool:
+    return _object(said) == name
+
+
 def _expressions(operator: Node) -> list[Node]:
-    if operator.name == "Project":
-        return operator.trees("projectList")
-    condition = operator.tree("condition")
-    return [] if condition is None else [condition]
+    match operator.name:
+        case "Project":
+            return operator.trees("projectList")
+        case "Window":
+            fields = ("windowExpressions", "partitionSpec", "orderSpec")
+            return [tree for field in fields for tree in operator.trees(field)]
+        case "WindowGroupLimit":
+            return []
+    return [_condition(operator)]
 
 
 def _again(operators: Sequence[Node]) -> frozenset[str]:
@@ -226,7 +277,7 @@ def _again(operators: Sequence[Node]) -> frozenset[str]:
 
 def _wanted(operators: Sequence[Node], below: Iterable[int]) -> list[int]:
     """Which of the columns below these operators they read or give."""
-    if all(operator.name == "Filter" for operator in operators):
+    if all(operator.name in _PASS for operator in operators):
         return list(below)
     trees = [tree for operator in operators for tree in _expressions(operator)]
     found = frozenset[int]().union(*map(_numbers, trees))
