@@ -18,7 +18,7 @@ from windrow.algebra.time_windows import OF_WINDOWS, TICKS
 from windrow.errors import NotSupportedError, Span, WindrowError
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.punctuated import Group, Project, SetOperator, Sort
-from windrow.kernels.punctuated.flow import Flow
+from windrow.kernels.punctuated.flow import Flow, Node
 from windrow.kernels.sorting import SortKey
 from windrow.punctuations.lines import line_if_any
 from windrow.spark.arrow import arrow_type
@@ -44,7 +44,7 @@ from windrow.syntax.rising import rising
 from windrow.syntax.sqltext import Relation, SqlText
 from windrow.syntax.tokens import Kind, TokenList
 
-__all__ = ["Blocking", "Blocks", "blocking", "is_blocking", "order_of"]
+__all__ = ["Blocking", "Blocks", "blocking", "in_order_of", "is_blocking", "order_of"]
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,14 @@ def blocking(
             span=query.span if found.at is None else reader.tokens.span(*found.at),
             hint="run it over what was recorded: leave STREAM out",
         ) from None
+
+
+def in_order_of(query: Blocking, column: int) -> Blocking:
+    """The query whose rows come in the order of a column, and those that have none in the end."""
+    by = query.result.names[column]
+    sort = Sort((SortKey(by, nulls_first=False),))
+    node = Node(f"in order of {query.names[column]}", sort, (len(query.flow.nodes) - 1,))
+    return replace(query, flow=Flow((*query.flow.nodes, node)))
 
 
 class Blocks(BlockJoins):
