@@ -17,6 +17,7 @@ from windrow.blocking import misplaced_within, run_blocking
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, WindrowError, did_you_mean
 from windrow.explain import explain_continuous
 from windrow.explain_live import how_live
+from windrow.gathered import remember_gathered
 from windrow.inserts import insert_into_table
 from windrow.named import create_named, insert, punctuate
 from windrow.naming import forget, is_free, refresh, remember_stream, show_endless
@@ -166,9 +167,13 @@ def _run_query(
     if written.within is not None and not blocks:
         raise misplaced_within(written)
     if isinstance(query, StreamQuery) and blocks:
-        if view is not None:
-            raise _no_view(tokens, query)
-        return run_blocking(gateway, catalog, reader, query.query, live, written, asked_for_plan)
+        if view is not None and written.within is not None:
+            raise misplaced_within(written)
+        found = run_blocking(gateway, catalog, reader, query.query, live, written, asked_for_plan)
+        if view is None or gateway.plan_only:
+            return found
+        remember_gathered(gateway, catalog, written, view, found.columns)
+        return _nothing(gateway)
     as_live = ContinuousPlan(gateway, catalog, live, reader, query, execution) if live else None
     is_endless = as_live is not None and (as_live.is_endless or gateway.prefers_live)
     gateway.plan_only = gateway.plan_only or (is_endless and view is None)
@@ -205,16 +210,6 @@ def _run_query(
     if isinstance(result, Stream):
         return StreamRelation(result, plan, gateway, live=as_live)
     return Relation(result, plan, gateway, live=as_live)
-
-
-def _no_view(tokens: TokenList, query: StreamQuery) -> NotSupportedError:
-    return NotSupportedError(
-        "a view of a query that puts rows of whole streams together is not supported",
-        condition="UNSUPPORTED_STREAM",
-        sql=tokens.sql,
-        span=query.span,
-        hint="run the query itself; or give its streams windows",
-    )
 
 
 def _no_view_of_changes(tokens: TokenList, query: Query) -> NotSupportedError:

@@ -18,6 +18,7 @@ from windrow.emit import may_be_emitted, may_be_view, remember_view, run_emissio
 from windrow.errors import NotSupportedError, ParseError
 from windrow.explain import explain
 from windrow.explain_live import explain_live
+from windrow.gathered import may_read_gathered, with_gathered
 from windrow.naming import refresh
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation
@@ -68,6 +69,10 @@ def _run(
     gateway: Gateway, text: str, positional: list[Any], execution: str, catalog: Catalog | None
 ) -> Relation:
     known = catalog or Catalog()
+    if may_read_gathered(text, known):
+        with with_gathered(gateway, known, text) as read:
+            if read is not None:
+                return _run(gateway, read, positional, execution, catalog)
     if catalog is not None and may_join_versions(text):
         with with_versions(gateway, catalog, text) as read:
             if read is not None:
@@ -151,6 +156,11 @@ def check(gateway: Gateway, text: str, catalog: Catalog) -> None:
 
 
 def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
+    if may_read_gathered(text, catalog):
+        with with_gathered(gateway, catalog, text) as read:
+            if read is not None:
+                _check(gateway, read, catalog)
+                return
     if may_join_versions(text):
         with with_versions(gateway, catalog, text) as read:
             if read is not None:

@@ -21,7 +21,18 @@ from hypothesis import strategies as st
 
 from tests.punctuations.patterns import conditions
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.punctuated import Filter, Group, Join, Project, SetOperator, Sort, Step, Window
+from windrow.kernels.punctuated import (
+    Filter,
+    Group,
+    Join,
+    Over,
+    Project,
+    Session,
+    SetOperator,
+    Sort,
+    Step,
+    Window,
+)
 from windrow.kernels.punctuated.flow import Flow, Node
 from windrow.kernels.punctuated.join import KINDS
 from windrow.kernels.punctuated.sets import OPERATORS
@@ -91,12 +102,12 @@ def streams(draw: st.DrawFn, columns: dict[str, str], steps: int, *, nulls: bool
     return Stream(columns, [*pieces, ([], [[]])])
 
 
-def check(operator, meaning, inputs, output_schema, *, in_order=False, exact=True):
+def check(operator, meaning, inputs, output_schema, *, in_order=False, exact=True, further=None):
     """Run the steps one after the other, and hold what is given, promised and kept to the definition."""
     steps = len(inputs[0].pieces)
     carry, given_, told = None, [], Cover(lines_of(output_schema))
     final = meaning(*(stream.so_far(steps) for stream in inputs)).passed
-    columns = {name: kind for stream in inputs for name, kind in stream.columns.items()}
+    columns = {name: kind for stream in inputs for name, kind in stream.columns.items()} | (further or {})
     universe = {name: VALUES.get(columns.get(name), [None]) for name in output_schema.names}
     possible = [dict(zip(universe, row, strict=True)) for row in itertools.product(*universe.values())]
     table = pa.Table.from_pylist(possible, output_schema)
@@ -249,6 +260,73 @@ def test_the_first_rows_of_an_order(stream, keys, offset, limit):
         for pattern in step.punctuations:
             told.add(pattern)
         assert missing or told.covers({})
+
+
+def numbered(rows):
+    """Back to the beginning: how many rows there are up to each; and the last value before it."""
+    return [{**one, "number": at + 1} for at, one in enumerate(of_the_last(rows))]
+
+
+def of_the_last(rows):
+    values = [None, *(row["c"] for row in rows)]
+    return [{"number": None, "before": value, "whole": None} for value in values[:-1]]
+
+
+def of_all(rows):
+    return [{"number": None, "before": None, "whole": len(rows)} for _ in rows]
+
+
+@settings(PROPERTY, max_examples=60)
+@pytest.mark.parametrize(
+    ("computed", "looks_back", "reach"),
+    [(numbered, True, None), (of_the_last, True, 1), (of_all, False, None)],
+)
+@given(
+    streams(THREE, 5),
+    st.sampled_from([["b"], [], ["b", "c"]]),
+    st.sampled_from([[Key("a")], [Key("a", descending=True, nulls_first=False)], [Key("c"), Key("a")]]),
+)
+def test_over(computed, looks_back, reach, stream, names, keys):
+    stream = replace(stream, values=ORDERED)
+    kinds = [("number", pa.int64()), ("before", pa.int64()), ("whole", pa.int64())]
+
+    def compute(rows):
+        found, part = [], []
+        for row in rows.to_pylist():
+            if part and tupled(part[-1], names) != tupled(row, names):
+                found, part = found + computed(part), []
+            part.append(row)
+        return pa.Table.from_pylist(found + computed(part), pa.schema(kinds))
+
+    by = tuple(SortKey(key.name, key.descending, key.nulls_first) for key in keys)
+    meaning = partial(
+        definition.over, names=names, keys=keys, computed=computed, looks_back=looks_back, reach=reach
+    )
+    schema = pa.schema([*stream.schema, *kinds])
+    check(Over(tuple(names), by, looks_back, reach, compute), meaning, [stream], schema, exact=False)
+
+
+@settings(PROPERTY, max_examples=80)
+@given(streams({"a": "int", "b": "flag"}, 5, nulls=False), st.integers(0, 2), st.sampled_from([["b"], []]))
+def test_session(stream, gap, names):
+    stream = replace(stream, values={**ORDERED, "int": [-2, -1, 0, 1, 2, 3]})
+    made = pa.schema([("begin", pa.int64()), ("end", pa.int64())])
+
+    def compute(rows):
+        found, last = [], None
+        for row in rows.to_pylist():
+            if last is None or tupled(row, names) != tupled(last, names) or row["a"] - last["a"] > gap:
+                found.append({"begin": row["a"]})
+            else:
+                found.append(found[-1])
+            last, found[-1]["end"] = row, row["a"] + gap
+        return pa.Table.from_pylist(found, made)
+
+    meaning = partial(definition.session, names=names, time="a", gap=gap)
+    operator = Session(tuple(names), "a", gap, ("begin", "end"), compute)
+    schema = pa.schema([*stream.schema, *made])
+    further = {"begin": "int", "end": "int"}
+    check(operator, meaning, [stream], schema, exact=False, further=further)
 
 
 @settings(PROPERTY, max_examples=12)

@@ -15,7 +15,7 @@ from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.source import NUMBER
 from windrow.spark.live.staged_steps import steps_of
 from windrow.spark.stored import in_spark
-from windrow.streams import NamedStream, Ordering
+from windrow.streams import FOREVER, NamedStream, Ordering
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -53,6 +53,11 @@ def auctions(spark, tmp_path_factory):
     session.sql(f"CREATE TEMP VIEW dear AS {dear}")
     both = "SELECT STREAM lot, twice FROM dear UNION ALL SELECT auction, at FROM sold"
     session.sql(f"CREATE TEMP VIEW lots (lot, of) AS {both}")
+    session.sql(
+        "CREATE TEMP VIEW high (lot, top) AS WITH own AS (SELECT auction, price FROM bids WHERE price > 1)"
+        " SELECT STREAM auction, MAX(price) FROM own GROUP BY auction"
+    )
+    session.sql("CREATE TEMP VIEW items AS SELECT STREAM item, top FROM high JOIN sold ON lot = sold.auction")
     with session.stream("bids").producer("p") as p, session.stream("sold").producer("q") as q:
         q.insert({"at": 0, "auction": 1, "item": "pen"})
         p.insert([bid(1, 1, 10), bid(2, 2, 5, "bob"), bid(1, 1, 12)])
@@ -71,7 +76,7 @@ def auctions(spark, tmp_path_factory):
         q.finish()
         p.finish()
     yield session
-    for name in ("lots", "dear"):
+    for name in ("items", "high", "lots", "dear"):
         session.sql(f"DROP VIEW {name}")
     for name in ("bids", "sold"):
         session.sql(f"DROP STREAM {name}")
@@ -144,6 +149,26 @@ def recorded(session, query):
         " GROUP BY wstart, wend, who",
         "SELECT STREAM lot, MAX(twice) AS top, COUNT(*) AS n FROM dear d JOIN sold ON lot = sold.auction"
         " WHERE EXISTS (SELECT 1 FROM lots WHERE lots.lot = d.lot AND of > 7) GROUP BY lot",
+        "SELECT STREAM lot, i.item FROM high AS h JOIN items i ON h.top = i.top WHERE lot < 4 ORDER BY lot",
+        "SELECT STREAM auction, at, price * 2, RANK() OVER (PARTITION BY auction ORDER BY price DESC),"
+        " COUNT(*) OVER (PARTITION BY b.auction) AS n FROM bids b WHERE at > 1",
+        "SELECT STREAM *, LAG(at) OVER w, CAST(AVG(price) OVER (PARTITION BY who ORDER BY at, price"
+        " ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS INT) AS mean FROM bids"
+        " WINDOW w AS (PARTITION BY who ORDER BY at, price) ORDER BY at, price",
+        "SELECT STREAM auction AS lot, ROW_NUMBER() OVER (PARTITION BY auction ORDER BY price DESC, at)"
+        " AS place FROM bids QUALIFY place <= 2 AND MAX(bids.at) OVER (PARTITION BY auction) > 2",
+        "SELECT STREAM DISTINCT n, SUM(n) OVER (ORDER BY n) AS upto, at FROM"
+        " (SELECT at, COUNT(*) AS n FROM bids GROUP BY at)",
+        "SELECT STREAM *, auction + 1 FROM bids b JOIN (SELECT auction, item FROM sold) AS s USING (auction)"
+        " WHERE b.at > 1",
+        "SELECT STREAM auction, COUNT(item), MAX(price) FROM bids FULL JOIN sold USING (auction)"
+        " GROUP BY auction",
+        "SELECT STREAM item, at, who FROM sold s NATURAL LEFT JOIN (SELECT at, auction, who FROM bids) AS b",
+        "SELECT STREAM s.item, n FROM sold s JOIN (SELECT CAST(auction AS INT) lot, COUNT(*) AS n FROM bids"
+        " GROUP BY 1) AS g ON s.auction = g.lot WHERE n IN (SELECT CAST(at / 2 AS DECIMAL(5, 1)) FROM bids)",
+        "SELECT STREAM wstart, wend, who, COUNT(*) AS n FROM SESSION(TABLE bids PARTITION BY who,"
+        " DESCRIPTOR(at), 3) GROUP BY wstart, wend, who ORDER BY wend, who",
+        "SELECT STREAM * FROM SESSION(TABLE (SELECT at, price FROM bids WHERE price > 1), DESCRIPTOR(at), 1)",
         "SELECT STREAM b.auction, name, COUNT(DISTINCT at) AS n, MEDIAN(price) AS m"
         " FROM bids b JOIN people ON b.who = people.who GROUP BY 1, name",
     ],
@@ -261,15 +286,15 @@ def test_rows_come_in_order_as_far_as_they_may_be_out_of_it(spark, session, tmp_
         ),
         ("SELECT STREAM who FROM bids b JOIN sold s ON b.auction = s.item", "b.auction = s.item"),
         ("SELECT STREAM who FROM bids b JOIN sold s ON b.auction < s.auction", "b.auction < s.auction"),
-        ("SELECT STREAM who FROM bids JOIN sold USING (auction)", "sold"),
+        ("SELECT STREAM b.auction FROM bids b JOIN sold USING (auction)", "b.auction"),
         ("SELECT STREAM who, COUNT(*) FROM bids GROUP BY who WITH ROLLUP", "who WITH ROLLUP"),
         ("SELECT STREAM MAX(price) FROM bids GROUP BY who ORDER BY auction + 1", None),
         ("SELECT STREAM DISTINCT who FROM bids LIMIT 3", "LIMIT 3"),
         ("SELECT STREAM who FROM bids ORDER BY at LIMIT 1 + 2", "1 + 2"),
         ("SELECT STREAM DISTINCT who FROM (SELECT who FROM bids OFFSET 3)", "OFFSET 3"),
-        ("SELECT STREAM who, RANK() OVER (ORDER BY price) AS place FROM bids", "OVER"),
+        ("SELECT STREAM who, SUM(SUM(price)) OVER (ORDER BY who) AS n FROM bids GROUP BY who", "OVER"),
         (
-            "SELECT STREAM who, COUNT(*) AS n FROM SESSION(TABLE bids, DESCRIPTOR(at), 5) GROUP BY who",
+            "SELECT STREAM who, COUNT(*) AS n FROM SESSION(TABLE bids, DESCRIPTOR(at), 5, 9) GROUP BY who",
             "bids, DESCRIPTOR",
         ),
     ],
@@ -329,6 +354,22 @@ def test_groups_of_windows_of_time_end_by_bounds_and_by_keys(spark, session, tmp
     assert session.sql(tumbling)._live.unbounded() == []
 
 
+def test_groups_of_sessions_end_by_bounds_and_by_keys(spark, session, tmp_path):
+    query = """
+        SELECT STREAM window_end, auction, COUNT(*) AS n
+        FROM TABLE(SESSION(TABLE bids PARTITION BY auction, DESCRIPTOR(at), 5)) GROUP BY window_end, auction
+    """
+    with session.stream("bids").producer("p") as p:
+        p.insert([bid(12, 1, 10), bid(3, 1, 5), bid(1, 1, 5), bid(6, 2, 1), bid(13, 2, 5)])
+        p.bound(9)
+        p.bound(13)
+        p.punctuate(auction=2)
+    assert session.sql(query)._live.unbounded() == []
+    given, progress = live(spark, session, tmp_path / "c", query, (0.34, 0.51, 0.67), {1, 2})
+    assert [sorted(rows([one])) for one in given] == [[], [(8, 1, 2)], [(11, 2, 1)], [(18, 2, 1)]]
+    assert progress["rows_in_windows"] == 1, "(1, 12) waits for what comes up to 17"
+
+
 def test_what_a_query_gives_is_promised_in_the_stream_into_which_it_goes(spark, session, tmp_path):
     """Proper: what is promised there no later row breaks; and a query over it gives what is final by that."""
     columns = pa.schema([("lot", pa.int64()), ("until", pa.int64()), ("high", pa.int64())])
@@ -364,15 +405,122 @@ def test_what_a_query_gives_is_promised_in_the_stream_into_which_it_goes(spark, 
     given, progress = live(spark, session, tmp_path / "d", twice, (0.5,), set())
     assert sorted(rows(given)) == [(1, 1), (2, 1), (3, 1)]
     assert progress["rows_in_windows"] == 0
-    ordered = NamedStream.create(tmp_path / "ordered", columns, "until")
     for wrong, of, condition in (
-        (query, ordered, "UNSUPPORTED_STREAM"),
         (query.replace("MAX(at) AS until, ", ""), taking, "RELATION_WHERE_STREAM_IS_NEEDED"),
         (query.replace("MAX(at)", "CAST(MAX(at) AS STRING)"), taking, "MIXED_ROWTIMES"),
     ):
         with pytest.raises(WindrowError, match=condition):
             session.sql(wrong).start(of, on_unbounded="ignore")
     session.sql("DROP STREAM highs")
+
+
+def test_promises_about_integers_hold_for_wider_ones(spark, session, tmp_path):
+    columns = pa.schema([("at", pa.int64()), ("id", pa.int32()), ("name", pa.string())])
+    tiny = NamedStream.create(tmp_path / "tiny", columns, "at", ordering=Ordering.unordered())
+    session.stream("tiny", tiny)
+    query = "SELECT STREAM price, name FROM bids b LEFT JOIN tiny t ON b.auction = t.id"
+    with session.stream("bids").producer("p") as p, session.stream("tiny").producer("q") as q:
+        p.insert([bid(1, 1, 10), bid(2, 2**40, 11), bid(3, 2, 12)])
+        q.insert({"at": 1, "id": 1, "name": "pen"})
+        q.punctuate(id={"<": 2})
+        p.punctuate(auction=[1, 2**40])
+        p.punctuate(auction=2)
+        q.punctuate(id={">=": 2})
+    session.sql("SELECT 1 FROM bids, tiny")
+    assert session.sql(query)._live.unbounded() == []
+    given, progress = live(spark, session, tmp_path / "c", query, (0.3, 0.7), {1})
+    assert sorted(rows(given)) == [(10, "pen"), (11, None), (12, None)]
+    assert progress["rows_in_windows"] == 0
+    session.sql("DROP STREAM tiny")
+
+
+def test_functions_that_look_back_tell_of_rows_when_time_has_passed(spark, session, tmp_path):
+    """No key need be closed, and of each no more rows are kept than are looked back at."""
+    query = """
+        SELECT STREAM auction, at, LAG(price) OVER (PARTITION BY auction ORDER BY at) AS before,
+            SUM(price) OVER (PARTITION BY auction ORDER BY at ROWS 1 PRECEDING) AS both
+        FROM bids
+    """
+    with session.stream("bids").producer("p") as p:
+        p.insert([bid(1, 1, 10), bid(4, 1, 5), bid(2, 2, 7), bid(3, 1, 6)])
+        p.bound(4)
+        p.insert([bid(6, 1, 1), bid(6, 2, 3)])
+        p.punctuate(auction=2)
+    assert session.sql(query)._live.unbounded() == []
+    given, progress = live(spark, session, tmp_path / "c", query, (0.34, 0.51, 0.67), {1})
+    assert [sorted(rows([one])) for one in given] == [
+        [], [(1, 1, None, 10), (1, 3, 10, 16), (2, 2, None, 7)], [], [(2, 6, 7, 10)]
+    ]  # fmt: skip
+    assert progress["rows_in_windows"] == 3, "(1, 4) and (1, 6) wait, (1, 3) is looked back at"
+    further = "SELECT STREAM auction, at, RANK() OVER (PARTITION BY auction ORDER BY at) FROM bids"
+    (told,) = session.sql(further.replace("auction", "who"))._live.unbounded()
+    assert str(told).startswith("OVER (PARTITION BY who ORDER BY at) keeps the rows of each partition")
+    session.sql("SELECT 1 FROM bids")
+    assert session.sql(further)._live.unbounded() == []
+
+
+def test_rows_go_into_a_stream_that_is_in_order_as_it_wants_them(spark, session, tmp_path):
+    """None is late there, wherever the query is cut."""
+    columns = pa.schema([("at", pa.int64()), ("item", pa.string()), ("price", pa.int64())])
+    query = "SELECT STREAM b.at, item, price FROM bids b LEFT JOIN sold s ON b.auction = s.auction"
+    with session.stream("bids").producer("p") as p, session.stream("sold").producer("q") as q:
+        q.insert([{"at": 1, "auction": 1, "item": "pen"}, {"at": 2, "auction": 7, "item": "hat"}])
+        p.insert([bid(5, 1, 10), bid(2, 2, 5), bid(3, 1, 12)])
+        p.bound(4)
+        q.punctuate(auction={"<": 5})
+        p.insert([bid(4, 3, 1), bid(6, 1, 2), bid(4, 1, 3)])
+        p.bound(6)
+        p.finish()
+        q.finish()
+    computed = session.sql("SELECT STREAM MAX(at) AS at, who, 1 FROM bids GROUP BY who")._live
+    into = NamedStream.create(tmp_path / "into", columns, "at")
+    told = [str(one).partition(":")[0] for one in computed.into(into, None).unbounded()]
+    assert told == ["GROUP BY who keeps each group", "in order of at keeps all rows"]
+    given = {}
+    for cuts in ((), (0.35, 0.5, 0.85), (0.25, 0.6)):
+        into = NamedStream.create(tmp_path / f"into{cuts}", columns, "at")
+        plan, sink = session.sql(query)._live.into(into, None), IntoStream(into)
+        lengths = {name: session._catalog.named[name].stream.log.last() for name in ("bids", "sold")}
+        for number, (low, high) in enumerate(zip((0, *cuts), (*cuts, 1), strict=True)):
+            steps = steps_of(plan, sink, tmp_path / f"c{cuts}", "delta", "keep")
+            frames = {
+                name: entries(spark, session, name, int(low * last), int(high * last))
+                for name, last in lengths.items()
+            }
+            steps.take(steps.input(frames), number)
+            steps.close()
+        batch, position = into.read(into.start)
+        given[cuts] = [tuple(row.values()) for row in batch.rows.select(columns.names).to_pylist()]
+        assert not batch.late.num_rows
+        assert position.clock.clock == FOREVER
+    whole = recorded(session, query)
+    for found in given.values():
+        assert Counter(found) == Counter(whole)
+        assert [at for at, *_ in found] == sorted(at for at, *_ in whole)
+
+
+def test_views_that_put_rows_together_stand_for_their_queries(session):
+    session.sql("CREATE TEMP VIEW tops AS SELECT STREAM auction, MAX(price) top FROM bids GROUP BY auction")
+    session.sql("INSERT INTO bids VALUES (1, 7, 3, 'ann'), (2, 7, 5, 'bob')")
+    assert recorded(session, "SELECT top FROM tops") == [(5,)]
+    query = "SELECT STREAM who, nothing FROM tops t JOIN bids b ON b.auction = t.auction"
+    with pytest.raises(WindrowError, match="UNRESOLVED_COLUMN") as found:
+        session.sql(query)
+    assert query[found.value.span.start :].startswith("nothing")
+    for wrong in (
+        "WITH bids AS (SELECT 1 AS auction) SELECT STREAM * FROM tops",
+        "CREATE OR REPLACE TEMP VIEW bids AS SELECT STREAM DISTINCT auction FROM tops",
+        "CREATE TEMP VIEW late AS SELECT STREAM at FROM bids ORDER BY at WITHIN INTERVAL 5 SECONDS",
+    ):
+        with pytest.raises(WindrowError, match="UNSUPPORTED_STREAM"):
+            session.sql(wrong)
+    with pytest.raises(WindrowError, match="TEMP_TABLE_OR_VIEW_ALREADY_EXISTS"):
+        session.sql("CREATE TEMP VIEW tops AS SELECT STREAM DISTINCT auction FROM bids")
+    session.sql("CREATE OR REPLACE TEMP VIEW tops AS SELECT STREAM DISTINCT who FROM bids")
+    assert len(recorded(session, "SELECT STREAM who, COUNT(*) FROM tops GROUP BY who")) == 2
+    session.sql("DROP VIEW tops")
+    with pytest.raises(WindrowError, match="TABLE_OR_VIEW_NOT_FOUND"):
+        session.sql("SELECT STREAM who FROM tops")
 
 
 def test_explain_names_what_would_bound_the_state(session):

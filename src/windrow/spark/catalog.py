@@ -32,8 +32,8 @@ class Definition:
 @dataclass
 class Catalog:
     """The streams and varying relations of a session, what views are, which streams are views of windows and
-    matches, which are named ones, the user's table functions, and the queries of views over recorded streams,
-    by their names in lower case; and its live queries.
+    matches, which are named ones, the user's table functions, the queries of views over recorded streams, and
+    of those that put rows of whole streams together, by their names in lower case; and its live queries.
     """
 
     streams: dict[str, Stream] = field(default_factory=dict)
@@ -43,6 +43,7 @@ class Catalog:
     named: dict[str, Named] = field(default_factory=dict)
     functions: dict[str, Callable[..., DataFrame]] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
+    gathered: dict[str, str] = field(default_factory=dict)
     queries: LiveQueries | None = None
 
     @property
@@ -60,8 +61,9 @@ class Catalog:
         self.definitions.pop(name.lower(), None)
         self.sequences.pop(name.lower(), None)
         self.texts.pop(name.lower(), None)
+        self.gathered.pop(name.lower(), None)
 
     @property
     def names(self) -> frozenset[str]:
         """All names."""
-        return frozenset(self.streams) | frozenset(self.relations)
+        return frozenset(self.streams) | frozenset(self.relations) | frozenset(self.gathered)

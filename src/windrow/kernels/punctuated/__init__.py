@@ -13,9 +13,11 @@ is defined in :mod:`windrow.kernels.reference.punctuation`.
 from windrow.kernels.punctuated.elementary import Filter, Project
 from windrow.kernels.punctuated.group import Group
 from windrow.kernels.punctuated.join import Join
+from windrow.kernels.punctuated.over import Over
+from windrow.kernels.punctuated.session import Session
 from windrow.kernels.punctuated.sets import SetOperator
 from windrow.kernels.punctuated.sort import Sort
 from windrow.kernels.punctuated.step import Step
 from windrow.kernels.punctuated.window import Window
 
-__all__ = ["Filter", "Group", "Join", "Project", "SetOperator", "Sort", "Step", "Window"]
+__all__ = ["Filter", "Group", "Join", "Over", "Project", "Session", "SetOperator", "Sort", "Step", "Window"]

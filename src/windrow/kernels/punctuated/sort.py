@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from windrow.kernels.punctuated.prefix import prefix
 from windrow.kernels.punctuated.step import Promises, Step
 from windrow.kernels.punctuated.store import Store
 from windrow.kernels.sorting import SortKey, sorted_partitions
-from windrow.punctuations import Closing, Cover, Pattern, Values, lines_of
-from windrow.punctuations.boxes import NULL, Box, Lines, meet
-from windrow.punctuations.closing import closed_together
-from windrow.punctuations.lines import Place, Span
-from windrow.punctuations.values import merged
+from windrow.punctuations import Closing, Cover, Pattern, lines_of
+from windrow.punctuations.boxes import Box, meet
 
 __all__ = ["Sort", "SortCarry"]
 
@@ -79,9 +76,10 @@ class Sort:
         carry.came += count
         fresh = [box for pattern in told for box in carry.cover.add(pattern)]
         carry.closing.add(told)
-        prefix = self._prefix(carry)
-        initial = (meet(box, other) for box in prefix for other in carry.cover.overlapping(box))
-        rows = self._given(carry, prefix) if fresh or count else step.rows.slice(0, 0)
+        before_it, open_ = prefix(self.keys, carry.cover, {}, carry.closing.closed)
+        boxes = before_it if open_ is None else [*before_it, open_]
+        initial = (meet(box, other) for box in boxes for other in carry.cover.overlapping(box))
+        rows = self._given(carry, boxes) if fresh or count else step.rows.slice(0, 0)
         news = carry.promises.news(box for box in initial if box is not None) if fresh else ()
         before = carry.passed
         carry.passed += rows.num_rows
@@ -103,82 +101,11 @@ class Sort:
         order, _ = sorted_partitions(carry.store.rows(places), (), self.keys)
         carry.store.remove((places if order is None else places[order])[count:])
 
-    def _given(self, carry: SortCarry, prefix: list[Box]) -> pa.Table:
-        places = carry.store.matching(prefix)
+    def _given(self, carry: SortCarry, boxes: list[Box]) -> pa.Table:
+        places = carry.store.matching(boxes)
         places = places[carry.cover.matches(carry.store.rows(places))]
         places = places[np.argsort(carry.store.note("came", places), kind="stable")]
         rows = carry.store.rows(places)
         carry.store.remove(places)
         order, _ = sorted_partitions(rows, (), self.keys)
         return rows if order is None else rows.take(pa.array(order))
-
-    def _prefix(self, carry: SortCarry) -> list[Box]:
-        """The rows up to the first, in the order, that may still come; those with its keys too."""
-        lines = carry.cover.lines
-        found: list[Box] = []
-        known: dict[str, Span | None] = {}
-        closed: Iterable[Box] = carry.closing.closed
-        for number, key in enumerate(self.keys):
-            open_ = ~_values(closed, key.column, lines)
-            before, first = _up_to(open_, key)
-            found += [{**known, key.column: span} for span in before]
-            if first is _NOTHING:
-                return found
-            known[key.column] = first
-            if number + 1 < len(self.keys):
-                closed = _closed(carry.cover, known, self.keys[number + 1].column)
-        return [*found, known]
-
-
-_NOTHING = object()
-"""The first of the open values where there is none: all are closed, or they have no first."""
-
-
-def _values(boxes: Iterable[Box], name: str, lines: Lines) -> Values:
-    """What boxes over one column hold of it, and of nothing else."""
-    line = lines[name]
-    spans: list[Span] = []
-    is_null = False
-    for box in boxes:
-        if name not in box:
-            return Values(line, True, ((line.first, line.end),))
-        span = box[name]
-        if span is NULL:
-            is_null = True
-        else:
-            spans.append(span)
-    return Values(line, is_null, merged(spans))
-
-
-def _closed(cover: Cover, known: dict[str, Span | None], name: str) -> list[Box]:
-    """The values of a column that are closed where others are known."""
-    telling = [
-        {other: span for other, span in box.items() if other not in known} for box in cover.overlapping(known)
-    ]
-    dropped = sorted({other for box in telling for other in box} - {name})
-    return closed_together(telling, [name], dropped, cover.lines)
-
-
-def _up_to(open_: Values, key: SortKey) -> tuple[Sequence[Span | None], Place]:
-    """What comes before the first of some values, and that one, in the order of a key."""
-    line = open_.line
-    whole = (line.first, line.end)
-    if not open_.spans:
-        values: list[Span | None] = [whole]
-        first = _NOTHING
-    elif key.descending:
-        stop = open_.spans[-1][1]
-        values = [(stop, line.end)] if stop != line.end else []
-        # bytes have no greatest before others: then nothing at the edge itself is open
-        first = _NOTHING if line.is_of_bytes else (stop - 1, stop)
-    else:
-        start = open_.spans[0][0]
-        values = [(line.first, start)] if start != line.first else []
-        first = line.point(start)
-    if open_.null:
-        if key.nulls_first:
-            return [], NULL
-        return (values, first) if open_.spans else (values, NULL)
-    if key.nulls_first or not open_.spans:
-        return [NULL, *values], first
-    return values, first

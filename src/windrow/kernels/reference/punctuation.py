@@ -30,9 +30,11 @@ __all__ = [
     "group",
     "holds",
     "join",
+    "over",
     "project",
     "promised",
     "select",
+    "session",
     "set_operator",
     "sort",
     "tupled",
@@ -220,6 +222,94 @@ def sort(given: SoFar, keys: Sequence[Key]) -> Meaning:
         key=functools.cmp_to_key(functools.partial(in_order, keys)),
     )
     return Meaning([tupled(row) for row in passed], (len(given.rows) - len(passed),), is_initial)
+
+
+def over(
+    given: SoFar,
+    names: Sequence[str],
+    keys: Sequence[Key],
+    computed: Callable[[Sequence[Row]], Sequence[Mapping[str, Any]]],
+    *,
+    looks_back: bool,
+    reach: int | None = None,
+) -> Meaning:
+    """OVER: rows whose partition is closed, or, where functions look back, is so up to rows of their keys.
+
+    What is promised holds of the output when no row that waits matches it. Kept are the rows that wait, and,
+    of a partition that is open, the last `reach` of the others, or all.
+    """
+    open_ = [row for row in given.possible if not promised(row, given.patterns)]
+
+    def is_ready(row: Row) -> bool:
+        if not looks_back:
+            return closed(given, only(row, names))
+        own = [other for other in open_ if tupled(other, names) == tupled(row, names)]
+        return not any(in_order(keys, other, row) <= 0 for other in own)
+
+    members: dict[Tuple, list[Row]] = {}
+    for row in given.rows:
+        members.setdefault(tupled(row, names), []).append(row)
+    passed: list[Tuple] = []
+    waiting: list[Row] = []
+    before = 0
+    for rows in members.values():
+        rows.sort(key=functools.cmp_to_key(functools.partial(in_order, keys)))
+        ready = [is_ready(row) for row in rows]
+        passed += [
+            (*tupled(row), *map(canonical, found.values()))
+            for row, found, is_known in zip(rows, computed(rows), ready, strict=True)
+            if is_known
+        ]
+        waiting += [row for row, is_known in zip(rows, ready, strict=True) if not is_known]
+        if looks_back and not closed(given, only(rows[0], names)):
+            before += sum(ready) if reach is None else min(sum(ready), reach)
+    return Meaning(
+        passed,
+        (len(waiting), before),
+        lambda row: still_promised(only(row, given.universe), given.patterns, waiting),
+    )
+
+
+def session(given: SoFar, names: Sequence[str], time: str, gap: int) -> Meaning:
+    """SESSION: the rows of sessions into which no row can come, with their begin and end; the others.
+
+    What is promised holds of the output when no row that waits matches it. No session comes that begins or
+    ends before those that are open or may begin; the least value of the universe stands for all before it.
+    """
+    open_ = [row for row in given.possible if not promised(row, given.patterns)]
+    members: dict[Tuple, list[Row]] = {}
+    for row in given.rows:
+        members.setdefault(tupled(row, names), []).append(row)
+    passed: list[Tuple] = []
+    waiting: list[Row] = []
+    begins, ends = [row[time] for row in open_], [row[time] for row in open_]
+    for key, rows in members.items():
+        rows.sort(key=lambda row: row[time])
+        own = [other[time] for other in open_ if tupled(other, names) == key]
+        sessions: list[list[Row]] = []
+        for row in rows:
+            if sessions and row[time] - sessions[-1][-1][time] <= gap:
+                sessions[-1].append(row)
+            else:
+                sessions.append([row])
+        for members_of in sessions:
+            begin, last = members_of[0][time], members_of[-1][time]
+            if any(other <= last + gap for other in own):
+                waiting += members_of
+                begins.append(begin)
+                ends.append(last)
+            else:
+                passed += [(*tupled(row), begin, last + gap) for row in members_of]
+    is_known = bool(open_) and min(row[time] for row in open_) > min(given.universe[time])
+
+    def is_promised(row: Row) -> bool:
+        if is_known and row["begin"] is not None and row["begin"] < min(begins):
+            return True
+        if is_known and row["end"] is not None and row["end"] < min(ends) + gap:
+            return True
+        return still_promised(only(row, given.universe), given.patterns, waiting)
+
+    return Meaning(passed, (len(waiting),), is_promised)
 
 
 def join(left: SoFar, right: SoFar, on: Sequence[tuple[str, str]], kind: str) -> Meaning:

@@ -6,21 +6,31 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import (
+    DataType,
+    DateType,
+    IntegralType,
+    NumericType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from windrow.algebra.continuous import StreamQuery, WindowedStream
-from windrow.algebra.time_windows import OF_SESSIONS
 from windrow.kernels.punctuated import Join
 from windrow.spark.arrow import is_orderable
 from windrow.spark.catalog import Definition
 from windrow.spark.live.block_nodes import BlockNodes, Joined, Rows, is_bare
-from windrow.spark.scope import ROWS, Part, Scope, Unplanned
+from windrow.spark.scope import ROWS, Part, Scope, Unplanned, is_over
 from windrow.syntax.expressions import Name, Operation, names_in, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, Select, Shape, UnknownShapeError, conjuncts, parse_query
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["BlockJoins"]
+
+_USING = "__using"
+"""With this begin the names of relations of the columns of USING."""
 
 
 class BlockJoins(BlockNodes, ABC):
@@ -34,28 +44,14 @@ class BlockJoins(BlockNodes, ABC):
         """Where a block looks at several rows by OVER."""
         for start, stop in select.items:
             for at in range(start, stop):
-                if self.tokens.word(at) == "OVER" and self.tokens.is_symbol(at - 1, ")"):
+                if is_over(self.tokens, at):
                     return (at, at + 1)
         return select.window or select.qualify
-
-    def _is_session(self, select: Select) -> bool:
-        """Whether a block is of those that SESSION becomes."""
-        return any(
-            self.tokens[at].name in OF_SESSIONS
-            for item in select.items
-            for at in range(*item)
-            if self.tokens[at].is_name
-        )
 
     # -- FROM and WHERE ------------------------------------------------------------------------------
 
     def _from_where(self, select: Select) -> tuple[Joined, list[Range]]:
         """The rows of FROM, and the conditions that are still to be held against each."""
-        over = self._over(select)
-        if over is not None and self._is_session(select):
-            raise Unplanned("SESSION", (select.items[0][0], select.source[-1].source[1]))
-        if over is not None:
-            raise Unplanned("OVER", over)
         where = [] if select.where is None else conjuncts(self.tokens, *select.where)
         asked = [part for part in where if self._is_asked(part)]
         where = [part for part in where if part not in asked]
@@ -73,6 +69,8 @@ class BlockJoins(BlockNodes, ABC):
         for number, alias in enumerate(aliases):
             if alias in aliases[:number]:
                 raise Unplanned("relations of one name", select.source[number].source)
+        if any(item.using != () for item in select.source):
+            self._refuse_own_of_using(select, joined)
         for part in asked:
             joined = self._asked_of(joined, part)
         return joined, where
@@ -162,7 +160,7 @@ class BlockJoins(BlockNodes, ABC):
     ) -> tuple[Joined, list[Range]]:
         """Both sides, and the conditions that are still to be held against each pair."""
         if item.using != ():
-            raise Unplanned("USING and NATURAL", item.source)
+            return self._using(left, right, item), where
         given = [] if item.on is None else conjuncts(self.tokens, *item.on)
         if item.join == "inner" and not is_padded:
             given, where = [*given, *where], []
@@ -180,10 +178,7 @@ class BlockJoins(BlockNodes, ABC):
         if item.join != "inner":
             left, right = self._filtered_sides(left, right, item, rest)
             rest = []
-        told = " AND ".join(f"{self._shown(one)} = {self._shown(other)}" for one, other in keys)
-        words = {"inner": "", "semi": "LEFT SEMI ", "anti": "LEFT ANTI "}
-        name = f"{words.get(item.join, f'{item.join.upper()} ')}JOIN ON {told}"
-        joined = self._paired(left, right, keys, item.join, name)
+        joined = self._paired(left, right, keys, item.join, f"{_words(item)}JOIN ON {self._equalities(keys)}")
         if is_padded:
             for part in rest:
                 joined = self._filtered(joined, part)
@@ -199,6 +194,101 @@ class BlockJoins(BlockNodes, ABC):
         kinds = StructType([*left.rows.kinds, *right.rows.kinds])
         rows = Rows(place, (*left.rows.names, *right.rows.names), kinds)
         return Joined(rows, (*left.parts, *right.parts))
+
+    def _using(self, left: Joined, right: Joined, item: FromItem) -> Joined:
+        """A join whose columns of one name are one, in a relation of their own before the others."""
+        theirs = {name.lower() for part in right.parts for name in part.names}
+        mine = [name for part in left.parts for name in part.names]
+        names = item.using if item.using is not None else [name for name in mine if name.lower() in theirs]
+        if not names:
+            raise Unplanned("a join without an equality", item.source)
+        keys, shown = [], []
+        for name in names:
+            found = [self._resolved(Name((name,), item.source), side) for side in (left, right)]
+            if found[0] is None or found[1] is None:
+                raise Unplanned(f"USING {name}, which each side should have once,", item.source)
+            left, right, key = self._alike_types(left, right, (found[0], found[1]), item.source)
+            keys.append(key)
+            shown.append((found[0], found[1]))
+        joined = self._paired(left, right, keys, item.join, f"{_words(item)}JOIN ON {self._equalities(keys)}")
+        columns = [theirs if item.join == "right" else mine for mine, theirs in shown]
+        if item.join == "full":
+            made = self._fresh(len(shown))
+            pairs = zip(made, shown, strict=True)
+            both = [f"coalesce({ROWS}.{one}, {ROWS}.{other}) AS {name}" for name, (one, other) in pairs]
+            joined, columns = self._further(joined, SqlText.of(", ".join(both)), made, "USING"), made
+        gone = {name.lower() for name in names}
+        parts = [Part(f"{_USING}{self._found.blocks}", tuple(names), tuple(columns))]
+        for part in joined.parts:
+            named = zip(part.names, part.columns, strict=True)
+            rest = [(name, own) for name, own in named if name.lower() not in gone]
+            if rest:
+                parts.append(Part(part.alias, tuple(name for name, _ in rest), tuple(own for _, own in rest)))
+        return replace(joined, parts=tuple(parts))
+
+    def _refuse_own_of_using(self, select: Select, joined: Joined) -> None:
+        """Refuse columns of USING with the name of a relation before them, and all columns of a relation."""
+        parts = [part for part in joined.parts if part.alias.startswith(_USING)]
+        merged = {name.lower() for part in parts for name in part.names}
+        aliases = {item.alias.lower() for item in select.source if item.alias is not None}
+        clauses = (select.where, select.group_by, select.having, select.window, select.qualify)
+        for start, stop in [*select.items, *(clause for clause in clauses if clause is not None)]:
+            for at in range(start, stop - 2):
+                is_of_one = self.tokens[at].is_name and self.tokens[at].name.lower() in aliases
+                if not is_of_one or not self.tokens.is_symbol(at + 1, "."):
+                    continue
+                column = self.tokens[at + 2]
+                if column.is_symbol("*") or (column.is_name and column.name.lower() in merged):
+                    told = f"{self._told((at, at + 3))} beside USING"
+                    raise self._refused((at, at + 3), told, "leave out the relation's name; or write ON")
+
+    def _further(
+        self,
+        side: Joined,
+        listed: SqlText,
+        made: Sequence[str],
+        name: str,
+        widened: Sequence[tuple[str, str]] = (),
+    ) -> Joined:
+        """The rows with further columns, which Spark computes; those that widen others, and which."""
+        query = SqlText.of(f"SELECT {ROWS}.*, ", listed, " FROM ", self._scoped(self._scope(side)))
+        result = self.gateway.sql(query, {ROWS: self._frame(side.rows)}).schema
+        plain = [(column, column) for column in side.rows.columns]
+        names = (*side.rows.names, *made)
+        rows = self._map(side.rows, query, ROWS, result, plain, names, name, (), widened)
+        return replace(side, rows=rows)
+
+    def _equalities(self, keys: Sequence[tuple[str, str]]) -> str:
+        return " AND ".join(f"{self._shown(one)} = {self._shown(other)}" for one, other in keys)
+
+    def _alike_types(
+        self, left: Joined, right: Joined, pair: tuple[str, str], place: Range
+    ) -> tuple[Joined, Joined, tuple[str, str]]:
+        """Two columns that are compared, in the type in which Spark compares them."""
+        sides, columns = [left, right], [*pair]
+        kinds = [side.rows.kinds[column].dataType for side, column in zip(sides, columns, strict=True)]
+        common = kinds[0] if kinds[0] == kinds[1] else self._common_type(kinds)
+        if common is None or not is_orderable(common):
+            shown = " and ".join(kind.simpleString().upper() for kind in kinds)
+            raise self._refused(place, f"an equality of {shown}", "cast one to the type of the other")
+        for at, (side, column) in enumerate(zip(sides, pair, strict=True)):
+            if kinds[at] == common:
+                continue
+            (made,) = self._fresh(1)
+            cast = SqlText.of(f"CAST({ROWS}.{column} AS {common.simpleString()}) AS {made}")
+            widened = [(made, column)] if isinstance(common, IntegralType) else []
+            told = f"{self._shown(column)} AS {common.simpleString()}"
+            sides[at] = self._further(side, cast, [made], told, widened)
+            columns[at] = made
+        return sides[0], sides[1], (columns[0], columns[1])
+
+    def _common_type(self, kinds: Sequence[DataType]) -> DataType | None:
+        """The type of both numbers, or both times; None for what is compared in other ways."""
+        for family in ((NumericType,), (DateType, TimestampType, TimestampNTZType)):
+            if all(isinstance(kind, family) for kind in kinds):
+                nulls = ", ".join(f"CAST(NULL AS {kind.simpleString()})" for kind in kinds)
+                return self.gateway.sql(SqlText.of(f"SELECT coalesce({nulls}) AS value")).schema[0].dataType
+        return None
 
     def _shown(self, column: str) -> str:
         origin = self._found.origins.get(column)
@@ -235,11 +325,7 @@ class BlockJoins(BlockNodes, ABC):
             raise self._refused(part, "a name of both sides", "put the relation's name before it")
         left, mine = self._column(left, one)
         right, theirs = self._column(right, other)
-        kinds = [left.rows.kinds[mine].dataType, right.rows.kinds[theirs].dataType]
-        if kinds[0] != kinds[1] or not is_orderable(kinds[0]):
-            shown = " and ".join(kind.simpleString().upper() for kind in kinds)
-            raise self._refused(part, f"an equality of {shown}", "cast one to the type of the other")
-        return left, right, (mine, theirs)
+        return self._alike_types(left, right, (mine, theirs), part)
 
     def _reads_only(self, stretch: Range, side: Joined) -> bool:
         """Whether an expression reads columns of a side, and nothing else."""
@@ -260,20 +346,12 @@ class BlockJoins(BlockNodes, ABC):
     def _column(self, side: Joined, stretch: Range) -> tuple[Joined, str]:
         """The side with a column that holds an expression."""
         parsed = parse_expression(self.tokens, *stretch)
-        if isinstance(parsed, Name):
-            found = self._resolved(parsed, side)
-            assert found is not None
+        found = self._resolved(parsed, side) if isinstance(parsed, Name) else None
+        if found is not None:
             return side, found
         (made,) = self._fresh(1)
-        scope = self._scope(side)
-        query = SqlText.of(
-            f"SELECT {ROWS}.*, (", self._text(stretch), f") AS {made} FROM ", self._scoped(scope)
-        )
-        result = self.gateway.sql(query, {ROWS: scope.frame}).schema
-        plain = [(column, column) for column in side.rows.columns]
-        names = (*side.rows.names, made)
-        rows = self._map(side.rows, query, ROWS, result, plain, names, self._told(stretch))
-        return replace(side, rows=rows), made
+        listed = SqlText.of("(", self._text(stretch), f") AS {made}")
+        return self._further(side, listed, [made], self._told(stretch)), made
 
     def _filtered(self, side: Joined, condition: Range) -> Joined:
         scope = self._scope(side)
@@ -287,6 +365,12 @@ class BlockJoins(BlockNodes, ABC):
 
     def _scope(self, side: Joined) -> Scope:
         return Scope(self._frame(side.rows), side.parts, varies=False)
+
+    def _where(self, conditions: Sequence[Range]) -> SqlText:
+        if not conditions:
+            return SqlText()
+        parts = [SqlText.of("(", self._text(part), ")") for part in conditions]
+        return SqlText.of(" WHERE ", SqlText.join(" AND ", parts))
 
     # -- subqueries ----------------------------------------------------------------------------------
 
@@ -320,18 +404,16 @@ class BlockJoins(BlockNodes, ABC):
         made = self._fresh(1)
         rows = self._project(inner, inner.columns, made, inner.names, "columns")
         other = Joined(rows, ())
-        self._refuse_other_type(part, joined.rows.kinds[mine].dataType, rows.kinds[made[0]].dataType)
-        return self._paired(joined, other, [(mine, made[0])], "semi", self._told(part))
-
-    def _refuse_other_type(self, part: Range, one: DataType, other: DataType) -> None:
-        if one != other or not is_orderable(one):
-            shown = f"{one.simpleString().upper()} and {other.simpleString().upper()}"
-            raise self._refused(part, f"an equality of {shown}", "cast one to the type of the other")
+        joined, other, key = self._alike_types(joined, other, (mine, made[0]), part)
+        return self._paired(joined, other, [key], "semi", self._told(part))
 
     def _exists_of(self, joined: Joined, bracket: Range, part: Range, kind: str) -> Joined:
         shape = parse_query(self.tokens, *bracket)
         if not isinstance(shape, Select) or self._is_grouped(shape):
             raise self._refused(bracket, "EXISTS of groups or set operators", "ask for the rows of a block")
+        over = self._over(shape)
+        if over is not None:
+            raise self._refused(over, "OVER in EXISTS", "leave it out, or write a query in FROM")
         where = [] if shape.where is None else conjuncts(self.tokens, *shape.where)
         keys: list[tuple[str, str]] = []
         inside, _ = self._from_where(replace(shape, where=None))
@@ -349,3 +431,9 @@ class BlockJoins(BlockNodes, ABC):
         if not keys:
             raise self._refused(part, "EXISTS without an equality with the query around it", "compare by =")
         return self._paired(joined, inside, keys, kind, self._told(part))
+
+
+def _words(item: FromItem) -> str:
+    """How the join of an item is written, before JOIN."""
+    words = {"inner": "", "semi": "LEFT SEMI ", "anti": "LEFT ANTI "}
+    return words.get(item.join, f"{item.join.upper()} ")

@@ -70,6 +70,7 @@ class BlockNodes(GroupKeys):
         self.catalog = catalog
         self._found = Found()
         self._named_queries: dict[Range, Rows] = {}
+        self._computed: dict[Range, str] = {}  # the columns of what is computed before SELECT
 
     # -- nodes ---------------------------------------------------------------------------------------
 
@@ -96,11 +97,14 @@ class BlockNodes(GroupKeys):
         names: Sequence[str],
         name: str,
         moved: Sequence[Moved] = (),
+        widened: Sequence[tuple[str, str]] = (),
     ) -> Rows:
         """What Spark computes of rows."""
         self._refuse_types(result)
-        self._pass_on(plain)
-        operator = RowMap(self.gateway, text, key, rows.kinds, result, tuple(plain), tuple(moved))
+        self._pass_on([*plain, *widened])
+        operator = RowMap(
+            self.gateway, text, key, rows.kinds, result, tuple(plain), tuple(moved), tuple(widened)
+        )
         return Rows(self._add(name, operator, rows.place), tuple(names), result)
 
     def _pass_on(self, pairs: Sequence[tuple[str, str]]) -> None:

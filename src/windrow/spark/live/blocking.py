@@ -18,15 +18,15 @@ from windrow.algebra.time_windows import OF_WINDOWS, TICKS
 from windrow.errors import NotSupportedError, Span, WindrowError
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.punctuated import Group, Project, SetOperator, Sort
-from windrow.kernels.punctuated.flow import Flow
+from windrow.kernels.punctuated.flow import Flow, Node
 from windrow.kernels.sorting import SortKey
 from windrow.punctuations.lines import line_if_any
 from windrow.spark.arrow import arrow_type
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.grouping import GROUPS, Groups, groups_of, without_alias
-from windrow.spark.live.block_joins import BlockJoins
 from windrow.spark.live.block_nodes import Joined, Rows, is_bare, renamed
+from windrow.spark.live.block_over import BlockOver
 from windrow.spark.live.row_maps import Moved, RowMap
 from windrow.spark.scope import ROWS, Unplanned
 from windrow.syntax.expressions import Name, Operation, parse_expression
@@ -44,7 +44,7 @@ from windrow.syntax.rising import rising
 from windrow.syntax.sqltext import Relation, SqlText
 from windrow.syntax.tokens import Kind, TokenList
 
-__all__ = ["Blocking", "Blocks", "blocking", "is_blocking", "order_of"]
+__all__ = ["Blocking", "Blocks", "blocking", "in_order_of", "is_blocking", "order_of"]
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,15 @@ def blocking(
         ) from None
 
 
-class Blocks(BlockJoins):
+def in_order_of(query: Blocking, column: int) -> Blocking:
+    """The query whose rows come in the order of a column, and those that have none in the end."""
+    by = query.result.names[column]
+    sort = Sort((SortKey(by, nulls_first=False),))
+    node = Node(f"in order of {query.names[column]}", sort, (len(query.flow.nodes) - 1,))
+    return replace(query, flow=Flow((*query.flow.nodes, node)))
+
+
+class Blocks(BlockOver):
     """Reads the blocks of one query; takes what :class:`BlockNodes` does."""
 
     def gathers(self, shape: Shape) -> bool:
@@ -202,7 +210,16 @@ class Blocks(BlockJoins):
         if not isinstance(shape, Select):
             rows = self._rows_of(shape)
             return rows, [self._sort_key(rows, item) for item in items], len(rows.columns)
+        gap = self._session_gap(shape)
+        if gap is not None:
+            rows = self._sessions(shape, gap)
+            return rows, [self._sort_key(rows, item) for item in items], len(rows.columns)
         joined, conditions = self._from_where(shape)
+        over = self._over(shape)
+        if over is not None and self._is_grouped(shape):
+            raise self._refused(over, "OVER beside groups", "put the groups into a query in FROM")
+        if over is not None:
+            joined, conditions = self._looked(shape, joined, conditions), []
         if self._is_grouped(shape):
             rows = self._groups(shape, joined, conditions)
             rows = self._distinct(rows) if shape.distinct else rows
@@ -323,12 +340,6 @@ class Blocks(BlockJoins):
 
     # -- SELECT --------------------------------------------------------------------------------------
 
-    def _where(self, conditions: Sequence[Range]) -> SqlText:
-        if not conditions:
-            return SqlText()
-        parts = [SqlText.of("(", self._text(part), ")") for part in conditions]
-        return SqlText.of(" WHERE ", SqlText.join(" AND ", parts))
-
     def _shown_names(self, select: Select, joined: Joined) -> tuple[str, ...]:
         scope = self._scope(joined)
         query = SqlText.of("SELECT ", self._items(select, scope), " FROM ", self._scoped(scope))
@@ -419,6 +430,8 @@ class Blocks(BlockJoins):
         return self._source_of(inner, joined) or self._rises_with(inner, joined)
 
     def _source_of(self, expression: Range, joined: Joined) -> str | None:
+        if expression in self._computed:
+            return self._computed[expression]
         parsed = parse_expression(self.tokens, *expression)
         return self._resolved(parsed, joined) if isinstance(parsed, Name) else None
 

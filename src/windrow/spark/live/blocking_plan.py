@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from windrow.algebra.clock import Clock, common_clock
 from windrow.algebra.continuous import Query
-from windrow.errors import AnalysisError, NotSupportedError, WindrowError
+from windrow.errors import AnalysisError, WindrowError
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.blocking import Blocking, blocking
+from windrow.spark.live.blocking import Blocking, blocking, in_order_of
 from windrow.spark.live.bounding import unbounded
 from windrow.spark.live.expected import bounded
+from windrow.spark.live.into_stream import Place, columns_taken
 from windrow.spark.live.plan import ReaderPlan, Unbounded, texts_of
 from windrow.spark.live.runner import views_of
 from windrow.spark.stored import in_spark
@@ -33,12 +35,15 @@ class BlockingPlan(ReaderPlan):
         By how many ticks of its clock rows may come out of order, of the stream that is put in order.
     written
         The text with the words that reading leaves out, for errors; None where it has none.
+    in_order
+        Which of its columns is the rowtime of the stream that its rows go into, if that is in order.
     """
 
     query: Query
     names: tuple[str, ...]
     within: Mapping[str, int] = field(default_factory=dict)
     written: str | None = None
+    in_order: int | None = None
 
     @property
     def clock(self) -> Clock:
@@ -61,24 +66,36 @@ class BlockingPlan(ReaderPlan):
         """
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         try:
-            return blocking(gateway, self.catalog, self.reader, self.query, self.names)
+            found = blocking(gateway, self.catalog, self.reader, self.query, self.names)
         except WindrowError as error:
             if error.sql == self.text:
                 error.sql = self.written or self.text
             raise self.gateway.as_written(error) from error.__cause__
+        return found if self.in_order is None else in_order_of(found, self.in_order)
+
+    def into(self, stream: NamedStream, columns: Sequence[str] | None) -> BlockingPlan:
+        """The query whose rows come in the order of a stream, where that is in order."""
+        taken = columns_taken(stream, self.names, columns, Place(self.written or self.text, self.span))
+        rowtime = stream.definition.rowtime.column
+        if stream.definition.ordering.lag is None or rowtime not in taken:
+            return self
+        return replace(self, in_order=taken.index(rowtime))
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What tells it from other queries."""
+        by = {} if self.in_order is None else {"order": self.names[self.in_order]}
+        return {**super().fingerprint(), **by}
 
     def refuse_no_stream(self) -> None:
         """Refuse nothing: which column holds rowtimes, the stream says into which the rows go."""
 
     def refuse_into(self, stream: NamedStream, columns: tuple[str, ...]) -> None:
-        """Refuse a stream that is in order, or whose rowtime no column of the query is for.
+        """Refuse a stream whose rowtime no column of the query is for.
 
         Raises
         ------
         AnalysisError
             ``RELATION_WHERE_STREAM_IS_NEEDED``, ``MIXED_ROWTIMES``.
-        NotSupportedError
-            ``UNSUPPORTED_STREAM``.
         """
         rowtime = stream.definition.rowtime.column
         if rowtime not in columns:
@@ -98,15 +115,6 @@ class BlockingPlan(ReaderPlan):
                 sql=self.written or self.text,
                 span=self.span,
                 hint="cast it to the type of the rowtime",
-            )
-        if stream.definition.ordering.lag is not None:
-            raise NotSupportedError(
-                "rows that are given when they are final, in no order of time, into a stream that is in order"
-                " are not supported",
-                condition="UNSUPPORTED_STREAM",
-                sql=self.written or self.text,
-                span=self.span,
-                hint="make the stream UNORDERED",
             )
 
     def views(self) -> dict[str, str]:

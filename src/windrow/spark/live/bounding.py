@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from windrow.kernels.punctuated import Filter, Group, Join, Project, SetOperator, Sort
+from windrow.kernels.punctuated import Filter, Group, Join, Over, Project, Session, SetOperator, Sort
 from windrow.kernels.punctuated.flow import Node, Place
 from windrow.spark.live.blocking import Blocking
 from windrow.spark.live.expected import Bounded
@@ -50,8 +50,12 @@ def _after(query: Blocking, node: Node, given: list[Bounded], found: list[Unboun
             return given[0]
         case Project(columns=pairs):
             return given[0].only({column: name for name, column in reversed(pairs)})
-        case RowMap(plain=pairs, moved=moved):
+        case RowMap(plain=pairs, moved=moved, widened=widened):
             after = given[0].only({column: name for name, column in reversed(pairs)})
+            for name, column in widened:
+                wider = {frozenset({name, *one} - {column}) for one in after.by if column in one}
+                rises = {name} if column in after.rising else set()
+                after = Bounded(after.by | wider, after.rising | rises)
             risen = frozenset(one.name for one in moved if one.column in given[0].rising)
             return Bounded(after.by | {frozenset([name]) for name in risen}, after.rising | risen)
         case Group(keys=keys):
@@ -63,12 +67,32 @@ def _after(query: Blocking, node: Node, given: list[Bounded], found: list[Unboun
             return _joined(given, on, kind, grows)
         case SetOperator(operator=name):
             return _combined(name, given, grows)
+        case Over(partition=partition):
+            return _looked(given[0], operator, partition, grows)
+        case Session(keys=by, time=time, bounds=bounds):
+            is_passed = time in given[0].rising
+            if not is_passed and not given[0].within(by):
+                grows("the rows of open sessions", by)
+                return Bounded(frozenset())
+            ends = frozenset(bounds if is_passed else ())
+            return Bounded(given[0].by | {frozenset([name]) for name in ends}, given[0].rising | ends)
         case Sort(keys=sorted_by, limit=limit):
             first = sorted_by[0].column
             if limit is None and first not in given[0].rising and not given[0].within([]):
                 grows("all rows", [first])
             return given[0]
     raise AssertionError(operator)
+
+
+def _looked(given: Bounded, over: Over, partition: tuple[str, ...], grows: object) -> Bounded:
+    assert callable(grows)
+    if given.within(partition):
+        return given
+    order = [key.column for key in over.order if key.column not in partition]
+    is_passed = over.looks_back and bool(order) and order[0] in given.rising
+    if not is_passed or over.reach is None:
+        grows("the rows of each partition", partition)
+    return given if is_passed else Bounded(frozenset())
 
 
 def _joined(given: list[Bounded], on: tuple[tuple[str, str], ...], kind: str, grows: object) -> Bounded:

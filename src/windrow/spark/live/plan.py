@@ -135,6 +135,10 @@ class LivePlan(ABC):
     def refuse_into(self, stream: NamedStream, columns: tuple[str, ...]) -> None:  # noqa: B027 - most refuse none
         """Refuse a named stream that cannot take the rows, in these columns of it by position."""
 
+    def into(self, stream: NamedStream, columns: Sequence[str] | None) -> LivePlan:  # noqa: ARG002 - of some
+        """The query as it is run where its rows go into these columns of a named stream."""
+        return self
+
     @abstractmethod
     def views(self) -> dict[str, str]:
         """The texts of the views that it reads, by their names."""

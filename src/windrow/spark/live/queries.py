@@ -15,6 +15,7 @@ from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.plan import LivePlan
 from windrow.spark.live.query import LiveQuery
 from windrow.spark.live.sinks import Sink
+from windrow.spark.live.targets import sink_of
 
 __all__ = ["CHECKPOINT_SETTING", "Insert", "Listener", "Listeners", "LiveQueries", "folder_of"]
 
@@ -115,6 +116,9 @@ class LiveQueries(Mapping[str, LiveQuery]):
         NotSupportedError
             ``UNBOUNDED_STATE``, where that is an error.
         """
+        taking = sink_of(sink)
+        if isinstance(taking, IntoStream):
+            plan = plan.into(taking.stream, taking.columns)
         _tell_unbounded(plan, on_unbounded)
         self._tidy()
         if name is None:
@@ -125,7 +129,7 @@ class LiveQueries(Mapping[str, LiveQuery]):
                 condition="QUERY_EXISTS",
                 hint="stop it first, or give this one another name",
             )
-        query = LiveQuery(plan, sink, name=name, told=self.listeners.tell, **options)
+        query = LiveQuery(plan, taking, name=name, told=self.listeners.tell, **options)
         self._running[name] = query
         return query
 

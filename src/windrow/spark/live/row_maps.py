@@ -11,7 +11,7 @@ from windrow.kernels.punctuated import Project, Step
 from windrow.kernels.punctuated.elementary import ProjectCarry
 from windrow.kernels.punctuated.step import Promises
 from windrow.punctuations import Closing, lines_of
-from windrow.punctuations.boxes import NULL, Box
+from windrow.punctuations.boxes import NULL, Box, Lines
 from windrow.punctuations.lines import Place, Span
 from windrow.spark.arrow import arrow_type
 from windrow.spark.gateway import Gateway
@@ -71,6 +71,8 @@ class RowMap:
         Of the columns that are passed on: their names in the output, and in the input.
     moved
         Those that rise with a column.
+    widened
+        Of columns that are passed on, those that hold them as wider integers: pairs of names in the output.
     """
 
     gateway: Gateway
@@ -80,6 +82,7 @@ class RowMap:
     result: StructType
     plain: tuple[tuple[str, str], ...]
     moved: tuple[Moved, ...] = ()
+    widened: tuple[tuple[str, str], ...] = ()
 
     def advance(self, carry: RowMapCarry | None, step: Step) -> tuple[Step, RowMapCarry]:
         """Take a step; the carry that is given is used up."""
@@ -90,6 +93,8 @@ class RowMap:
         nothing = Step(step.rows.slice(0, 0), step.punctuations)
         told, carry.project = Project(self.plain).advance(carry.project, nothing)
         boxes = [box for pattern in told.punctuations for box in pattern.boxes()]
+        for name, column in self.widened:
+            boxes += [_widened(box, name, column, carry.promises.lines) for box in boxes if column in box]
         if step.punctuations:
             boxes += self._risen(carry, step)
         return Step(self._made(step.rows), carry.promises.news(boxes)), carry
@@ -138,6 +143,15 @@ class RowMap:
         made = made.toDF(*(f"c{at}" for at in range(len(made.columns))))
         with gateway.translated():
             return made.toArrow()
+
+
+def _widened(box: Box, name: str, column: str, lines: Lines) -> Box:
+    """What a box over integers says of wider ones: no more of these will come than of those."""
+    own, wide, span = lines[column], lines[name], box[column]
+    if span is not NULL:
+        first = wide.first if span[0] == own.first else span[0]
+        span = first, wide.end if span[1] == own.end else span[1]
+    return {**{other: told for other, told in box.items() if other != column}, name: span}
 
 
 def _reached(closing: Closing) -> Place:

@@ -1,0 +1,155 @@
+"""Functions over windows, ``f(…) OVER (…)``: which there are, and which rows of its partition each reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from windrow.syntax.nodes import OrderItem, Range
+from windrow.syntax.ordering import order_item
+from windrow.syntax.queries import UnknownShapeError
+from windrow.syntax.tokens import Kind, TokenList
+
+__all__ = ["WindowCall", "window_calls"]
+
+_RANKS = {"ROW_NUMBER", "RANK", "DENSE_RANK"}
+_OF_PARTITIONS = {"LEAD", "NTILE", "PERCENT_RANK", "CUME_DIST"}
+_FRAMES = ("ROWS", "RANGE")
+_OTHERS = {"DISTRIBUTE", "SORT", "CLUSTER"}
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCall:
+    """A function over a window.
+
+    Attributes
+    ----------
+    range
+        Its tokens, with OVER and what follows.
+    over
+        The token OVER.
+    definition
+        What is in the brackets, which may stand in the WINDOW clause.
+    partition, order
+        The expressions there.
+    looks_back
+        Whether it reads no row after those with the keys of its own.
+    reach
+        How many rows before those with the keys of its own it reads at most; None for all.
+    """
+
+    range: Range
+    over: int
+    definition: Range
+    partition: tuple[Range, ...]
+    order: tuple[OrderItem, ...]
+    looks_back: bool
+    reach: int | None
+
+
+def window_calls(tokens: TokenList, stretches: Iterable[Range], named: Range | None) -> list[WindowCall]:
+    """The functions over windows in some stretches; `named` are the definitions of WINDOW.
+
+    Raises
+    ------
+    UnknownShapeError
+        For what is not taken apart.
+    """
+    definitions = {}
+    for start, stop in [] if named is None else tokens.split(*named):
+        if not (
+            tokens[start].is_name and tokens.word(start + 1) == "AS" and tokens.is_symbol(start + 2, "(")
+        ):
+            raise UnknownShapeError("WINDOW of this form", (start, stop))
+        definitions[tokens[start].name.lower()] = (start + 3, tokens.partner[start + 2])
+    return [
+        _call(tokens, at, definitions)
+        for start, stop in stretches
+        for at in range(start, stop)
+        if tokens.word(at) == "OVER" and _ends_call(tokens, at - 1)
+    ]
+
+
+def _ends_call(tokens: TokenList, at: int) -> bool:
+    after_nulls = tokens.word(at) == "NULLS" and tokens.word(at - 1) in ("IGNORE", "RESPECT")
+    return tokens.is_symbol(at - 2 if after_nulls else at, ")")
+
+
+def _call(tokens: TokenList, over: int, definitions: dict[str, Range]) -> WindowCall:
+    if tokens.is_symbol(over + 1, "("):
+        stop = tokens.partner[over + 1] + 1
+        definition = (over + 2, stop - 1)
+    else:
+        stop = over + 2
+        known = definitions.get(tokens[over + 1].name.lower()) if tokens[over + 1].is_name else None
+        if known is None:
+            raise UnknownShapeError("OVER of this form", (over, stop))
+        definition = known
+    at = over - 1
+    skips_nulls = tokens.word(at) == "NULLS" and tokens.word(at - 1) == "IGNORE"
+    at -= 2 * (tokens.word(at) == "NULLS")
+    if tokens.word(tokens.partner[at] - 1) == "FILTER":
+        at = tokens.partner[at] - 2
+    bracket = tokens.partner[at]
+    start = bracket - 1
+    while tokens.is_symbol(start - 1, "."):
+        start -= 2
+    first, last = definition
+    inside = [one for one in tokens.level(first, last) if not tokens.is_symbol(one - 1, ".")]
+    order_at = next(
+        (one for one in inside if tokens.word(one) == "ORDER" and tokens.word(one + 1) == "BY"), last
+    )
+    frame_at = next((one for one in inside if tokens.word(one) in _FRAMES), last)
+    is_known = first == last or tokens.word(first) in ("PARTITION", "ORDER", *_FRAMES)
+    if not is_known or any(tokens.word(one) in _OTHERS for one in inside):
+        raise UnknownShapeError("OVER of this form", (over, stop))
+    partition = (
+        tuple(tokens.split(first + 2, min(order_at, frame_at))) if tokens.word(first) == "PARTITION" else ()
+    )
+    order = (
+        tuple(order_item(tokens, item) for item in tokens.split(order_at + 2, frame_at))
+        if order_at < last
+        else ()
+    )
+    looks_back, reach = False, None
+    if order:
+        function = tokens.word(bracket - 1)
+        looks_back, reach = _reads(tokens, function, (bracket + 1, tokens.partner[bracket]), (frame_at, last))
+    return WindowCall(
+        (start, stop), over, definition, partition, order, looks_back, None if skips_nulls else reach
+    )
+
+
+def _reads(tokens: TokenList, function: str, arguments: Range, frame: Range) -> tuple[bool, int | None]:
+    """Whether a function looks back only, and how far at most, in rows."""
+    if function in _RANKS:
+        return True, None
+    if function in _OF_PARTITIONS:
+        return False, None
+    if function == "LAG":
+        given = tokens.split(*arguments)
+        count = 1 if len(given) < 2 else _count(tokens, given[1])
+        return count is not None, count
+    start, stop = frame
+    if start == stop:
+        return True, None
+    is_rows = tokens.word(start) == "ROWS"
+    start += 1
+    low, high = (start, stop), None
+    if tokens.word(start) == "BETWEEN":
+        both = next(at for at in tokens.level(start, stop) if tokens.word(at) == "AND")
+        low, high = (start + 1, both), (both + 1, stop)
+    if high is not None and tokens.word(high[1] - 1) == "FOLLOWING":
+        return False, None
+    if tokens.word(low[1] - 1) == "FOLLOWING":
+        return False, None
+    if tokens.word(low[0]) == "CURRENT":
+        return True, 0
+    return True, _count(tokens, (low[0], low[1] - 1)) if is_rows else None
+
+
+def _count(tokens: TokenList, stretch: Range) -> int | None:
+    """A number of rows that is written as one."""
+    start, stop = stretch
+    is_number = stop - start == 1 and tokens[start].kind is Kind.NUMBER and tokens[start].text.isdigit()
+    return int(tokens[start].text) if is_number else None
