@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from _pytest.unittest import TestCaseFunction
+from hypothesis import is_hypothesis_test, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,12 +20,33 @@ if TYPE_CHECKING:
 settings.register_profile("windrow", deadline=None, derandomize="WINDROW_EXAMPLES" not in os.environ)
 settings.load_profile("windrow")
 
+# Programs that tests start keep what Python compiles, whatever the shell says: it is half of their time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+FEW = 4
+"""`--few` tries one of so many random examples."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--few", action="store_true", help=f"one of {FEW} random examples of each property")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    chosen = {}
     for item in items:
         # Tests that start a JVM in another way carry the mark in their source.
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+        if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj):
+            item.add_marker(pytest.mark.property)
+            # Where Hypothesis keeps the settings of a state machine, and of a function.
+            machine = isinstance(item, TestCaseFunction)
+            at = (item.cls, "settings") if machine else (item.function, "_hypothesis_internal_use_settings")
+            chosen[at] = getattr(*at) or settings.default
+    if config.getoption("few"):
+        for at, full in chosen.items():
+            # The first of the examples that are tried otherwise.
+            setattr(*at, settings(full, max_examples=max(full.max_examples // FEW, 5)))
 
 
 @pytest.hookimpl(wrapper=True)
