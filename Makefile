@@ -10,6 +10,9 @@ FLINK  := .flink
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
             $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 
+# Without what Python compiled the time before, each process that a test starts takes twice as long.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help env demo test fast whole check bench bench-live bench-flink test-matrix diagrams docs chaos format lock clean
 
@@ -37,11 +40,11 @@ demo: env ## run the demonstration
 
 test: check fast whole ## everything: check, fast, then the tests that start Spark
 
-fast: env ## the tests that do not start Spark (under a minute)
-	$(BIN)/python -m pytest -m "not spark and not slow" -n auto
+fast: env ## the tests that do not start Spark, with few random examples (under a minute)
+	$(BIN)/python -m pytest -m "not spark and not slow" --few -n auto
 
-whole: env ## the tests that start Spark or are slow
-	$(BIN)/python -m pytest -m "spark or slow" -n 2 --dist loadfile
+whole: env ## the tests that start Spark, are slow, or try random examples, with all of these
+	$(BIN)/python -m pytest -m "spark or slow or property" -n 2 --dist loadfile
 
 check: env ## lint, formatting, types
 	$(BIN)/ruff check

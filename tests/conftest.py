@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from _pytest.unittest import TestCaseFunction
+from hypothesis import is_hypothesis_test, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,12 +20,38 @@ if TYPE_CHECKING:
 settings.register_profile("windrow", deadline=None, derandomize="WINDROW_EXAMPLES" not in os.environ)
 settings.load_profile("windrow")
 
+# Programs that tests start keep what Python compiles, whatever the shell says: it is half of their time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# And compiling a query's Java code takes longer than running small data through the same code interpreted
+# would save: the first tier of the compiler is enough, and one thread to collect garbage.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+FEW = 4
+"""`--few` tries one of so many random examples."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--few", action="store_true", help=f"one of {FEW} random examples of each property")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    chosen = {}
     for item in items:
         # Tests that start a JVM in another way carry the mark in their source.
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+        if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj):
+            item.add_marker(pytest.mark.property)
+            # Where Hypothesis keeps the settings of a state machine, and of a function.
+            machine = isinstance(item, TestCaseFunction)
+            at = (item.cls, "settings") if machine else (item.function, "_hypothesis_internal_use_settings")
+            chosen[at] = getattr(*at) or settings.default
+    asked = int(os.environ.get("WINDROW_EXAMPLES", 0))
+    for at, full in chosen.items():
+        count = max(full.max_examples, asked)
+        # Few are the first of those that are tried otherwise.
+        few = max(count // FEW, 5) if config.getoption("few") else count
+        setattr(*at, settings(full, max_examples=min(few, count)))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -61,13 +88,44 @@ def spark() -> Iterator[SparkSession]:
             "spark.sql.ui.retainedExecutions": "1",
             "spark.ui.retainedJobs": "1",
             "spark.ui.retainedStages": "1",
-            # Compiling a query's Java code takes longer than running small data through the same code
-            # interpreted would save: the first tier of the compiler is enough.
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         },
     )
     yield session
     session.stop()
+
+
+class _Settings:
+    """The settings with which the shared session has begun; each test is to leave it so."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark, self._begun = spark, spark.conf.getAll
+        # Each name that is looked up, and each entry of a map, is a round trip to Java.
+        self._sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
+        self._conf = spark._jsparkSession.sessionState().conf()
+        self._shown = self._show()
+
+    def _show(self) -> str:
+        return self._conf.getAllConfs().toString()
+
+    def activate(self) -> None:
+        self._sessions.setActiveSession(self._spark._jsparkSession)
+        type(self._spark)._activeSession = self._spark
+
+    def restore(self) -> None:
+        if self._show() == self._shown:
+            return
+        conf, found = self._spark.conf, self._spark.conf.getAll
+        for name in found.keys() - self._begun.keys():
+            conf.unset(name)
+        for name, value in self._begun.items():
+            if found.get(name) != value and conf.isModifiable(name):
+                conf.set(name, value)
+        self._begun, self._shown = conf.getAll, self._show()
+
+
+@pytest.fixture(scope="session")
+def _settings(spark: SparkSession) -> _Settings:
+    return _Settings(spark)
 
 
 @pytest.fixture(autouse=True)
@@ -79,17 +137,10 @@ def _settings_stay(request: pytest.FixtureRequest) -> Iterator[None]:
     if "spark" not in request.fixturenames:
         yield
         return
-    spark = request.getfixturevalue("spark")
-    spark._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
-    type(spark)._activeSession = spark
-    before = spark.conf.getAll
+    settings = request.getfixturevalue("_settings")
+    settings.activate()
     yield
-    after = spark.conf.getAll
-    for name in after.keys() - before.keys():
-        spark.conf.unset(name)
-    for name, value in before.items():
-        if after.get(name) != value and spark.conf.isModifiable(name):
-            spark.conf.set(name, value)
+    settings.restore()
 
 
 @pytest.fixture

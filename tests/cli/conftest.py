@@ -35,6 +35,20 @@ def invoke(spark, monkeypatch) -> Callable[..., Any]:
 
 
 @pytest.fixture
+def before_spark(monkeypatch) -> Callable[..., Any]:
+    """Call the command line in this process, where it has no Spark: it fails if it asks for a session."""
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+
+    def refused(_: object) -> None:
+        pytest.fail("it asks for a Spark session")
+
+    def call(*arguments: object) -> Any:
+        return CliRunner().invoke(app, [str(each) for each in arguments], obj=refused)
+
+    return call
+
+
+@pytest.fixture
 def program(executable) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run the console script."""
 

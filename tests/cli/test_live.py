@@ -55,11 +55,9 @@ SELECT STREAM ticker, price FROM trades WHERE price > 10"""
         (["--live", "--param", "a=1"], "live queries have no parameters"),
     ],
 )
-def test_options_that_do_not_go_together(executable, options, told):
-    done = subprocess.run(
-        [executable, "run", "-c", "SELECT 1", *options], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
+def test_options_that_do_not_go_together(before_spark, options, told):
+    done = before_spark("run", "-c", "SELECT 1", *options)
+    assert done.exit_code == 2
     assert told in done.stderr
     assert "UNKNOWN_OPTION" in done.stderr
 

@@ -59,9 +59,9 @@ def test_the_version_is_told(program):
 
 
 @pytest.mark.parametrize("command", ["", "run", "explain", "check", "demo", "doctor", "datasets"])
-def test_every_help_has_an_example_of_the_command(program, command):
-    done = program(*command.split(), "--help")
-    assert done.returncode == 0
+def test_every_help_has_an_example_of_the_command(before_spark, command):
+    done = before_spark(*command.split(), "--help")
+    assert done.exit_code == 0
     assert f"windrow {command}".strip() in done.stdout.partition("Examples")[2]
 
 
@@ -92,24 +92,30 @@ def test_every_help_has_an_example_of_the_command(program, command):
         (["datasets", "logins", "-o", "l.csv", "--days", "3"], "UNKNOWN_OPTION", "leave it out"),
     ],
 )
-def test_a_wrong_command_line_is_told_with_a_hint_and_exits_with_2(program, arguments, condition, hint):
-    done = program(*arguments)
-    assert done.returncode == 2
+def test_a_wrong_command_line_is_told_with_a_hint_and_exits_with_2(before_spark, arguments, condition, hint):
+    done = before_spark(*arguments)
+    assert done.exit_code == 2
     assert done.stdout == ""
     assert done.stderr.startswith(f"error [{condition}] ")
     assert "hint: " in done.stderr
     assert hint in done.stderr
 
 
-def test_an_unknown_option_exits_with_2(program):
-    assert program("run", "--frmat", "csv").returncode == 2
+def test_the_program_exits_with_2_where_the_command_line_is_wrong(program):
+    done = program("run", "-c", " ; -- nothing")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error [NO_QUERY] ")
 
 
-def test_a_query_that_is_no_text_is_told(program, tmp_path):
+def test_an_unknown_option_exits_with_2(before_spark):
+    assert before_spark("run", "--frmat", "csv").exit_code == 2
+
+
+def test_a_query_that_is_no_text_is_told(before_spark, tmp_path):
     path = tmp_path / "query.sql"
     path.write_bytes(b"SELECT \xff")
-    done = program("run", path)
-    assert (done.returncode, "UNREADABLE_QUERY" in done.stderr) == (1, True)
+    done = before_spark("run", path)
+    assert (done.exit_code, "UNREADABLE_QUERY" in done.stderr) == (1, True)
 
 
 def test_a_server_that_does_not_answer_is_told_at_once(program):
@@ -120,16 +126,15 @@ def test_a_server_that_does_not_answer_is_told_at_once(program):
 
 
 @pytest.mark.parametrize("command", ["run", "explain", "check"])
-def test_a_file_that_is_not_there_or_empty_is_told_before_spark_is_started(program, tmp_path, command):
+def test_a_file_that_is_not_there_or_empty_is_told_before_spark_is_started(before_spark, tmp_path, command):
     (tmp_path / "empty.csv").touch()
     missing, empty = tmp_path / "readings.parquet", tmp_path / "empty.csv"
     for path, condition, message in (
         (missing, "PATH_NOT_FOUND", f"path {missing} does not exist"),
         (empty, "EMPTY_FILE", f"file {empty} is empty"),
     ):
-        # Spark could not be started here: no Java is where it is said to be.
-        done = program(command, "-c", "SELECT 1", "-t", f"r={path}", JAVA_HOME=str(tmp_path), PATH="")
-        assert (done.returncode, done.stdout) == (1, "")
+        done = before_spark(command, "-c", "SELECT 1", "-t", f"r={path}")
+        assert (done.exit_code, done.stdout) == (1, "")
         assert done.stderr.startswith(f"error [{condition}] table r: {message}\n"), done.stderr
 
 
@@ -157,10 +162,10 @@ def test_tables_have_ascii_frames_except_on_a_terminal(program, on_a_terminal):
     assert "| weather | daily TMIN" in piped
 
 
-def test_a_dataset_is_written_with_the_options_that_were_given(program, tmp_path):
+def test_a_dataset_is_written_with_the_options_that_were_given(before_spark, tmp_path):
     for name in ("w.parquet", "w.csv"):
-        done = program("datasets", "weather", "-o", tmp_path / name, "--stations", 2, "--days", 5)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        done = before_spark("datasets", "weather", "-o", tmp_path / name, "--stations", 2, "--days", 5)
+        assert (done.exit_code, done.stdout, done.stderr) == (0, "", "")
     expected = weather(stations=2, days=5)
     assert pq.read_table(tmp_path / "w.parquet").equals(expected)
     assert len((tmp_path / "w.csv").read_text(encoding="utf-8").splitlines()) == expected.num_rows + 1

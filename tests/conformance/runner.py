@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
+from pyspark.sql.conversion import LocalDataToArrowConversion
 
 import windrow
 from windrow.errors import WindrowError
@@ -128,7 +129,9 @@ def _frame(spark: SparkSession, table: Table) -> DataFrame:
         tuple(to_spark(value, field.dataType) for value, field in zip(row, table.schema.fields, strict=True))
         for row in table.rows
     ]
-    return spark.createDataFrame(rows, table.schema)
+    # As Arrow, rows are a relation whose size is known. Of those that Python makes it is not, which costs a
+    # job more for each clause; how such are surveyed is tried in tests/spark/test_slices.py.
+    return spark.createDataFrame(LocalDataToArrowConversion.convert(rows, table.schema, False), table.schema)
 
 
 def _collect(frame: DataFrame) -> Answer:
@@ -165,7 +168,9 @@ def _clean_catalogue(spark: SparkSession) -> Iterator[None]:
 
 
 def _views(spark: SparkSession) -> set[str]:
-    return {row["viewName"] for row in spark.sql("SHOW VIEWS").collect() if row["isTemporary"]}
+    """The names of the temporary views; SHOW VIEWS would be a query, and two of them a tenth of a case."""
+    names = spark._jsparkSession.sessionState().catalog().getTempViewNames().mkString("\n")
+    return set(names.splitlines())
 
 
 def _unmatched(

@@ -273,7 +273,7 @@ def test_windows_of_which_some_conditions_are_evaluated_elsewhere(
 
 
 @pytest.mark.slow
-@settings(SETTINGS, max_examples=500)
+@settings(SETTINGS, max_examples=250)
 @given(clause=clauses() | timely(), table=tables(), data=st.data(), sides=SIDES)
 def test_windows_of_which_some_conditions_are_evaluated_elsewhere_at_length(
     clause: str, table: Table, data: st.DataObject, sides: set[str]
@@ -282,7 +282,7 @@ def test_windows_of_which_some_conditions_are_evaluated_elsewhere_at_length(
 
 
 @pytest.mark.slow
-@settings(SETTINGS, max_examples=500)
+@settings(SETTINGS, max_examples=250)
 @given(clause=clauses() | timely(), table=tables(), data=st.data())
 def test_windows_in_steps_are_those_of_the_whole_at_length(
     clause: str, table: Table, data: st.DataObject
@@ -396,7 +396,7 @@ def test_matches_in_steps_are_those_of_the_whole(tree, conditions, rows, skip, s
 
 
 @pytest.mark.slow
-@settings(SETTINGS, max_examples=1000)
+@settings(SETTINGS, max_examples=500)
 @MATCHES
 def test_matches_in_steps_are_those_of_the_whole_at_length(tree, conditions, rows, skip, shown, within, data):
     matches_agree_in_steps(tree, conditions, rows, skip, shown, within, data)
@@ -436,7 +436,7 @@ def test_rows_of_frames_in_steps_are_those_of_the_whole(tree, conditions, rows, 
 
 
 @pytest.mark.slow
-@settings(SETTINGS, max_examples=2000)
+@settings(SETTINGS, max_examples=1000)
 @given(patterns, DEFINED, partitions, skips, frames, st.none() | st.integers(0, 4), st.data())
 def test_rows_of_frames_in_steps_at_length(tree, conditions, rows, skip, frame, within, data):
     rows_of_frames_agree_in_steps(tree, conditions, rows, skip, frame, within, data)

@@ -219,14 +219,14 @@ def test_sliced_equals_the_reference(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-@settings(SETTINGS, max_examples=500)
+@settings(SETTINGS, max_examples=250)
 @given(case=cases(60))
 def test_sliced_equals_unsliced_at_length(case: dict[str, Any]) -> None:
     slices_agree(**case)
 
 
 @pytest.mark.slow
-@settings(SETTINGS, max_examples=200)
+@settings(SETTINGS, max_examples=100)
 @given(case=cases(14))
 def test_sliced_equals_the_reference_at_length(case: dict[str, Any]) -> None:
     slices_agree(**case, judge=True)

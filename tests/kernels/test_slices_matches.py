@@ -178,7 +178,7 @@ def test_slices_that_follow_each_other_give_the_matches_of_the_whole(
 
 
 @pytest.mark.slow
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=1500, deadline=None)
 @FOLLOWED
 def test_slices_that_follow_each_other_at_length(
     tree, conditions, rows, skip, kind, frame, cuts, guessed, data

@@ -230,7 +230,7 @@ def test_kernel_equals_reference(clause: str, table: Table) -> None:
 
 
 @pytest.mark.slow
-@settings(SETTINGS, max_examples=500)
+@settings(SETTINGS, max_examples=250)
 @given(clause=clauses(), table=tables())
 def test_kernel_equals_reference_at_length(clause: str, table: Table) -> None:
     windows_agree(clause, table)
