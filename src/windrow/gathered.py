@@ -35,11 +35,12 @@ def with_gathered(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[str
     """
     tokens = tokenize(text)
     expander = Expander(tokens, (), catalog.gathered)
-    if not expander.leads_to_streams((0, len(tokens))):
+    found = expander.text(0, len(tokens))
+    if found.render().split() == text.split():  # names that are no relations here, or those of a WITH list
         yield None
         return
     _refuse_hidden(tokens, catalog)
-    with gateway.instead(expander.text(0, len(tokens))) as read:
+    with gateway.instead(found) as read:
         yield read
 
 

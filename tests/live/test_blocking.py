@@ -503,6 +503,7 @@ def test_views_that_put_rows_together_stand_for_their_queries(session):
     session.sql("CREATE TEMP VIEW tops AS SELECT STREAM auction, MAX(price) top FROM bids GROUP BY auction")
     session.sql("INSERT INTO bids VALUES (1, 7, 3, 'ann'), (2, 7, 5, 'bob')")
     assert recorded(session, "SELECT top FROM tops") == [(5,)]
+    assert recorded(session, "WITH tops AS (SELECT 2 AS top) SELECT top FROM tops") == [(2,)]
     query = "SELECT STREAM who, nothing FROM tops t JOIN bids b ON b.auction = t.auction"
     with pytest.raises(WindrowError, match="UNRESOLVED_COLUMN") as found:
         session.sql(query)

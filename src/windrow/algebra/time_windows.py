@@ -14,7 +14,7 @@ from types import MappingProxyType
 from windrow.algebra.clock import Clock
 from windrow.syntax.sqltext import SqlText, quoted
 
-__all__ = ["OF_SESSIONS", "OF_WINDOWS", "TICKS", "TimeWindow", "last_instant", "told_windows", "windowed"]
+__all__ = ["OF_LASTING", "OF_WINDOWS", "TICKS", "TimeWindow", "last_instant", "told_windows", "windowed"]
 
 TICKS = "__ticks"
 """The time of a row in ticks."""
@@ -32,8 +32,8 @@ _LENGTHS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """What each kind has."""
 
-OF_SESSIONS = frozenset([_BREAK, _NUMBER])
-"""The columns by which rows are of one session."""
+OF_LASTING = _BEGIN
+"""The column by which rows are of one session, where these have a longest duration."""
 
 OF_WINDOWS = frozenset([TICKS, _START])
 """The columns of which begins and ends of windows are computed. The least of these never falls where the time

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructType
 
-from windrow.algebra.time_windows import TICKS, told_windows
+from windrow.algebra.time_windows import OF_LASTING, TICKS, told_windows
 from windrow.kernels.punctuated import Over, Session
 from windrow.kernels.sorting import SortKey
 from windrow.punctuations.lines import line_if_any
@@ -29,7 +29,6 @@ from windrow.syntax.window_calls import WindowCall, window_calls
 __all__ = ["BlockOver"]
 
 _AT = "__at"
-_BEGIN = "__begin"  # of sessions that end when they have lasted for so long
 
 
 @dataclass(frozen=True)
@@ -169,7 +168,9 @@ class BlockOver(BlockJoins, ABC):
 
     def _session_gap(self, select: Select) -> int | None:
         """The gap of a block that SESSION becomes."""
-        if any(self.tokens[at].name == _BEGIN for at in range(*select.items[0]) if self.tokens[at].is_name):
+        if any(
+            self.tokens[at].name == OF_LASTING for at in range(*select.items[0]) if self.tokens[at].is_name
+        ):
             block = select
             while self.tokens.is_symbol(block.source[0].source[0], "("):
                 block = self._inside(block)
