@@ -322,6 +322,21 @@ def test_an_error_is_rendered_with_line_caret_and_hint(session):
     assert (context.objectType(), context.objectName(), context.fragment()) == ("", "", "s.vall")
 
 
+@pytest.mark.parametrize(
+    ("sql", "fragment"),
+    [
+        ("SELECT val\nFROM STREAM weather WHERE val > 1", "STREAM weather"),
+        ("WITH q AS (SELECT val, 'stream' FROM stream `weather`) SELECT * FROM q", "stream `weather`"),
+        (query(source="(SELECT * FROM STREAM weather)"), "STREAM weather"),
+    ],
+)
+def test_a_table_that_is_read_as_a_stream_is_marked(session, sql, fragment):
+    error = failing(session, sql)
+    assert (error.condition, marked(error)) == ("UNSUPPORTED_STREAM", fragment)
+    assert error.message == "weather does not stream"
+    assert (error.hint or "").startswith("leave STREAM out")
+
+
 # -- while the query runs ---------------------------------------------------------------------------
 
 

@@ -36,6 +36,7 @@ from windrow.syntax.mistakes import (
 )
 from windrow.syntax.nodes import Side
 from windrow.syntax.sqltext import SqlText
+from windrow.syntax.tokens import tokenize
 
 __all__ = [
     "MEND_RECORD",
@@ -98,6 +99,8 @@ def translate(
         kind = ParseError
     elif isinstance(error, AnalysisException):
         kind = AnalysisError
+    if condition == _NO_STREAMING_VIEW and text is not None:
+        return _not_streaming(error, text, dict(names or {}))
     located = _locate(error, text, dict(names or {})) if text is not None else _locate_among(error, given)
     source, span = located if located is not None else (None, None)
     message, hint = _message(error), _hint(error)
@@ -113,8 +116,6 @@ def translate(
         elif condition == "UNRESOLVED_ROUTINE":
             called = re.match(r"\w+", source[span.start :])
             hint = hint or (meant_function(called[0]) if called else None)
-    if condition == _NO_STREAMING_VIEW:
-        hint = "FROM STREAM is of queries that give rows as they come: SELECT STREAM …, or … EMIT STREAM"
     return kind(
         message,
         condition=condition,
@@ -131,6 +132,30 @@ def _meant_stream(sql: str, span: Span) -> str | None:
     if sql[span.start : span.stop].upper() != "STREAM" or before[-1:] != ["SELECT"]:
         return None
     return "SELECT STREAM begins a statement that has a stream in FROM: a table, a view of Spark's, is none"
+
+
+def _not_streaming(error: PySparkException, text: SqlText, names: dict[str, str]) -> WindrowError:
+    """The error for STREAM t, which Spark has too, where t is a table; Spark does not say where it stands."""
+    rendered = text.render(names)
+    view = str((error.getMessageParameters() or {}).get("quoted", "")).replace("`", "")
+    tokens = tokenize(rendered)
+    found = None
+    for at in range(len(tokens) - 1):
+        called = rendered[tokens[at + 1].start :].replace("`", "").lower()
+        if tokens.word(at) == "STREAM" and called.startswith(view.lower()):
+            last = at + 1
+            while tokens.is_symbol(last + 1, "."):
+                last += 2
+            found = text.written(tokens[at].start, tokens[last].stop)
+            break
+    source, span = found if found is not None else (None, None)
+    return AnalysisError(
+        f"{view or 'this'} does not stream",
+        condition="UNSUPPORTED_STREAM",
+        sql=source,
+        span=span,
+        hint="leave STREAM out to read the table; STREAM is of tables and views over streaming DataFrames",
+    )
 
 
 def raising(
