@@ -269,7 +269,8 @@ def _event_times(
     items = with_items(inner, 0) if inner.word(0) == "WITH" else []
     body = items[-1].item[1] if items else 0
     place = (tokens.sql, watermark)
-    times = EventTimes(inner, known, window_of, watermark, place, catalog.functions)
+    promising = [name for name, stream in recorded.items() if stream.timed and stream.timed.may_promise]
+    times = EventTimes(inner, known, window_of, watermark, place, catalog.functions, promising)
     return times, 0, len(inner), body
 
 
@@ -287,7 +288,8 @@ def _timed(
     if watermark is not None:
         for each in timed.streams:
             arrival = recorded[each].timed
-            if arrival is not None and not arrival.watermark and not _goes_on(recorded[each]):
+            silent = arrival is not None and not arrival.watermark and not arrival.may_promise
+            if silent and not _goes_on(recorded[each]):
                 raise AnalysisError(
                     f"stream {each} has no watermark: of nothing in it is known that it is complete",
                     condition="NO_WATERMARK",

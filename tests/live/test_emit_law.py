@@ -42,6 +42,9 @@ OVER = {
     "GROUP BY s.ts",
     "a join of groups by time": "SELECT a.ts, n, m FROM (SELECT ts, COUNT(*) AS n FROM s GROUP BY ts) AS a "
     "JOIN (SELECT ts, SUM(v) AS m FROM t GROUP BY ts) AS b ON b.ts = a.ts",
+    "groups without a partner": "SELECT a.wend, n, m FROM (SELECT wend, COUNT(*) AS n FROM TUMBLE(TABLE s, "
+    "DESCRIPTOR(ts), 3) GROUP BY wend) AS a LEFT JOIN (SELECT wend, MAX(v) AS m FROM TUMBLE(TABLE t , "
+    "DESCRIPTOR(ts), 3) GROUP BY wend) AS b ON a.wend = b.wend",
     "a join": "SELECT s.ts, b.k FROM s JOIN s AS b ON s.ts = b.ts AND s.v < b.v",
     "a join of streams": "SELECT s.ts, s.k, t.v FROM s JOIN t ON s.ts = t.ts",
 }
@@ -183,6 +186,20 @@ def counted(tables):
     [0.6],
     set(),
     f"{OVER['hopping windows']} {HOW[1]} ALLOWED LATENESS 2",
+)
+@example(
+    [
+        ("a", 0, 1, 2, None),
+        ("a", 1, 1, 2, 4),
+        ("a", 8, 2, 1, None),
+        ("a", 7, 1, 1, 7),
+        ("a", None, None, None, 12),
+    ],
+    [("b", 1, 1, 3, 3), ("b", 4, 2, 0, 5), ("b", 3, 2, 0, None), ("b", 11, 2, 0, 12)],
+    None,
+    [0.4, 0.7],
+    {1},
+    f"{OVER['groups without a partner']} {WATERMARK[1]}",
 )
 @example(
     [("a", 0, None, 2, None), ("a", 8, 2, 1, None)],

@@ -237,6 +237,8 @@ def recorded(folder, ordering, calls):
                 stream.log.append(stream.log.read(stream.log.last()))
         elif what in ("bound", "watermark"):
             getattr(producer, what)(given_)
+        elif what == "punctuate":
+            producer.punctuate(**given_)
         elif what == "idle":
             producer.idle()
         elif what == "close":

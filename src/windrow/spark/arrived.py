@@ -6,6 +6,7 @@ microseconds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
@@ -27,13 +28,23 @@ from windrow.spark.streams import (
 )
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["PTIMES", "arrived", "nothing_arrived"]
+__all__ = ["PTIMES", "arrived", "before_end", "nothing_arrived"]
+
+_ENDS = {"date": 36_500_000}
+_END = 2**62
+"""Watermarks after which nothing comes: so far that arithmetic with times can still go beyond."""
 
 PTIMES = Clock("timestamp", "MICROSECOND")
 """What processing times of named and live streams are counted in."""
 
 
-def arrived(stream: Stream, rows: DataFrame, watermark: Steps, ends: tuple[int, int] | None) -> Stream:
+def arrived(
+    stream: Stream,
+    rows: DataFrame,
+    watermark: Steps,
+    ends: tuple[int, int] | None,
+    promised: Sequence[tuple[int, str]] = (),
+) -> Stream:
     """The stream as the log of these rows.
 
     Parameters
@@ -47,6 +58,8 @@ def arrived(stream: Stream, rows: DataFrame, watermark: Steps, ends: tuple[int, 
         Up to which rowtime the stream was known, in time.
     ends
         The first and the last processing time.
+    promised
+        What the stream has promised by patterns, and when.
     """
     numbers = [NUMBER] if NUMBER in rows.columns else []
     frame = rows.select(*map(quoted, stream.columns), ROWTIME, ARRIVED, *numbers)
@@ -65,7 +78,15 @@ def arrived(stream: Stream, rows: DataFrame, watermark: Steps, ends: tuple[int, 
         came = came.unionByName(told)
     judged = came.withColumn(IS_LATE, F.lit(False))
     arrivals = Arrivals(came, judged, stream.clock, "ptime", PTIMES, (watermark, ends))
+    if stream.live is not None and stream.live.has_patterns:
+        arrivals = replace(arrivals, promised=(*((0, text) for text in stream.live.domain), *promised))
     return replace(stream, frame=frame, ties=(ARRIVED,), arrivals=arrivals)
+
+
+def before_end(clock: Clock, watermark: Steps) -> Steps:
+    """A watermark that ends where arithmetic with times does not."""
+    end = _ENDS.get(clock.kind, _END)
+    return [(at, min(mark, end)) for at, mark in watermark]
 
 
 def nothing_arrived(stream: Stream) -> Stream:

@@ -24,7 +24,16 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
-__all__ = ["arrow_type", "can_travel", "contains", "decode", "encode", "is_orderable", "travelling_type"]
+__all__ = [
+    "arrow_type",
+    "can_travel",
+    "contains",
+    "decode",
+    "encode",
+    "is_orderable",
+    "told_of",
+    "travelling_type",
+]
 
 _NO_ORDER = {"map", "variant", "interval", "geometry", "geography"}
 # PySpark before 4.2 has times in UTC without being told, and no argument for it
@@ -80,6 +89,12 @@ def contains(kind: DataType, what: str) -> bool:
     if what == "months":
         return any(isinstance(part, YearMonthIntervalType) for part in _parts(kind))
     return any(isinstance(part, StringType) and part.simpleString() != "string" for part in _parts(kind))
+
+
+def told_of(kinds: StructType) -> pa.Schema:
+    """The columns of which patterns tell, as Arrow has them."""
+    fields = [(field.name, arrow_type(field.dataType)) for field in kinds]
+    return pa.schema([pa.field(name, kind) for name, kind in fields if kind is not None])
 
 
 def is_orderable(kind: DataType) -> bool:

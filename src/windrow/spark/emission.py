@@ -34,6 +34,7 @@ from windrow.spark.emit_reference import shown_by_definition
 from windrow.spark.event_time import HIDDEN, Completeness, Occurrence, Sessions, Timed
 from windrow.spark.gateway import Gateway
 from windrow.spark.keyed import run_keyed
+from windrow.spark.promised_over import Asked, Promised, asked_of, with_since
 from windrow.spark.streams import NUMBER, PTIME, ROWTIME, Arrivals, Stream
 from windrow.spark.table_functions import Functions, TableFunctions
 from windrow.spark.varying import AT, DIFF, Varying, columns_of
@@ -146,6 +147,8 @@ class Emitted:
             known = F.col(NUMBER) if NUMBER in stream.frame.columns else F.lit(0)
             number = [known.cast("bigint").alias(occurrence.number)]
         frame = stream.frame.select(*(F.col(quoted(each)) for each in stream.columns), *number, came)
+        if arrival.patterns is not None:
+            frame = self._kept_to(name, frame)
         if not occurrence.watermark_of:
             return frame
         steps = self.watermark_of(occurrence.watermark_of)
@@ -154,6 +157,18 @@ class Emitted:
         mark = _looked_up(ENTER, [at + 1 for at, _ in steps], [value - lateness for _, value in steps])
         shown = F.expr(arrival.rowtime.to_column("__mark"))
         return frame.withColumn("__mark", mark).withColumn(occurrence.watermark, shown).drop("__mark")
+
+    def _kept_to(self, name: str, rows: DataFrame) -> DataFrame:
+        """The rows that a stream had not promised would not come: who comes later has promised nothing."""
+        promised = Promised({name: self.streams[name]})
+        promised.take(name, self._arrivals[name].promises)
+        own = {column: column for column in promised.lines(name)}
+        since = promised.of(name, own)
+        if since is None:
+            return rows
+        return (
+            with_since(rows, [(COMPLETE, since, own)]).where(F.col(COMPLETE) >= F.col(ENTER)).drop(COMPLETE)
+        )
 
     # -- at an instant ---------------------------------------------------------------------------------
 
@@ -164,8 +179,19 @@ class Emitted:
             return _without_hidden(frame, self.shown.names)
         frame = self.raw_at(tick)
         if self.how.watermark:
-            frame = frame.where(self.is_complete(tick))
+            frame = self._complete_at(frame, tick)
         return _without_hidden(frame, frame.columns)
+
+    def _complete_at(self, frame: DataFrame, tick: int) -> DataFrame:
+        """The rows that are complete at an instant."""
+        names = frame.columns
+        if not self._may_promise:
+            return frame.where(self.is_complete(tick))
+        inside = [f"c{number}" for number in range(len(names))]
+        known = frame.withColumn(COMPLETE, self.is_complete(tick)).toDF(*inside, COMPLETE)
+        columns = dict(zip((name.lower() for name in names), inside, strict=True))
+        known, promised = self._with_promised(known, columns)
+        return known.where(F.col(COMPLETE) | (promised <= tick)).select(*inside).toDF(*names)
 
     def raw_at(self, tick: int) -> DataFrame:
         """All rows of the query at an instant, with the columns of ours."""
@@ -219,6 +245,32 @@ class Emitted:
         for below in by_origin.values():
             whole = whole & below
         return whole
+
+    @property
+    def _may_promise(self) -> bool:
+        """Whether rows may be promised to be complete."""
+        return bool(self.timed.plain)
+
+    @cached_property
+    def promised(self) -> Promised:
+        """What the streams have promised by patterns."""
+        found = Promised({each.stream: self.streams[each.stream] for each in self.timed.occurrences})
+        for name, arrival in self._arrivals.items():
+            found.take(name, arrival.promises)
+        return found
+
+    def asked(self, shown: StructType, columns: Mapping[str, str]) -> list[tuple[int, str, Asked]]:
+        """What is asked of the streams about the query's rows, as :func:`asked_of` has it."""
+        return asked_of(self.timed, self.streams, shown, columns)
+
+    def _with_promised(self, frame: DataFrame, columns: Mapping[str, str]) -> tuple[DataFrame, Column]:
+        """Rows, and since when they are promised to be complete; `columns` are the query's in the frame."""
+        asked = [
+            (f"__since{place}", self.promised.of(name, own), own)
+            for place, name, own in self.asked(frame.schema, columns)
+        ]
+        told = [F.col(name) for name, _, _ in asked]
+        return with_since(frame, asked), told[0] if len(told) == 1 else F.greatest(*told)
 
     @property
     def _rowtime(self) -> Clock:
@@ -280,6 +332,11 @@ class Emitted:
         frame = found.frame
         if self.how.watermark:
             frame = frame.withColumn(COMPLETE, self._complete_since(found))
+            if self._may_promise:
+                inside = {name.lower(): own for name, own in zip(found.names, found.columns, strict=True)}
+                own = frame.columns
+                frame, promised = self._with_promised(frame, inside)
+                frame = frame.withColumn(COMPLETE, F.least(COMPLETE, promised)).select(*own)
         if self.how.delay is not None:
             if not self.how.watermark:
                 frame = frame.withColumn(COMPLETE, F.lit(NEVER).cast("bigint"))

@@ -15,8 +15,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from windrow.algebra.clock import NEVER
-from windrow.kernels.reference.emit import Change, State, emitted
+from windrow.kernels.reference.emit import Change, State, emitted, none_follows
 from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.punctuations.boxes import Lines
+from windrow.spark.promised_over import Asked
 from windrow.spark.snapshots import frame_of, keys_of, refuse_many
 from windrow.spark.streams import PTIME, ROWTIME, Stream
 from windrow.spark.varying import AT, Varying, columns_of
@@ -86,6 +88,7 @@ def _instants(query: Emitted) -> list[int]:
         assert arrival is not None
         with query.gateway.translated():
             found |= {row[0] for row in arrival.entries.select(PTIME).distinct().collect()}
+        found |= {at for at, _ in arrival.promises if at}
     return sorted(found)
 
 
@@ -100,13 +103,50 @@ def _complete(
     if not query.how.watermark or not rows.num_rows:
         return {}
     first = {group: row for row, group in reversed(list(enumerate(groups)))}
+    promised = _promised(query, rows.take(list(first.values())), names, instants)
     examples = rows.take(list(first.values()))
     frame = query.gateway.spark.createDataFrame(examples).toDF(*names)
     flags = [query.is_complete(tick).alias(f"f{number}") for number, tick in enumerate(instants)]
     numbered = frame.withColumn("__number", F.lit(0))  # an empty list of flags is a row all the same
     with query.gateway.translated():
         found = numbered.select(*flags).collect()
-    return dict(zip(first, map(list, found), strict=True))
+    both = [
+        [one or other for one, other in zip(*each, strict=True)] for each in zip(found, promised, strict=True)
+    ]
+    return dict(zip(first, both, strict=True))
+
+
+def _promised(
+    query: Emitted, examples: pa.Table, names: tuple[str, ...], instants: list[int]
+) -> list[list[bool]]:
+    """Of each row whether all streams had promised at each instant that none that it is made of follows."""
+    columns = dict(zip((name.lower() for name in names), examples.column_names, strict=True))
+    kinds = StructType(
+        [
+            StructField(name, own.dataType)
+            for name, own in zip(examples.column_names, query.schema, strict=True)
+        ]
+    )
+    found = [[query.timed.plain != ()] * len(instants) for _ in range(examples.num_rows)]
+    for _, name, own in query.asked(kinds, columns):
+        told, lines = query.promised.told(name), query.promised.lines(name)
+        rows = _placed(examples, own, lines)
+        for row, known in enumerate(rows):
+            for number, tick in enumerate(instants):
+                patterns = [pattern for at, pattern in told if at <= tick]
+                found[row][number] &= bool(own) and none_follows(known, patterns)
+    return found
+
+
+def _placed(examples: pa.Table, asked: Asked, lines: Lines) -> list[dict[str, Any]]:
+    """The places of the values of rows in the columns of a stream that they are, None for NULL."""
+    found: list[dict[str, Any]] = [{} for _ in range(examples.num_rows)]
+    for name, column in asked.items():
+        values = examples.column(column).cast(lines[name].kind)
+        for row, value in enumerate(values):
+            place = lines[name].places(pa.array([value], values.type))[0]
+            found[row][name] = place if value.is_valid else None
+    return found
 
 
 def _lasting(told: list[Change], rows: pa.Table, keys: list[Any]) -> pa.Table:

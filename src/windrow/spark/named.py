@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from windrow.algebra.clock import Clock
 from windrow.errors import WindrowError
 from windrow.spark.admission import PROMISED
-from windrow.spark.arrived import arrived
+from windrow.spark.arrived import arrived, before_end
 from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.source import BOUND, LOGGED, PRODUCER, PTIME, LiveSource
 from windrow.spark.log_source import FORMAT, LogSource
@@ -47,6 +47,7 @@ class _Log:
     position: Position
     rows: list[pa.Table] = field(default_factory=list)
     watermark: list[tuple[int, int]] = field(default_factory=list)
+    told: list[tuple[int, str]] = field(default_factory=list)
     first: int | None = None
 
 
@@ -108,6 +109,7 @@ class Named:
                 break
             log.rows.append(batch.promised)
             log.watermark += batch.clocks
+            log.told += batch.told
             if log.first is None:
                 log.first = batch.entries.column(PTIME)[0].as_py()
             log.position = position
@@ -116,7 +118,7 @@ class Named:
         columns = [F.col(quoted(name)) for name in stream.columns]
         rows = stored.select(*columns, F.col(AT).alias(ROWTIME), F.col(PTIME).alias(ARRIVED))
         ends = None if log.first is None else (log.first, log.position.ptime)
-        return arrived(stream, rows, list(log.watermark), ends)
+        return arrived(stream, rows, before_end(stream.clock, log.watermark), ends, log.told)
 
     @property
     def promised(self) -> frozenset[str]:

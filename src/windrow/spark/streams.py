@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from windrow.algebra.clock import Clock
 from windrow.algebra.watermarks import Steps, of_producers
 from windrow.spark.admission import PROMISED
+from windrow.spark.arrow import told_of
 from windrow.spark.errors import raising, translate
+from windrow.streams.entries import PATTERN
+from windrow.streams.position import Told
+from windrow.streams.promises import told_by_all
+from windrow.streams.told import pattern_of
 from windrow.syntax.sqltext import quoted
 
 if TYPE_CHECKING:
@@ -75,6 +81,12 @@ class Arrivals:
         Up to which rowtime the log was known, in time, and its first and last processing times, where that is
         not told by the entries. `ARRIVED` of the stream's rows is in ticks then, as that of named and of live
         streams is.
+    patterns
+        `PTIME`, `PRODUCER` and `PATTERN`, of logs with punctuations; None of others.
+    columns
+        Those of the rows, of which patterns tell.
+    promised
+        What the stream has promised by patterns, and when, where that is not told by the entries.
     """
 
     entries: DataFrame
@@ -83,6 +95,30 @@ class Arrivals:
     told: str
     clock: Clock | None = None
     known: tuple[Steps, tuple[int, int] | None] | None = None
+    patterns: DataFrame | None = None
+    columns: StructType | None = None
+    promised: Told | None = None
+
+    @cached_property
+    def promises(self) -> Told:
+        """What the stream has promised by patterns, and when."""
+        if self.promised is not None or self.patterns is None or self.columns is None:
+            return self.promised or ()
+        said = F.col(PATTERN).isNotNull()
+        first = self.entries.groupBy(PRODUCER).agg(F.min(PTIME).alias(PTIME))
+        found = self.patterns.where(said).unionByName(first.withColumn(PATTERN, F.lit(None).cast("string")))
+        try:
+            rows = found.select(PTIME, PRODUCER, PATTERN).collect()
+        except PySparkException as error:
+            raise translate(error) from None
+        columns = told_of(self.columns)
+        known = {text: pattern_of(text, columns).to_json() for _, _, text in rows if text is not None}
+        return tuple(told_by_all([(at, name, known.get(text)) for at, name, text in rows], columns))
+
+    @property
+    def may_promise(self) -> bool:
+        """Whether entries may promise patterns."""
+        return self.patterns is not None or self.promised is not None
 
     @property
     def ptime(self) -> Clock:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -24,6 +24,7 @@ from windrow.spark.streams import (
     Arrivals,
     Stream,
 )
+from windrow.streams.entries import PATTERN
 from windrow.syntax.sqltext import quoted
 from windrow.syntax.streams import TIME_UNITS
 
@@ -210,7 +211,8 @@ def of_frame(frame: DataFrame, log: Log) -> Stream:
         bound = _BOUND if log.watermark is None else _NO_BOUND  # watermarks are no promises
         judged = entries.withColumn(_NO_BOUND, F.lit(None).cast("bigint"))
         rows, late = kept_to(judged, columns, ROWTIME, bound, told_in, ARRIVED, producer)
-    arrivals = _arrivals(log, clock, entries, rows, late)
+    said = None if log.punctuation is None else found[log.punctuation.lower()]
+    arrivals = _arrivals(log, clock, entries, rows, late, (said, columns))
     if log.on_late == "fail":
         told = "a row is late: its producer has promised before that none like it follows"
         if log.punctuation is None:
@@ -228,8 +230,12 @@ def _arrivals(
     entries: DataFrame,
     rows: DataFrame | None = None,
     late: DataFrame | None = None,
+    told: tuple[str | None, Sequence[str]] = (None, ()),
 ) -> Arrivals | None:
-    """How the entries of a log came, if a column says that; without `rows` and `late`, all in time."""
+    """How the entries of a log came, if a column says that; without `rows` and `late`, all in time.
+
+    `told` has the column of patterns, and those of the rows, of which they tell.
+    """
     if log.ptime is None:
         return None
     # numbers count themselves
@@ -252,7 +258,12 @@ def _arrivals(
         others = entries.where(F.col(ROWTIME).isNull())
         judged = part(rows, is_late=False).unionByName(part(late, is_late=True))
         judged = judged.unionByName(part(others, is_late=False))
-    return Arrivals(entries.select(*shown), judged, rowtime, log.ptime, clock)
+    arrivals = Arrivals(entries.select(*shown), judged, rowtime, log.ptime, clock)
+    pattern, columns = told
+    if pattern is None:
+        return arrivals
+    patterns = entries.select(*shown[1:3], F.col(quoted(pattern)).alias(PATTERN))
+    return replace(arrivals, patterns=patterns, columns=entries.select(*map(quoted, columns)).schema)
 
 
 def _ticks(clock: Clock) -> Column:

@@ -16,10 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.errors import InputError
+from windrow.punctuations import EVERYTHING
 from windrow.streams.advance import advance
 from windrow.streams.clock import Ordering, State
 from windrow.streams.entries import (
     CONTROL,
+    FOREVER,
     GENERATION,
     KIND,
     NO_BOUND,
@@ -33,12 +35,15 @@ from windrow.streams.entries import (
     Kind,
 )
 
-__all__ = ["Batch", "Clocks", "Judged", "Position", "follow", "judge", "needs_rows"]
+__all__ = ["Batch", "Clocks", "Judged", "Position", "Told", "follow", "judge", "needs_rows", "newly_told"]
 
 _VERSION = 1
 
 Clocks = tuple[tuple[int, int], ...]
 """(processing time, clock) at each instant at which a stream's clock has moved."""
+
+Told = tuple[tuple[int, str], ...]
+"""(processing time, pattern) at each instant at which a stream has promised what it had not before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,8 @@ class Batch:
         int64 of each entry: the bound that it is below, if it was refused for one; else `NO_BOUND`.
     clocks
         Where the stream's clock has moved to, and at which processing times, if that was asked for.
+    told
+        What the stream has promised by patterns, and at which processing times, in the same way.
     """
 
     entries: pa.Table
@@ -129,6 +136,7 @@ class Batch:
     decision: npt.NDArray[np.int8]
     violated: Ints
     clocks: Clocks = ()
+    told: Told = ()
 
     def _rows(self, *decisions: Decision) -> npt.NDArray[np.bool_]:
         is_row = self.entries.column(KIND).to_numpy() == Kind.ROW
@@ -194,7 +202,9 @@ def follow(
     )
     place = schema.get_field_index(PTIME)
     whole = whole.set_column(place, schema.field(place), pa.array(judged.ptime))
-    return Batch(whole, numbers, judged.decision, judged.violated, judged.clocks), judged.position
+    return Batch(
+        whole, numbers, judged.decision, judged.violated, judged.clocks, judged.told
+    ), judged.position
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +221,8 @@ class Judged:
         Where reading stands after them.
     clocks
         Where the stream's clock has moved to, and at which processing times, if that was asked for.
+    told
+        What the stream has promised by patterns, and at which processing times, in the same way.
     """
 
     decision: npt.NDArray[np.int8]
@@ -218,6 +230,7 @@ class Judged:
     ptime: Ints
     position: Position
     clocks: Clocks
+    told: Told = ()
 
 
 def judge(
@@ -275,11 +288,14 @@ def judge(
     own = rows.take(chosen) if rows is not None and needs_rows(position, entries) else None
     of_clock = Entries.of_table(placed.take(chosen), own)
     state, clocks = position.clock, []
+    patterns: list[tuple[int, str]] = []
     for start, stop in _instants(of_clock.ptime) if timed else [(0, len(of_clock))]:
         decided = advance(state, ordering, of_clock.part(start, stop))
         decision[told[start:stop]], violated[told[start:stop]] = decided.decision, decided.violated
         if timed and decided.state.at != state.at:
             clocks.append((int(of_clock.ptime[start]), decided.state.at))
+        if timed:
+            patterns += newly_told(int(of_clock.ptime[start]), state, decided.state)
         state = decided.state
     after = replace(
         position,
@@ -290,7 +306,18 @@ def judge(
         duplicates=position.duplicates + int((decision == Decision.DUPLICATE).sum()),
         fenced=position.fenced + int((decision == Decision.FENCED).sum()),
     )
-    return Judged(decision, violated, ptime, after, tuple(clocks))
+    return Judged(decision, violated, ptime, after, tuple(clocks), tuple(patterns))
+
+
+def newly_told(ptime: int, before: State, after: State) -> Told:
+    """What a stream has promised by patterns at a processing time; all, where no row follows."""
+    if after.shared is before.shared and after.at == before.at:
+        return ()
+    known = frozenset(before.shared)
+    found = [(ptime, text) for text in after.shared if text not in known]
+    if after.at == FOREVER and before.at != FOREVER:
+        found.append((ptime, EVERYTHING.to_json()))
+    return tuple(found)
 
 
 def _instants(ptime: Ints) -> Iterator[tuple[int, int]]:

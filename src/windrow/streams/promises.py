@@ -10,7 +10,7 @@ None of this depends on clocks, so it is found out for a batch before its entrie
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -23,7 +23,7 @@ from windrow.punctuations.boxes import Box, Lines, meet
 from windrow.punctuations.index import NEVER, Columns, Index
 from windrow.streams.entries import FOREVER, Entries, Ints, Kind
 
-__all__ = ["Breaches", "Promised", "breaches", "is_breach", "shared"]
+__all__ = ["Breaches", "Promised", "breaches", "is_breach", "shared", "told_by_all"]
 
 Promised = Mapping[str, tuple[str, ...]]
 """Of each producer that has promised some: the patterns, as :meth:`Pattern.to_json` writes them."""
@@ -58,6 +58,35 @@ def shared(promised: Sequence[tuple[str, ...]], columns: pa.Schema) -> tuple[str
         if not both.is_empty:
             found.append(both.to_json())
     return tuple(found)
+
+
+def told_by_all(
+    entries: Iterable[tuple[int, Hashable, str | None]], columns: pa.Schema
+) -> list[tuple[int, str]]:
+    """What a recorded stream promises, and since when: what all producers have that have come so far.
+
+    Parameters
+    ----------
+    entries
+        (ptime, producer, pattern) in any order, a producer's first among them; None for entries that tell
+        none. Entries of one ptime come at once.
+    """
+    lines = lines_of(columns)
+    stream, own = Cover(lines), dict[Hashable, Cover]()
+    found = []
+    for ptime, some in itertools.groupby(sorted(entries, key=lambda one: one[0]), key=lambda one: one[0]):
+        come = list(some)
+        for producer in {producer for _, producer, _ in come} - own.keys():  # is held to what is promised
+            own[producer] = Cover(lines)
+            for box in stream:
+                own[producer].add_box(box)
+        for _, producer, text in come:
+            boxes = [] if text is None else own[producer].add(Pattern.from_json(text, columns))
+            for other in own.keys() - {producer}:
+                both = (meet(box, told) for box in boxes for told in own[other].overlapping(box))
+                boxes = [box for box in both if box is not None]
+            found += [(ptime, Pattern.of_box(box, lines).to_json()) for box in boxes if stream.add_box(box)]
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,14 @@ common, of the nearest aggregates beneath.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
-__all__ = ["Change", "State", "emitted", "versions"]
+from windrow.punctuations import Pattern
+from windrow.punctuations.lines import Place
+
+__all__ = ["Change", "State", "emitted", "none_follows", "versions"]
 
 Row = Hashable
 Group = Hashable
@@ -110,6 +114,31 @@ def _delayed(states: Sequence[State], group: Group, delay: int, watermark: bool)
     if due is not None:
         shown.append((due, current))
     return _differences(shown)
+
+
+def none_follows(known: Mapping[str, Place | None], patterns: Sequence[Pattern]) -> bool:
+    """Whether every row with these values is one that is promised not to come: the definition.
+
+    Parameters
+    ----------
+    known
+        The places of values in some columns, None for NULL.
+    patterns
+        What has been promised. Of other columns it tells no values apart but those at the ends of its ranges.
+    """
+    telling = [pattern for pattern in patterns if _holds(pattern, known, known)]
+    values: dict[str, set[Place | None]] = {}
+    for name, own in (each for pattern in telling for each in pattern.columns):
+        if name not in known:
+            ends = {place for span in own.spans for place in span if place != own.line.end}
+            values.setdefault(name, set()).update({None, own.line.first, *ends})
+    rows = (dict(zip(values, row, strict=True)) for row in product(*values.values()))
+    return all(any(_holds(pattern, row, values) for pattern in telling) for row in rows)
+
+
+def _holds(pattern: Pattern, row: Mapping[str, Place | None], names: Collection[str]) -> bool:
+    """Whether a row is one of a pattern's, as far as these columns say."""
+    return all(own.holds(row[name]) for name, own in pattern.columns if name in names)
 
 
 def versions(changes: Sequence[Change]) -> list[int]:

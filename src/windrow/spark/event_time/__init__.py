@@ -14,16 +14,29 @@ its group. What is not understood is refused; nothing is guessed.
 | UNION, DISTINCT | those that are so in all of its sides, alike |
 """
 
-from windrow.spark.event_time.facts import HIDDEN, Closing, Completeness, Occurrence, Sessions, Timed
+from windrow.spark.event_time.facts import (
+    HIDDEN,
+    Closed,
+    Closing,
+    Completeness,
+    Ending,
+    Occurrence,
+    Plain,
+    Sessions,
+    Timed,
+)
 from windrow.spark.event_time.lifetimes import with_lifetimes
 from windrow.spark.event_time.reading import EventTimes
 
 __all__ = [
     "HIDDEN",
+    "Closed",
     "Closing",
     "Completeness",
+    "Ending",
     "EventTimes",
     "Occurrence",
+    "Plain",
     "Sessions",
     "Timed",
     "with_lifetimes",

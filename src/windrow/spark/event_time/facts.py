@@ -11,11 +11,14 @@ from windrow.syntax.sqltext import SqlText
 
 __all__ = [
     "HIDDEN",
+    "Closed",
     "Closing",
     "Completeness",
+    "Ending",
     "EventColumn",
     "Facts",
     "Occurrence",
+    "Plain",
     "Sessions",
     "Sides",
     "Timed",
@@ -24,6 +27,10 @@ __all__ = [
 
 HIDDEN = "__of_"
 """Prefix of the columns that are added to queries."""
+
+
+Plain = frozenset[tuple[int, str]]
+"""Columns of streams, each with the place of its stream, that a column is in all that a row is made of."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +124,27 @@ class Closing:
 
 
 @dataclass(frozen=True)
+class Closed:
+    """Says which groups a row is in are promised to be over: those of whose values no row follows.
+
+    Attributes
+    ----------
+    origin
+        Where the row's stream stands.
+    by
+        Where streams stand of which that has to be promised, and for which of their columns: (column of that
+        stream, column of the row).
+    """
+
+    origin: int
+    by: tuple[tuple[int, tuple[tuple[str, str], ...]], ...]
+
+
+Ending = Closing | Closed
+"""What says that groups are over."""
+
+
+@dataclass(frozen=True)
 class Sessions:
     """Sessions of a stream's rows, by which these are needed until a session cannot grow any more.
 
@@ -168,6 +196,13 @@ class Timed:
         Whether keys have a lifetime, so that there may be several rows of one.
     calls_own
         Whether a function of the user's is called, which makes of a relation what it likes.
+    plain
+        The columns by whose values streams may promise that a row is complete.
+    places
+        Where the streams stand that have to promise it.
+    told
+        Of rows that are not grouped, and are shown when they are complete: what says that these are, by the
+        values of a row of a stream.
     """
 
     text: SqlText
@@ -176,12 +211,15 @@ class Timed:
     counts: bool
     complete: tuple[Completeness, ...]
     streams: frozenset[str]
-    closes: tuple[tuple[Closing, ...], ...] = ()
+    closes: tuple[tuple[Ending, ...], ...] = ()
     holds: str | None = None
     sessions: tuple[Sessions, ...] = ()
     operators: tuple[str, ...] = ()
     has_lives: bool = False
     calls_own: bool = False
+    plain: tuple[tuple[str, Plain], ...] = ()
+    places: tuple[int, ...] = ()
+    told: tuple[Closed, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -193,7 +231,8 @@ class Facts:
     says that all of a row is its key, and `counted` that its changes are counted even so; `raw` that its rows
     come from streams one by one, and `updates` that rows leave it again. `places` are where its streams
     stand, `watermarks` and `numbers` columns of ours of them. `closes` and `holds` are those of
-    :class:`Timed`.
+    :class:`Timed`. `plain` are columns as streams with punctuations have them: what a row is made of has its
+    value there.
     """
 
     events: Mapping[str, EventColumn] = field(default_factory=dict)
@@ -209,8 +248,9 @@ class Facts:
     places: frozenset[int] = frozenset()
     watermarks: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
-    closes: tuple[tuple[Closing, ...], ...] = ()
+    closes: tuple[tuple[Ending, ...], ...] = ()
     holds: str | None = None
+    plain: Mapping[str, Plain] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from windrow.spark.event_time.facts import Closing, EventColumn, Facts, Sides
+from windrow.spark.event_time.facts import Closing, Completeness, EventColumn, Facts, Sides
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, Select, conjuncts
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["closing_by", "linked", "meetings"]
+__all__ = ["closing_by", "complete_by", "linked", "meetings"]
 
 _Column = tuple[int, str]
 """The number of a side, and the name of a column of it."""
@@ -37,9 +37,24 @@ def closing_by(events: Iterable[EventColumn | None]) -> tuple[Closing, ...]:
     return tuple(found)
 
 
+def complete_by(events: Mapping[str, EventColumn | None]) -> tuple[Completeness, ...]:
+    """What says that rows with these columns are complete: of streams with what is equal in all rows, too."""
+    return tuple(
+        Completeness(name, event.mapped, origin)
+        for name, event in events.items()
+        if event is not None
+        for origin in dict.fromkeys((event.origin, *(origin for origin, _ in event.peers)))
+    )
+
+
 def linked(tokens: TokenList, select: Select, sides: Sides) -> Sides:
-    """The relations of FROM, of which columns of event time know those that are equal in all rows."""
-    if sum(bool(facts.streams) for _, facts in sides) < 2 or any(item.join != "inner" for item, _ in sides):
+    """The relations of FROM, of which columns of event time know those that are equal in all rows.
+
+    Of a join that shows rows of its first side without a partner, those of this side alone.
+    """
+    kinds = {item.join for item, _ in sides[1:]}
+    of_the_first = len(sides) == 2 and kinds <= {"left", "semi", "anti"}
+    if sum(bool(facts.streams) for _, facts in sides) < 2 or not (kinds == {"inner"} or of_the_first):
         return sides
     classes: list[set[_Column]] = []
     for one, other in _equal(tokens, select, sides):
@@ -52,6 +67,8 @@ def linked(tokens: TokenList, select: Select, sides: Sides) -> Sides:
     for columns in classes:
         known = {column: sides[column[0]][1].events[column[1]] for column in columns}
         for (side, name), event in known.items():
+            if side and of_the_first:
+                continue
             others = [each for column, each in known.items() if column != (side, name)]
             peers = [(each.origin, each.greatest) for each in others if each.greatest is not None]
             peers += [peer for each in others for peer in each.peers]
@@ -77,7 +94,8 @@ def meetings(sides: Sides) -> tuple[tuple[Closing, ...], ...]:
 
 def _equal(tokens: TokenList, select: Select, sides: Sides) -> Iterator[tuple[_Column, _Column]]:
     """The columns of event time that conditions have equal."""
-    clauses = [item.on for item, _ in sides] + [select.where]
+    clauses = [item.on for item, _ in sides]
+    clauses += [select.where] if all(item.join == "inner" for item, _ in sides) else []
     for clause in (clause for clause in clauses if clause is not None):
         for start, stop in conjuncts(tokens, *clause):
             signs = [at for at in tokens.level(start, stop) if tokens.is_symbol(at, "=")]

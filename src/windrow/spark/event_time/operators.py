@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from windrow.spark.event_time.facts import HIDDEN, EventColumn, Facts
+from windrow.spark.event_time.facts import HIDDEN, Closed, Closing, Ending, EventColumn, Facts
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["ALL_ROWS", "Operator", "kept_of_groups", "operator", "shown"]
+__all__ = ["ALL_ROWS", "Operator", "kept_of_groups", "kept_of_joins", "operator", "shown"]
 
 ALL_ROWS = "all rows"
 
@@ -53,13 +53,20 @@ def shown(tokens: TokenList, parts: Iterable[Range]) -> str:
     return ", ".join(text for text in texts if HIDDEN not in text)
 
 
+def kept_of_joins(meeting: Sequence[Sequence[Ending]]) -> str:
+    """What joins keep, where that is known."""
+    kinds = {type(each) for grouping in meeting for each in grouping}
+    by = {Closing: "the watermark has passed what is equal", Closed: "no row of what is equal is to come"}
+    return f"rows until {' or '.join(by[kind] for kind in by if kind in kinds)}" if kinds else ALL_ROWS
+
+
 def kept_of_groups(
-    tokens: TokenList, keys: Iterable[tuple[Range, EventColumn | None]], what: str = "groups"
+    tokens: TokenList, keys: Iterable[tuple[Range, EventColumn | None]], promised: Sequence[Range]
 ) -> str:
-    """What groups keep: those that may still change, if the keys of event time say which."""
+    """What groups keep: those that may still change, if keys of event time say which, or promises of keys."""
     ending = [(key, event) for key, event in keys if event is not None and event.greatest is not None]
     if not ending:
-        return ALL_ROWS
+        return f"groups until no row of {shown(tokens, promised)} is to come" if promised else ALL_ROWS
     told = shown(tokens, [key for key, _ in ending]) or "the end of their life"
     later = " by the gap" if any(event.sessions is not None for _, event in ending) else ""
-    return f"{what} until the watermark has passed {told}{later}"
+    return f"groups until the watermark has passed {told}{later}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from windrow.algebra.time_windows import TimeWindow
@@ -13,23 +14,43 @@ from windrow.spark.event_time.columns import canonical, columns_of, event_of, na
 from windrow.spark.event_time.edits import Edits
 from windrow.spark.event_time.facts import (
     HIDDEN,
+    Closed,
     Closing,
-    Completeness,
+    Ending,
     EventColumn,
     Facts,
     Occurrence,
-    Sessions,
+    Plain,
     Sides,
     Timed,
     Wanted,
 )
-from windrow.spark.event_time.joins import closing_by, linked, meetings
+from windrow.spark.event_time.joins import complete_by, linked
 from windrow.spark.event_time.keys import keys_of
 from windrow.spark.event_time.late import Late, covers
 from windrow.spark.event_time.lifetimes import Endless
-from windrow.spark.event_time.operators import ALL_ROWS, Operator, kept_of_groups, operator, shown
+from windrow.spark.event_time.operators import (
+    ALL_ROWS,
+    Operator,
+    kept_of_groups,
+    kept_of_joins,
+    operator,
+    shown,
+)
+from windrow.spark.event_time.plain import (
+    are_told,
+    closed_by,
+    closing_of,
+    joined,
+    keeps_by_keys,
+    met,
+    never_closed,
+    plain_of,
+    selected,
+    told_in,
+)
 from windrow.spark.event_time.refusals import never_complete, unsupported
-from windrow.spark.event_time.windows import greatest, mapped, settled
+from windrow.spark.event_time.windows import greatest, mapped, settled, told_sessions
 from windrow.spark.grouping import calls_aggregate, without_alias
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import (
@@ -67,6 +88,10 @@ class EventTimes:
         Where AFTER WATERMARK stands, if it does.
     place
         The user's text, and where in it errors about that clause are.
+    functions
+        Those of the user's own, by name.
+    promising
+        The streams that may promise patterns.
 
     Attributes
     ----------
@@ -82,10 +107,11 @@ class EventTimes:
         watermark: Span | None,
         place: tuple[str, Span | None],
         functions: Collection[str] = (),
+        promising: Collection[str] = (),
     ) -> None:
         self.tokens, self.streams, self.window_of, self.watermark = tokens, streams, window_of, watermark
-        self.place, self.functions = place, functions
-        self._called_own = False
+        self.place, self.functions, self.promising = place, functions, promising
+        self._called_own = self._met_by_keys = False
         self._edits = Edits(tokens)
         self._late = Late(tokens, self._edits)
         self._occurrences: list[Occurrence] = []
@@ -104,50 +130,36 @@ class EventTimes:
             ``GROUP_WITHOUT_EVENT_TIME`` where AFTER WATERMARK is asked of groups that are never complete.
         """
         facts = self._query(body, stop, Wanted(keys=True))
-        complete: list[Completeness] = []
         events = facts.keys if facts.grouped and not facts.whole else {}
         if not facts.grouped and not facts.whole:
             events = {name: facts.events[name] for name in facts.hidden if name in facts.events}
         elif facts.whole:
             events = dict(facts.events)
-        for name, event in events.items():
-            if event is not None:
-                complete.append(Completeness(name, event.mapped, event.origin))
+        plain = told_in(facts)
+        told = closed_by(plain.values(), facts.places) if self.watermark is not None else ()
+        holds = facts.holds or never_closed(self._occurrences, facts)
+        closes = facts.closes
+        if self._met_by_keys and self.watermark is not None:  # what is not shown yet is needed
+            closes, holds = (*closes, told), holds or (None if told else "of a join")
+        query, places = (start, body), self._occurrences
+        sessions = (told_sessions(self._edits, query, places, *each) for each in self._sessions)
         return Timed(
             self._edits.text(start, stop),
             tuple(self._occurrences),
             tuple(facts.keys) if facts.grouped and not facts.whole else None,
             facts.grouped or facts.counted,
-            tuple(complete),
+            complete_by(events),
             facts.streams,
-            facts.closes,
-            facts.holds or self._never_closed(facts),
-            tuple(self._told_sessions(start, body, *each) for each in self._sessions),
+            closes,
+            holds,
+            tuple(sessions),
             tuple(map(str, self._operators)),
             any(window.names == LIFE for _, window, *_ in self._sessions),
             self._called_own,
+            tuple(plain.items()) if are_told(plain.values(), facts.places) else (),
+            tuple(sorted(facts.places)),
+            told,
         )
-
-    def _never_closed(self, facts: Facts) -> str | None:
-        """Why rows of one of several streams may be needed for ever, if nothing says when they are not."""
-        if len(self._occurrences) == 1:
-            return None
-        every = {each.place for each in self._occurrences}
-        closed = {each.origin for grouping in facts.closes for each in grouping}
-        return None if every <= closed else "of several streams"
-
-    def _told_sessions(
-        self, start: int, body: int, call: FunctionCall, window: TimeWindow, time: str, number: str
-    ) -> Sessions:
-        """Which session each row is in, as a query of its own."""
-        first, last = call.tokens
-        relation = SqlText.of(self._edits.text(first, last - 1), self._edits.piece(last - 1, last))
-        (occurrence,) = (each for each in self._occurrences if each.number == number)
-        listed = f"SELECT {quoted(number)} AS number, {quoted(window.names[1])} AS end FROM "
-        text = SqlText.of(self._edits.text(start, body), listed, relation, " AS v")
-        of, stop = window_call(self.tokens, call).data
-        is_plain = stop - of == 1 and self.tokens[of].name.lower() == occurrence.stream
-        return Sessions(text, occurrence.stream, time, window if is_plain else None)
 
     # -- queries -------------------------------------------------------------------------------------
 
@@ -160,7 +172,7 @@ class EventTimes:
     def _shape(self, shape: Shape, wanted: Wanted) -> Facts:
         if isinstance(shape, Ordered):
             facts = self._shape(shape.query, wanted)
-            facts = replace(facts, raw=False, holds="of ORDER BY and LIMIT", updates=True)
+            facts = replace(facts, raw=False, holds="of ORDER BY and LIMIT", updates=True, plain={})
             return self._told("first rows in order", facts, ALL_ROWS)
         if isinstance(shape, SetOperation):
             return self._set_operation(shape)
@@ -212,24 +224,27 @@ class EventTimes:
         judges = grouped or (select.distinct and self._late.names_columns(select))
         if judges:
             inner = replace(inner, watermark_of=frozenset(streams_beneath(self.tokens, self.streams, select)))
-        sides = linked(tokens, select, [(item, self._relation(item, inner)) for item in select.source])
+        sides: Sides = [(item, self._relation(item, inner)) for item in select.source]
+        sides = joined(tokens, select, linked(tokens, select, sides))
         streams = frozenset().union(*(facts.streams for _, facts in sides))
         places = frozenset().union(*(facts.places for _, facts in sides))
         reads_streams = self._subqueries(select)
         holds = next((facts.holds for _, facts in sides if facts.holds), None)
         own = self._holds(select, sides, reads_streams=reads_streams)
-        meeting = meetings(sides) if own == "of a join" else ()
-        # late rows are to be left out of all sides, beneath or here
-        raw = {facts.raw for _, facts in sides if facts.streams}
-        if not meeting or not (raw == {False} or (raw == {True} and judges)):
-            holds, meeting = holds or own, ()
+        meeting: tuple[tuple[Ending, ...], ...] = ()
+        if own == "of a join":
+            meeting = met(sides, judges=judges, waits=self.watermark is not None)
+            self._met_by_keys |= any(isinstance(each, Closed) for each in chain(*meeting))
+        if own in ("of OVER", "of a subquery"):
+            sides = [(item, replace(facts, plain={})) for item, facts in sides]
+        holds = holds or (None if meeting else own)
         updates = any(facts.updates for _, facts in sides) or own in ("of OVER", "of a subquery")
         if len(sides) > 1 and streams:
             updates = updates or (own == "of a join" and any(item.join not in _GROWING for item, _ in sides))
             events = {name: event for _, facts in sides for name, event in facts.events.items()}
             kept = None
             if own == "of a join":
-                kept = "rows until the watermark has passed what is equal" if meeting else ALL_ROWS
+                kept = kept_of_joins(meeting)
             self._told("join", Facts(events, streams=streams, places=places, updates=updates), kept)
         if grouped:
             self._late.hide_watermarks(select, sides)
@@ -238,8 +253,9 @@ class EventTimes:
                 self._groups(select, sides, wished, streams), **self._kept(select, sides, holds, meeting)
             )
             by = [(key, event_of(tokens, key, sides)) for key in keys_of(self.tokens, select, sides)]
+            promised = [key for key, _ in by if plain_of(tokens, key, sides)]
             named = f"group by {shown(tokens, [key for key, _ in by])}" if by else "one group"
-            self._told(named, facts, kept_of_groups(tokens, by))
+            self._told(named, facts, kept_of_groups(tokens, by, promised if keeps_by_keys(facts) else ()))
             return self._told_apart(facts, facts.holds) if select.distinct else facts
         columns = columns_of(self.tokens, select, sides)
         events = {name: event for name, event in columns or () if event is not None}
@@ -247,13 +263,17 @@ class EventTimes:
             events = starred(self.tokens, select, sides)
         if select.distinct:
             closes = (*(each for _, facts in sides for each in facts.closes), *meeting)
-            facts = Facts(events, columns, streams=streams, places=places, closes=closes, updates=updates)
+            plain = selected(tokens, select, sides)
+            facts = Facts(
+                events, columns, streams=streams, places=places, closes=closes, updates=updates, plain=plain
+            )
             if judges:
                 self._late.leave_copies_out(select, sides)
             return self._told_apart(facts, holds if judges else "of DISTINCT")
         hidden, watermarks, numbers = self._passed(select, sides, wanted)
         keys = {new: facts.keys[old] for _, facts, old, new in hidden if old in facts.keys}
         inside = {new: facts.events[old] for _, facts, old, new in hidden if old in facts.events}
+        plain = {new: facts.plain[old] for _, facts, old, new in hidden if old in facts.plain}
         facts = Facts(
             {**events, **inside},
             columns,
@@ -270,13 +290,14 @@ class EventTimes:
             numbers,
             (*(each for _, facts in sides for each in facts.closes), *meeting),
             holds,
+            {**selected(tokens, select, sides), **plain},
         )
         beside = {"of OVER": "select with OVER", "of a subquery": "select with a subquery"}.get(own or "")
         return self._told(beside or "select", facts, ALL_ROWS if beside else None)
 
     def _told_apart(self, facts: Facts, holds: str | None) -> Facts:
         """A relation of which each row is there once."""
-        closing = closing_by(facts.events.values())
+        closing = closing_of(facts.events.values(), facts.plain.values(), facts.places)
         closes = (*facts.closes, closing) if closing else facts.closes
         if not facts.places <= {each.origin for each in closing}:
             holds = holds or "of DISTINCT"
@@ -295,6 +316,7 @@ class EventTimes:
             places=facts.places,
             closes=closes,
             holds=holds,
+            plain=facts.plain,
         )
         return self._told("distinct", told, kept)
 
@@ -310,15 +332,17 @@ class EventTimes:
         return "of OVER" if "OVER" in words or select.qualify is not None else None
 
     def _kept(
-        self, select: Select, sides: Sides, holds: str | None, meeting: tuple[tuple[Closing, ...], ...]
+        self, select: Select, sides: Sides, holds: str | None, meeting: tuple[tuple[Ending, ...], ...]
     ) -> dict[str, Any]:
         """Until when groups need their rows."""
         events = [event_of(self.tokens, key, sides) for key in keys_of(self.tokens, select, sides)]
-        closing = closing_by(events)
+        places = frozenset[int]().union(*(facts.places for _, facts in sides))
+        keys = keys_of(self.tokens, select, sides)
+        closing = closing_of(events, [plain_of(self.tokens, key, sides) for key in keys], places)
         inner = (*(each for _, facts in sides for each in facts.closes), *meeting)
         if not closing:
             return {"holds": holds or "of a group without a key of event time"}
-        if not {place for _, facts in sides for place in facts.places} <= {each.origin for each in closing}:
+        if not places <= {each.origin for each in closing}:
             holds = holds or "of a join"
         return {"closes": (*inner, closing), "holds": holds}
 
@@ -384,7 +408,10 @@ class EventTimes:
     ) -> Facts:
         keys = keys_of(self.tokens, select, sides)
         events = [event_of(self.tokens, key, sides) for key in keys]
-        if self.watermark is not None and streams and not any(events):
+        plains = [plain_of(self.tokens, key, sides) for key in keys]
+        places = frozenset[int]().union(*(facts.places for _, facts in sides))
+        may_end = any(events) or are_told(plains, places)
+        if self.watermark is not None and streams and not may_end:
             at = select.group_by or select.items[0]
             raise never_complete(
                 self.tokens,
@@ -399,16 +426,21 @@ class EventTimes:
         self._late.leave_out(select, sides, telling)
         place, last = select.items[0][0], select.items[-1][1]
         hidden: dict[str, EventColumn | None] = {}
+        plain: dict[str, Plain] = {}
         if wanted.keys:
-            for number, (key, event) in enumerate(zip(keys, events, strict=True)):
+            for number, (key, event, own) in enumerate(zip(keys, events, plains, strict=True)):
                 name = f"{HIDDEN}{place}_{number}"
                 self._edits.put(last, ", ", self._edits.piece(*key), f"AS {name}")
                 hidden[name] = event
+                plain |= {name: own} if own else {}
         columns: list[tuple[str, EventColumn | None]] = []
         texts = {canonical(self.tokens, key): event for key, event in zip(keys, events, strict=True)}
+        same = {canonical(self.tokens, key): own for key, own in zip(keys, plains, strict=True)}
         for item in select.items:
             expression = without_alias(self.tokens, item)
             columns.append((name_of(self.tokens, item), texts.get(canonical(self.tokens, expression))))
+            own = same.get(canonical(self.tokens, expression), frozenset())
+            plain |= {name_of(self.tokens, item): own} if own else {}
         known = {name: event for name, event in columns if event is not None}
         return Facts(
             known,
@@ -420,7 +452,8 @@ class EventTimes:
             raw=False,
             updates=True,
             streams=streams,
-            places=frozenset().union(*(facts.places for _, facts in sides)),
+            places=places,
+            plain=plain,
         )
 
     # -- FROM ----------------------------------------------------------------------------------------
@@ -433,7 +466,9 @@ class EventTimes:
             )
             if len(columns) == len(facts.columns) and not facts.hidden and not facts.watermarks:
                 named = {name: event for name, event in columns if event is not None}
-                return replace(facts, columns=columns, events=named)
+                names = zip((name for name, _ in facts.columns), item.columns, strict=True)
+                plain = {new.lower(): facts.plain[old] for old, new in names if old in facts.plain}
+                return replace(facts, columns=columns, events=named, plain=plain)
         if item.columns and facts.streams:
             raise unsupported(self.tokens, "other names for the columns", self.tokens.span(*item.source))
         return facts
@@ -485,6 +520,7 @@ class EventTimes:
             places=frozenset([at]),
             watermarks=(occurrence.watermark,) if wanted.watermark_of else (),
             numbers=(occurrence.number,) if wanted.numbers else (),
+            plain={each.lower(): frozenset([(at, each)]) for each in names if name in self.promising},
         )
         return self._told(f"stream {name}", facts)
 
@@ -542,8 +578,11 @@ class EventTimes:
         events = {**facts.events, **{name: event for name, event in added.items() if event is not None}}
         columns = None if facts.columns is None else (*facts.columns, *added.items())
         is_session = window.kind == "SESSION"
+        of_sessions = {key.lower() for key in window.keys}  # rows of other keys join none of these
+        kept = {key: own for key, own in facts.plain.items() if not is_session or key in of_sessions}
         facts = replace(
             facts,
+            plain=kept,
             events=events,
             columns=columns,
             numbers=() if is_session else facts.numbers,

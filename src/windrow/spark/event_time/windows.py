@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from windrow.algebra.time_windows import TimeWindow
+from collections.abc import Iterable
 
-__all__ = ["greatest", "mapped"]
+from windrow.algebra.time_windows import TimeWindow
+from windrow.spark.event_time.edits import Edits
+from windrow.spark.event_time.facts import Occurrence, Sessions
+from windrow.syntax.nodes import Range
+from windrow.syntax.sqltext import SqlText, quoted
+from windrow.syntax.table_functions import FunctionCall, window_call
+
+__all__ = ["greatest", "mapped", "settled", "told_sessions"]
 
 
 def mapped(window: TimeWindow, watermark: str) -> dict[str, str]:
@@ -43,6 +50,27 @@ def settled(window: TimeWindow, watermark: str) -> str:
     ticks = f"({window.clock.of_column(watermark, window.time_type, window.clock.unit)})"
     _, end, *_ = window.columns(ticks, f"{ticks} - {window.lengths['gap']}L")
     return _value(end)
+
+
+def told_sessions(
+    edits: Edits,
+    query: Range,
+    occurrences: Iterable[Occurrence],
+    call: FunctionCall,
+    window: TimeWindow,
+    time: str,
+    number: str,
+) -> Sessions:
+    """Which session each row is in, as a query of its own; the query begins with what is in a range."""
+    start, body = query
+    first, last = call.tokens
+    relation = SqlText.of(edits.text(first, last - 1), edits.piece(last - 1, last))
+    (occurrence,) = (each for each in occurrences if each.number == number)
+    listed = f"SELECT {quoted(number)} AS number, {quoted(window.names[1])} AS end FROM "
+    text = SqlText.of(edits.text(start, body), listed, relation, " AS v")
+    of, stop = window_call(edits.tokens, call).data
+    is_plain = stop - of == 1 and edits.tokens[of].name.lower() == occurrence.stream
+    return Sessions(text, occurrence.stream, time, window if is_plain else None)
 
 
 def _value(column: str) -> str:

@@ -21,7 +21,7 @@ from windrow.streams import Decision, Kind, Ordering, Position, State
 from windrow.streams.advance import advance
 from windrow.streams.clock import Decided
 from windrow.streams.entries import AT, CONTROL, KIND, NO_BOUND, PATTERN, SEQUENCE, Entries, Ints
-from windrow.streams.position import Clocks, judge, needs_rows
+from windrow.streams.position import Clocks, Told, judge, needs_rows, newly_told
 from windrow.streams.told import pattern_of
 from windrow.syntax.sqltext import quoted
 
@@ -39,7 +39,8 @@ class Arrivals:
 
     `late` has the columns of the stream, `ROWTIME`, `PRODUCER` and `VIOLATED`. `position` is what the entries
     up to its end say of the later ones, `count` how many rows came, but for those that were in already.
-    `clocks` says when the stream's clock has moved, of streams whose rows come with their processing times.
+    `clocks` says when the stream's clock has moved, of streams whose rows come with their processing times;
+    `told` what it has promised by patterns, and when.
     """
 
     rows: DataFrame
@@ -47,6 +48,7 @@ class Arrivals:
     position: Position
     count: int
     clocks: Clocks = ()
+    told: Told = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +61,7 @@ class _Judged:
     position: Position
     came: pa.Table | None = None
     clocks: Clocks = ()
+    told: Told = ()
 
 
 def arrivals(
@@ -122,7 +125,8 @@ def arrivals(
     numbered = rows.withColumn(STEP, F.lit(number).cast("bigint"))
     ours = numbered.select(*map(quoted, stream.columns), ROWTIME, *ties)
     count = ~np.isin(judged.decision, _NOT_AGAIN)
-    return Arrivals(ours, late, judged.position, int(count.sum()), _moved(source, judged, before, now))
+    clocks, promised = _moved(source, judged, before, now), _promised(source, judged, before, now)
+    return Arrivals(ours, late, judged.position, int(count.sum()), clocks, promised)
 
 
 _NOT_AGAIN = (Decision.DUPLICATE, Decision.FENCED)
@@ -139,6 +143,11 @@ def _moved(source: LiveSource, judged: _Judged, before: Position, now: int) -> C
     return ((now, at),) if not source.identity and at != before.clock.at else judged.clocks
 
 
+def _promised(source: LiveSource, judged: _Judged, before: Position, now: int) -> Told:
+    """What the stream has promised by patterns, and when."""
+    return judged.told if source.identity else newly_told(now, before.clock, judged.position.clock)
+
+
 @dataclass(frozen=True, eq=False)
 class Came:
     """As :class:`Arrivals`, in memory, in the order in which rows came; those of a named stream have ties."""
@@ -148,6 +157,7 @@ class Came:
     position: Position
     count: int
     clocks: Clocks = ()
+    told: Told = ()
 
 
 def came(
@@ -198,8 +208,8 @@ def came(
         said = (PTIME, PRODUCER, SEQUENCE)
         given |= {tie: rows.column(told) for told, tie in zip(said, stream.ties, strict=True)}
     count = ~np.isin(judged.decision, _NOT_AGAIN)
-    clocks = _moved(source, judged, before, now)
-    return Came(pa.table(given), late, judged.position, int(count.sum()), clocks)
+    clocks, promised = _moved(source, judged, before, now), _promised(source, judged, before, now)
+    return Came(pa.table(given), late, judged.position, int(count.sum()), clocks, promised)
 
 
 def _beside(batch: DataFrame, rows: pa.Table) -> DataFrame:
@@ -242,7 +252,7 @@ def _logged(
     is_later = judged.ptime != told.column(PTIME).to_numpy()
     came = pa.table({PLACE: place[is_later], _COME: judged.ptime[is_later]}) if is_later.any() else None
     decision, violated = judged.decision[is_row], judged.violated[is_row]
-    return _Judged(place[is_row], decision, violated, judged.position, came, judged.clocks)
+    return _Judged(place[is_row], decision, violated, judged.position, came, judged.clocks, judged.told)
 
 
 def _rows(

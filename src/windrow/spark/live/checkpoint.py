@@ -65,6 +65,8 @@ class Step:
         Instants that parts of the query have got to, by name.
     moves
         Of a query that is told by processing time: when each stream's clock has moved, and where to.
+    told
+        Of the same, where that is asked for: what each stream has promised by patterns, and when.
     """
 
     number: int = -1
@@ -76,6 +78,7 @@ class Step:
     chunks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     marks: Mapping[str, int] = field(default_factory=dict)
     moves: Mapping[str, list[tuple[int, int]]] = field(default_factory=dict)
+    told: Mapping[str, list[tuple[int, str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -244,6 +247,7 @@ class Checkpoint:
             "chunks": {name: dict(chunks) for name, chunks in whole.chunks.items()},
             "marks": dict(whole.marks),
             "moves": dict(whole.moves),
+            "told": dict(whole.told),
             "seals": {name: self._seals[name] for name in _chunk_files(whole)},
             "files": seals,
         }
@@ -331,7 +335,8 @@ class Checkpoint:
         told = {name: meta[name] for name in ("frontier", "origin", "rows", "counts", "chunks", "marks")}
         moves = {name: [(at, mark) for at, mark in steps] for name, steps in meta["moves"].items()}
         self._seals |= {file: tuple(known) for file, known in meta["seals"].items()}
-        self._known[number] = Step(number, clocks, **told, moves=moves)
+        promised = {name: [(at, text) for at, text in one] for name, one in meta.get("told", {}).items()}
+        self._known[number] = Step(number, clocks, **told, moves=moves, told=promised)
         return self._known[number]
 
     def _numbers(self) -> list[int]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import and_
 
 import numpy as np
 import pyarrow as pa
@@ -16,21 +17,20 @@ from windrow.algebra.watermarks import Steps as Marks
 from windrow.algebra.watermarks import held_back, value_at
 from windrow.errors import Span as Place
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.spark.arrived import arrived
+from windrow.punctuations.since import Since
+from windrow.spark.arrived import arrived, before_end
 from windrow.spark.emission import Emitted
-from windrow.spark.event_time import HIDDEN, Closing
+from windrow.spark.event_time import HIDDEN, Closed, Closing, Ending
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.few import few, frame_of_few
 from windrow.spark.live.plan import LivePlan
 from windrow.spark.live.settled import without_settled
+from windrow.spark.promised_over import Asked, Promised, with_since
 from windrow.spark.streams import ARRIVED
+from windrow.streams.position import Told
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["EmittedPlan", "Evaluated", "Known"]
-
-_ENDS = {"date": 36_500_000}
-_END = 2**62
-"""Watermarks after which nothing comes: so far that arithmetic with times can still go beyond."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,13 @@ class Known:
         That have come and may be needed, with `ROWTIME` and `ARRIVED`.
     marks
         Up to which rowtime the stream was known, in time.
+    told
+        What it had promised by patterns, in time.
     """
 
     rows: DataFrame
     marks: Marks
+    told: Told = ()
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,9 @@ class EmittedPlan(LivePlan):
             return "all rows, because of AFTER DELAY without groups"
         late = " and no late rows can change them" if how.lateness else ""
         told = "sessions, which rows that come may still join" if timed.sessions else "groups"
+        kinds = {type(each) for grouping in timed.closes for each in grouping}
+        if kinds == {Closed}:
+            return "rows until it is promised that nothing more comes to their groups"
         return f"rows until the watermark has passed their {told}{late}"
 
     def shown(self) -> DataFrame:
@@ -195,7 +201,9 @@ class EmittedPlan(LivePlan):
     def query_over(self, gateway: Gateway, known: Mapping[str, Known], span: tuple[int, int]) -> Emitted:
         """The query over what is known of the live streams by the end of the processing times."""
         streams = {
-            name: arrived(stream, known[name].rows, self.known(name, known[name].marks), span)
+            name: arrived(
+                stream, known[name].rows, self.known(name, known[name].marks), span, known[name].told
+            )
             if name in known
             else stream
             for name, stream in self.query.streams.items()
@@ -205,8 +213,7 @@ class EmittedPlan(LivePlan):
 
     def known(self, name: str, marks: Marks) -> Marks:
         """Up to which rowtime a stream was known, in time, by when its clock has moved."""
-        end = _ENDS.get(self.catalog.streams[name].clock.kind, _END)
-        return [(at, min(mark, end)) for at, mark in marks]
+        return before_end(self.catalog.streams[name].clock, marks)
 
     def needed(self, gateway: Gateway, name: str, known: Mapping[str, Known], until: int) -> DataFrame:
         """The rows of a stream that changes after a processing time may still be made of."""
@@ -220,8 +227,47 @@ class EmittedPlan(LivePlan):
         if self.has_sessions:
             return without_settled(self, gateway, name, known[name], marks, until)
         mark = self.mark_of(name, marks, until)
-        over = None if mark is None else self.over(name, f"{mark}L")
-        return rows if over is None else rows.where(~(has_come & over))
+        known_by = until - (self.query.how.delay or 0)
+        promised = self.promised({each: known[each].told for each in known})
+        over, asked = F.lit(True), list[tuple[str, Since | None, Asked]]()
+        for grouping in self.endings(name):
+            closed = F.lit(False) if mark is None else self.over([grouping], name, f"{mark}L")
+            for each in (each for each in grouping if isinstance(each, Closed)):
+                if promised.may_tell(each, self.places):
+                    parts = [(self.places[place], dict(pairs)) for place, pairs in each.by]
+                    names = [f"__since{len(asked) + number}" for number in range(len(parts))]
+                    asked += [
+                        (since, promised.of(*part), part[1]) for since, part in zip(names, parts, strict=True)
+                    ]
+                    closed |= reduce(and_, (F.col(since) <= known_by for since in names))
+            over &= closed
+        return with_since(rows, asked).where(~(has_come & over)).select(*map(quoted, rows.columns))
+
+    @cached_property
+    def places(self) -> dict[int, str]:
+        """The streams, by where they stand in the query."""
+        return {each.place: each.stream for each in self.query.timed.occurrences}
+
+    def promised(self, told: Mapping[str, Told]) -> Promised:
+        """What streams have promised by patterns."""
+        streams = {
+            name: self.catalog.streams.get(name, stream) for name, stream in self.query.streams.items()
+        }
+        found = Promised(streams)
+        for name, stream in streams.items():
+            if name in told:
+                found.take(name, [(0, text) for text in (stream.live.domain if stream.live else ())])
+            elif stream.timed is not None:
+                found.take(name, stream.timed.promises)
+            found.take(name, told.get(name, ()))
+        return found
+
+    @cached_property
+    def asks_promises(self) -> bool:
+        """Whether it is asked what streams promise by patterns."""
+        timed = self.query.timed
+        endings = [each for grouping in (*timed.closes, timed.told) for each in grouping]
+        return bool(timed.plain) or any(isinstance(each, Closed) for each in endings)
 
     @property
     def tells_at_once(self) -> bool:
@@ -233,25 +279,32 @@ class EmittedPlan(LivePlan):
         """Whether it depends on other rows until when a row is needed."""
         return bool(self.query.timed.sessions) and self.query.timed.holds is None
 
-    def over(self, name: str, mark: str) -> Column | None:
-        """Whether no change is made of a row any more, by its rowtime; None if one may be.
+    def endings(self, name: str) -> list[list[Ending]]:
+        """What says that no change is made of a stream's rows any more: of each of these, any.
 
-        Of queries without sessions; `mark` is SQL for what :meth:`mark_of` says, in ticks.
+        Of queries without sessions.
         """
         timed = self.query.timed
-        if not self.appends and not timed.closes:
-            return None
-        if self.appends:
-            return self.below("{t}", "{t}", name, mark) if timed.complete else None
+        if not self.appends:
+            return self.closes(name) or [[]]
+        places = [each.place for each in timed.occurrences if each.stream == name]
+        by_time = [Closing("{t}", "{t}", at) for at in places] if timed.complete else []
+        return [[*by_time, *(each for each in timed.told if each.origin in places)]]
+
+    def over(self, groupings: Sequence[Sequence[Ending]], name: str, mark: str) -> Column:
+        """Whether no change is made of a row any more, by its rowtime.
+
+        `mark` is SQL for what :meth:`mark_of` says, in ticks.
+        """
         over = F.lit(True)
-        for grouping in self.closes(name):
+        for grouping in groupings:
             closed = F.lit(False)
-            for each in grouping:
+            for each in (each for each in grouping if isinstance(each, Closing)):
                 closed = closed | self.below(each.greatest, each.least, name, mark)
             over = over & closed
         return over
 
-    def closes(self, name: str) -> list[list[Closing]]:
+    def closes(self, name: str) -> list[list[Ending]]:
         """What says that rows of a stream are over, wherever it stands in the query: one of each."""
         timed = self.query.timed
         places = [each.place for each in timed.occurrences if each.stream == name]
@@ -259,6 +312,10 @@ class EmittedPlan(LivePlan):
             [each for each in grouping if each.origin == at] for grouping in timed.closes for at in places
         ]
         return [part for part in parts if part]
+
+    def closes_in_time(self, name: str) -> list[list[Closing]]:
+        """The same by the watermark alone."""
+        return [[each for each in part if isinstance(each, Closing)] for part in self.closes(name)]
 
     def mark_of(self, name: str, marks: Mapping[str, Marks], until: int) -> int | None:
         """The watermark below which what is complete by a processing time has been told for good."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -58,6 +58,11 @@ class EmittedFlow:
     folder
         For files of a step.
 
+    Attributes
+    ----------
+    promised
+        What the streams have promised by patterns so far.
+
     Raises
     ------
     NotIncremental
@@ -89,6 +94,7 @@ class EmittedFlow:
         if not is_plain(kinds):
             raise NotIncremental("columns of types that are not plain")
         self._told = self._output(found)
+        self._asked = query.asked(kinds, self._inside) if query.how.watermark else []
         self._known_steps: dict[tuple[int, int], tuple[int, ...]] = {}
         self._mapping: tuple[Flow, int] | None = None
         self.emptied()
@@ -97,9 +103,15 @@ class EmittedFlow:
         """Itself, with nothing in it."""
         schema = self._told.schema
         self._flow.empty()
+        self.promised = self._plan.promised(dict.fromkeys(self._query.streams, ()))
         self._completing = Completing(_rows_of(schema)) if self._query.how.watermark else None
         self._versions = Versions(pa.schema([schema.field(name) for name in self._groups or ()]))
         return self
+
+    def promise(self, told: Mapping[str, Iterable[tuple[int, str]]]) -> None:
+        """Take in what streams promise by patterns, and when."""
+        for name, one in told.items():
+            self.promised.take(name, one)
 
     @property
     def held(self) -> int:
@@ -205,7 +217,11 @@ class EmittedFlow:
                 before = by_origin.get(each.origin)
                 by_origin[each.origin] = found if before is None else np.minimum(before, found)
             parts = list(by_origin.values())
-            return np.maximum.reduce(parts) if parts else np.full(rows.num_rows, NEVER)
+            in_time = np.maximum.reduce(parts) if parts else np.full(rows.num_rows, NEVER)
+            if not self._asked:
+                return in_time
+            promised = [self.promised.since(name, asked, rows) for _, name, asked in self._asked]
+            return np.minimum(in_time, np.maximum.reduce(promised))
 
         return since_when
 

@@ -6,11 +6,10 @@ A step with more rows than the driver takes is evaluated by tasks, as is every q
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +22,10 @@ from windrow.errors import ExecutionError
 from windrow.kernels.stages import Held, UnmatchedError
 from windrow.kernels.zset.relation import NEVER
 from windrow.kernels.zset.time_windows import of_ticks
+from windrow.spark.event_time import Closed, Closing, Ending
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoint import Step
-from windrow.spark.live.conditions import MARK, Conditions
+from windrow.spark.live.conditions import Conditions
 from windrow.spark.live.emitted import EmittedPlan, Known
 from windrow.spark.live.emitted_flow import EmittedFlow
 from windrow.spark.live.emitted_steps import ROWS, Done, EmittedSteps
@@ -38,6 +38,7 @@ from windrow.spark.live.settled import may_be_settled, numbered, settled, settle
 from windrow.spark.live.sinks import Sink, TableSink, takes_tables
 from windrow.spark.live.state import Kept as Counted
 from windrow.spark.live.steps import STREAM, inside
+from windrow.spark.promised_over import Promised
 from windrow.spark.streams import ARRIVED, NUMBER, ROWTIME
 
 __all__ = ["MOST", "SETTLED_FROM", "EmittedInMemory"]
@@ -121,21 +122,24 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         marks: dict[str, Marks] = {
             name: [*before.moves.get(name, []), *one.clocks] for name, one in come.found.items()
         }
+        promises = self._told_since(before, come.found)
         origin = self._origin([*come.firsts.values()], before)
         until = None if origin is None else self._until(clocks, now)
         known, self._known_last = self._known_before(before), None  # a step that fails leaves half of itself
         rows = {name: _with(held, come.found[name].rows, number) for name, held in known.rows.items()}
+        if promises:
+            known.flow.promise({name: one.told for name, one in come.found.items()})
         given, frontier = 0, before.frontier
         if until is not None and (frontier is None or until > frontier):
             told = self._told_by(known.flow, rows, marks, frontier, until)
             given = self._put(told, number)
             frontier = until
-        rows = self._left(rows, marks, frontier)
+        rows = self._left(rows, marks, known.flow.promised, frontier)
         arrived = np.concatenate([holding.held.enter[holding.held.alive] for holding in rows.values()])
         oldest = int(arrived.min()) if len(arrived) else None
         waiting = int((arrived > (frontier or 0)).sum())
         done = Done(number, now, come.entries, come.count, given, waiting, oldest)
-        step = self._after(before, done, clocks, marks, (origin, frontier))
+        step = self._after(before, done, clocks, marks, promises, (origin, frontier))
         rows, step = self._committed(rows, step)
         taken = known.taken + come.count
         # what is held of rows that are not needed any more goes when all is made anew, as after a restart
@@ -215,6 +219,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         rows = {name: self._holding(before, name) for _, name, _ in self.streams()}
         assert self._first_flow is not None
         flow = self._first_flow.emptied()
+        flow.promise(before.told)
         if before.frontier is not None:
             self._told_by(flow, rows, before.moves, None, before.frontier)
         return _Known(before.number, flow, rows, sum(len(holding.held) for holding in rows.values()))
@@ -266,7 +271,11 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         return frame_of_few(self._spark, *self._whole(name, held.rows))
 
     def _left(
-        self, rows: Mapping[str, Holding], marks: Mapping[str, Marks], frontier: int | None
+        self,
+        rows: Mapping[str, Holding],
+        marks: Mapping[str, Marks],
+        promised: Promised,
+        frontier: int | None,
     ) -> dict[str, Holding]:
         """The rows that are needed after a step."""
         if frontier is None or self._query.query.timed.holds is not None:
@@ -275,25 +284,66 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         for name, holding in rows.items():
             gone = holding.held.enter <= frontier
             if not self._query.tells_at_once:
-                gone &= self._is_over(name, holding, marks, frontier)
+                gone &= self._is_over(name, holding, marks, promised, frontier)
             left[name] = replace(holding, held=holding.held.where(~gone)) if gone.any() else holding
         return left
 
-    def _is_over(self, name: str, holding: Holding, marks: Mapping[str, Marks], frontier: int) -> Bools:
+    def _is_over(
+        self,
+        name: str,
+        holding: Holding,
+        marks: Mapping[str, Marks],
+        promised: Promised,
+        frontier: int,
+    ) -> Bools:
         """Whether no change is made of rows any more."""
         if self._query.has_sessions:
             return self._is_settled(name, holding, marks, frontier)
+        rows, groupings = holding.held.rows, self._query.endings(name)
+        told = [self._promised_over(grouping, promised, rows, frontier) for grouping in groupings]
+        if not any(each is not None for each in told):
+            return self._in_time(name, groupings, holding, marks, frontier)
+        over = np.ones(rows.num_rows, bool)
+        for grouping, each in zip(groupings, told, strict=True):
+            in_time = self._in_time(name, [grouping], holding, marks, frontier)
+            over &= in_time if each is None else in_time | each
+        return over
+
+    def _promised_over(
+        self, grouping: Sequence[Ending], promised: Promised, rows: pa.Table, frontier: int
+    ) -> Bools | None:
+        """Whether what rows are in is promised to be over; None where nothing has been promised of it."""
+        places = self._query.places
+        telling = [each for each in grouping if isinstance(each, Closed) and promised.may_tell(each, places)]
+        if not telling:
+            return None
+        over: Bools = np.logical_or.reduce(
+            [promised.over(each, places, rows) <= frontier for each in telling]
+        )
+        return over
+
+    def _in_time(
+        self,
+        name: str,
+        groupings: Sequence[Sequence[Ending]],
+        holding: Holding,
+        marks: Mapping[str, Marks],
+        frontier: int,
+    ) -> Bools:
+        """Whether no change is made of rows any more, by the watermark."""
         ticks = holding.held.rows.column(ROWTIME).to_numpy()
-        mark, over = self._query.mark_of(name, marks, frontier), partial(self._query.over, name)
-        if mark is None or not len(ticks) or over(MARK) is None:
+        mark = self._query.mark_of(name, marks, frontier)
+        in_time = all(any(isinstance(each, Closing) for each in grouping) for grouping in groupings)
+        if mark is None or not len(ticks) or not in_time:
             return np.zeros(len(ticks), bool)
         stream = self._plan.catalog.streams[name]
         kind = stream.frame.schema[stream.rowtime or ""]
         type_ = in_memory(StructType([kind])).field(0).type
+        condition = partial(self._query.over, groupings, name)
+        key = name, *map(tuple, groupings)
 
         def told(asked: npt.NDArray[np.int64]) -> Bools:
-            condition = cast(Callable[[str], Column], over)
-            return self._conditions.holds(name, kind, condition, of_ticks(asked, type_), mark)
+            return self._conditions.holds(key, kind, condition, of_ticks(asked, type_), mark)
 
         # up to the first that is not: local times fall when a clock is set back
         if not told(ticks.min(keepdims=True)).all():

@@ -18,8 +18,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from windrow.algebra.watermarks import Steps as Marks
+from windrow.spark.arrow import told_of
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.arrivals import Arrivals, arrivals
+from windrow.spark.live.arrivals import Arrivals, Came, arrivals
 from windrow.spark.live.checkpoint import Kept, Step
 from windrow.spark.live.emitted import EmittedPlan, Known
 from windrow.spark.live.few import few, frame_of_few
@@ -31,6 +32,7 @@ from windrow.spark.live.state import Kept as Counted
 from windrow.spark.live.state import State, StateRow, kept_in, producers_of
 from windrow.spark.live.steps import STREAM, TICKS, Steps, inside
 from windrow.spark.live.ticking import TickFiles
+from windrow.spark.promised_over import Promises, folded, stream_kinds
 from windrow.spark.streams import ARRIVED, ROWTIME, Stream
 from windrow.streams import Position
 from windrow.syntax.sqltext import quoted
@@ -102,6 +104,7 @@ class EmittedSteps(Steps):
         marks: dict[str, Marks] = {
             name: [*before.moves.get(name, []), *found.clocks] for name, found in came.items()
         }
+        promises = self._told_since(before, came)
         origin = self._origin(self._firsts(told, now), before)
         until = None if origin is None else self._until(clocks, now)
         rows = {}
@@ -110,16 +113,19 @@ class EmittedSteps(Steps):
             rows[name] = found.rows if kept is None else kept.unionByName(found.rows)
         due, given, frontier = before.counts.get("due"), 0, before.frontier
         if until is not None and origin is not None and (frontier is None or until > frontier):
-            changes = any(found.count or found.clocks for found in came.values())
+            changes = any(found.count or found.clocks or found.told for found in came.values())
             waited = before.counts.get("rows_held", 0) or before.counts.get("marks_held", 0)
             if changes or waited or (due is not None and due <= until):
-                known = {name: _known_by(frame, marks[name], until) for name, frame in rows.items()}
+                known = {
+                    name: _known_by(frame, marks[name], promises.get(name, []), until)
+                    for name, frame in rows.items()
+                }
                 given, due = self._give_changes(known, (frontier, until), origin, number)
             frontier = until
-        keep, oldest, held = self._kept(rows, marks, frontier)
+        keep, oldest, held = self._kept(rows, marks, promises, frontier)
         came_in = sum(found.count for found in came.values())
         done = Done(number, now, told.num_rows, came_in, given, held, oldest, due)
-        step = self._after(before, done, clocks, marks, (origin, frontier))
+        step = self._after(before, done, clocks, marks, promises, (origin, frontier))
         self._report(self._checkpoint.commit(step, keep), came_in, given)
 
     def _after(
@@ -128,6 +134,7 @@ class EmittedSteps(Steps):
         done: Done,
         clocks: Mapping[str, Position],
         marks: Mapping[str, Marks],
+        promises: Mapping[str, Promises],
         reached: tuple[int | None, int | None],
     ) -> Step:
         """What is known after a step; `reached` are the origin and the frontier."""
@@ -139,7 +146,7 @@ class EmittedSteps(Steps):
             "rows_late": sum(position.clock.rejected for position in clocks.values()),
             "rows_given": before.counts.get("rows_given", 0) + done.given,
             "rows_held": done.held,
-            "marks_held": sum(at > (frontier or 0) for steps in marks.values() for at, _ in steps),
+            "marks_held": sum(at > (frontier or 0) for at in _times(marks) + _times(promises)),
         }
         counts["rows_used"] = counts["rows_in"] - counts["rows_late"] - done.held
         if done.due is not None:
@@ -150,7 +157,15 @@ class EmittedSteps(Steps):
         if frontier is not None:
             back_to = self._back_to(done.oldest, frontier)
             marks = {name: _pruned(steps, back_to) for name, steps in marks.items()}
-        return Step(done.number, clocks, frontier, origin, {}, counts, moves=marks)
+            schemas = {name: told_of(stream_kinds(self._plan.catalog.streams[name])) for name in promises}
+            promises = {name: folded(told, back_to, schemas[name]) for name, told in promises.items()}
+        return Step(done.number, clocks, frontier, origin, {}, counts, moves=marks, told=promises)
+
+    def _told_since(self, before: Step, came: Mapping[str, Arrivals | Came]) -> dict[str, Promises]:
+        """What streams have promised by patterns, and when, where that is asked for."""
+        if not self._query.asks_promises:
+            return {}
+        return {name: [*before.told.get(name, []), *found.told] for name, found in came.items()}
 
     @property
     def _sources_of_time(self) -> list[int]:
@@ -217,13 +232,19 @@ class EmittedSteps(Steps):
     # -- what is kept ----------------------------------------------------------------------------------
 
     def _kept(
-        self, rows: Mapping[str, DataFrame], marks: Mapping[str, Marks], frontier: int | None
+        self,
+        rows: Mapping[str, DataFrame],
+        marks: Mapping[str, Marks],
+        promises: Mapping[str, Promises],
+        frontier: int | None,
     ) -> tuple[dict[str, Kept], int | None, int]:
         """The rows that are needed after a step; when the oldest came, and how many wait for a later one."""
         keep: dict[str, Kept] = {}
         oldest: list[int] = []
         held = 0
-        known = {name: Known(frame, marks[name]) for name, frame in rows.items()}
+        known = {
+            name: Known(frame, marks[name], tuple(promises.get(name, ()))) for name, frame in rows.items()
+        }
         gateway = Gateway(self._spark, self._query.gateway.parameters)
         for name, frame in rows.items():
             left = frame if frontier is None else self._query.needed(gateway, name, known, frontier)
@@ -311,9 +332,14 @@ def is_log(stream: Stream) -> bool:
     return stream.live is not None and bool(stream.live.identity)
 
 
-def _known_by(rows: DataFrame, marks: Marks, until: int) -> Known:
+def _known_by(rows: DataFrame, marks: Marks, told: Promises, until: int) -> Known:
     """What was known of a stream by a processing time."""
-    return Known(rows.where(F.col(ARRIVED) <= until), [(at, mark) for at, mark in marks if at <= until])
+    moved = [(at, mark) for at, mark in marks if at <= until]
+    return Known(rows.where(F.col(ARRIVED) <= until), moved, tuple(one for one in told if one[0] <= until))
+
+
+def _times(told: Mapping[str, Sequence[tuple[int, object]]]) -> list[int]:
+    return [at for one in told.values() for at, _ in one]
 
 
 def _pruned(steps: Marks, since: int) -> Marks:

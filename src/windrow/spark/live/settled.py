@@ -119,12 +119,14 @@ def settled_at_once(
     mark, sessions = plan.mark_of(name, marks, until), plan.query.timed.sessions
     if mark is None:
         return np.zeros(rows.num_rows, bool)
-    groupings = [[each for each in grouping if each.sessions is not None] for grouping in plan.closes(name)]
+    groupings = [
+        [each for each in grouping if each.sessions is not None] for grouping in plan.closes_in_time(name)
+    ]
     if not groupings or not all(groupings):
         return None
-    every = dict.fromkeys(_alike(each) for grouping in groupings for each in grouping)
+    different = dict.fromkeys(_alike(each) for grouping in groupings for each in grouping)
     ended: dict[Closing, Bools] = {}
-    for each in every:
+    for each in different:
         window = sessions[each.sessions or 0].window
         if window is None or not _is_timed(rows.schema.field(window.time).type):
             return None
@@ -161,14 +163,14 @@ def _ended(window: TimeWindow, rows: pa.Table, below: Callable[[pa.Array], Bools
 
 def _of_sessions(plan: EmittedPlan, name: str) -> list[Closing]:
     """What says by sessions that rows of a stream are over."""
-    every = (each for grouping in plan.closes(name) for each in grouping)
+    every = (each for grouping in plan.closes_in_time(name) for each in grouping)
     return list(dict.fromkeys(each for each in every if each.sessions is not None))
 
 
 def _over(plan: EmittedPlan, name: str, mark: int, told: Mapping[Closing, str]) -> Column:
     """Whether all groups of a row are complete, and the sessions that it is in."""
     over = F.lit(True)
-    for grouping in plan.closes(name):
+    for grouping in plan.closes_in_time(name):
         closed = F.lit(False)
         for each in grouping:
             by_session = F.coalesce(F.col(told[each]), F.lit(True)) if each in told else None  # in none
