@@ -113,6 +113,12 @@ def test_a_notebook_shows_tables_pictures_errors_and_live_queries(tmp_path):
     assert 3 <= len(found) <= 20
     assert {row[1] for row in found} == {"0"}
     assert "DUPLICATE_COLUMN" in outputs["refused"][0].data["text/html"]
+    # What VS Code and every other front end of notebooks shows as well, and no script of a page's.
+    bundles = [output.data for cell in outputs.values() for output in cell if "data" in output]
+    shows = {"text/plain", "text/html", "image/svg+xml", "application/vnd.jupyter.widget-view+json"}
+    assert set().union(*bundles) == shows
+    assert all("text/plain" in bundle for bundle in bundles)
+    assert not any("<script" in bundle.get("text/html", "") for bundle in bundles)
     told = json.dumps(made)
     assert "Traceback" not in told
 
