@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import pyarrow as pa
 import pytest
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from tests.plans.test_event_time import CLOCK, LENGTHS
 from windrow.algebra.time_windows import TimeWindow
 from windrow.errors import AnalysisError, Span
+from windrow.kernels.zset.relation import NEVER
+from windrow.spark.arrow import arrow_type
 from windrow.spark.event_time import Closed, EventTimes
+from windrow.spark.promised_over import Promised
 from windrow.syntax.table_functions import window_call
 from windrow.syntax.tokens import tokenize
 
@@ -102,3 +109,18 @@ def test_streams_without_patterns_promise_nothing():
     assert error.value.condition == "GROUP_WITHOUT_EVENT_TIME"
     query = timed("SELECT s.k FROM s JOIN r ON s.k = r.l", "s", watermark=True)
     assert (told(query), over(query), query.holds) == ({}, [], "of a join")
+
+
+@pytest.mark.parametrize(("kind", "since"), [(IntegerType(), [5, 9]), (LongType(), [NEVER, NEVER])])
+def test_values_of_two_types_are_not_told_by_promises_of_one(kind, since):
+    def stream(**columns):
+        schema = StructType([StructField(name, each) for name, each in columns.items()])
+        return SimpleNamespace(frame=SimpleNamespace(schema=schema), columns=schema.names, rowtime="t")
+
+    promised = Promised({"s": stream(t=LongType(), k=IntegerType()), "r": stream(t=LongType(), l=kind)})
+    for name, column in (("s", "k"), ("r", "l")):
+        promised.take(name, [(5, f'{{"{column}": {{"<": 2}}}}'), (9, f'{{"{column}": {{">=": 2}}}}')])
+    closed, streams = Closed(1, ((0, (("k", "l"),)), (1, (("l", "l"),)))), {0: "s", 1: "r"}
+    rows = pa.table({"l": pa.array([1, 2**31 - 1 if since[0] == 5 else 2**40], arrow_type(kind))})
+    assert promised.over(closed, streams, rows).tolist() == since
+    assert promised.may_tell(closed, streams) == (since[0] == 5)

@@ -117,13 +117,25 @@ class Promised:
         streams
             The streams where they stand.
         """
+        if not self._are_alike(closed, streams):
+            return np.full(rows.num_rows, NEVER)
         parts = [self.since(streams[place], dict(pairs), rows) for place, pairs in closed.by]
         found: Ints = np.maximum.reduce(parts)
         return found
 
     def may_tell(self, closed: Closed, streams: Mapping[int, str]) -> bool:
         """Whether rows may be over by it: whether all streams have promised something of these columns."""
-        return all(self.of(streams[place], dict(pairs)) is not None for place, pairs in closed.by)
+        telling = (self.of(streams[place], dict(pairs)) is not None for place, pairs in closed.by)
+        return self._are_alike(closed, streams) and all(telling)
+
+    def _are_alike(self, closed: Closed, streams: Mapping[int, str]) -> bool:
+        """Whether columns that a join takes for equal have one type: patterns tell of values of theirs."""
+        own = self._streams[streams[closed.origin]].schema
+        return all(
+            self._streams[streams[place]].schema.field(column).type == own.field(mine).type
+            for place, pairs in closed.by
+            for column, mine in pairs
+        )
 
 
 def _told_by(stream: Stream) -> _Told:
