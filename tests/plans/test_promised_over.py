@@ -12,6 +12,7 @@ from tests.plans.test_event_time import CLOCK, LENGTHS
 from windrow.algebra.time_windows import TimeWindow
 from windrow.errors import AnalysisError, Span
 from windrow.kernels.zset.relation import NEVER
+from windrow.punctuations import Pattern
 from windrow.spark.arrow import arrow_type
 from windrow.spark.event_time import Closed, EventTimes
 from windrow.spark.promised_over import Promised
@@ -118,8 +119,10 @@ def test_values_of_two_types_are_not_told_by_promises_of_one(kind, since):
         return SimpleNamespace(frame=SimpleNamespace(schema=schema), columns=schema.names, rowtime="t")
 
     promised = Promised({"s": stream(t=LongType(), k=IntegerType()), "r": stream(t=LongType(), l=kind)})
-    for name, column in (("s", "k"), ("r", "l")):
-        promised.take(name, [(5, f'{{"{column}": {{"<": 2}}}}'), (9, f'{{"{column}": {{">=": 2}}}}')])
+    for name, column, each in (("s", "k", IntegerType()), ("r", "l", kind)):
+        schema = pa.schema([(column, arrow_type(each))])
+        of = [Pattern.where(schema, [(column, sign, 2)]).to_json() for sign in ("<", ">=")]
+        promised.take(name, zip([5, 9], of, strict=True))
     closed, streams = Closed(1, ((0, (("k", "l"),)), (1, (("l", "l"),)))), {0: "s", 1: "r"}
     rows = pa.table({"l": pa.array([1, 2**31 - 1 if since[0] == 5 else 2**40], arrow_type(kind))})
     assert promised.over(closed, streams, rows).tolist() == since
