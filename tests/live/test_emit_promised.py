@@ -14,6 +14,7 @@ from tests.live.test_endings import COLUMNS, Live, rows
 from tests.live.test_named import ORDERINGS, call
 from tests.live.test_named import recorded as written
 from windrow import Session
+from windrow.errors import NotSupportedError
 from windrow.streams import NamedStream, Ordering
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -170,3 +171,28 @@ def test_rows_go_when_no_more_is_to_come(spark, session, tmp_path, name):
             assert sorted(row[:-2] for row in given_) == of_b
             assert needed(live) == 1
         live.close()
+
+
+GROWING = {
+    "SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT STREAM AFTER WATERMARK": "punctuations of s (k)",
+    "SELECT a.k, b.v FROM s AS a JOIN s AS b ON a.k = b.k EMIT STREAM": "punctuations of s (k)",
+    "SELECT k, v FROM s ORDER BY v LIMIT 2 EMIT STREAM": "all rows, because of ORDER BY and LIMIT",
+}
+
+
+def test_what_keeps_more_and_more_is_told_at_the_start_unless_promises_are_known(session, tmp_path):
+    def start(query):
+        return session.sql(query).start(tmp_path / "out", on_unbounded="error")
+
+    for query, told in GROWING.items():
+        with pytest.raises(NotSupportedError) as error:
+            start(query)
+        assert error.value.condition == "UNBOUNDED_STATE"
+        assert told in error.value.message
+    with pytest.warns(RuntimeWarning, match=r"punctuations of s \(k\)"):
+        session.sql(next(iter(GROWING))).start(tmp_path / "warned").stop()
+    with session.stream("s").producer("p") as p:
+        p.punctuate(k="a")
+    start(next(iter(GROWING))).stop()
+    with pytest.raises(NotSupportedError, match="ORDER BY"):
+        start([*GROWING][-1])

@@ -22,8 +22,9 @@ from windrow.spark.arrived import arrived, before_end
 from windrow.spark.emission import Emitted
 from windrow.spark.event_time import HIDDEN, Closed, Closing, Ending
 from windrow.spark.gateway import Gateway
+from windrow.spark.live.expected import bounded
 from windrow.spark.live.few import few, frame_of_few
-from windrow.spark.live.plan import LivePlan
+from windrow.spark.live.plan import LivePlan, Unbounded
 from windrow.spark.live.settled import without_settled
 from windrow.spark.promised_over import Asked, Promised, with_since
 from windrow.spark.streams import ARRIVED
@@ -158,6 +159,30 @@ class EmittedPlan(LivePlan):
         if kinds == {Closed}:
             return "rows until it is promised that nothing more comes to their groups"
         return f"rows until the watermark has passed their {told}{late}"
+
+    def unbounded(self) -> Sequence[Unbounded]:
+        """Rows that are kept for ever, or until streams promise what they are not known to promise."""
+        timed = self.query.timed
+        if timed.holds is not None or (not self.appends and not timed.closes):
+            needs = "groups by windows of time, or by keys with a STATE LIFETIME, would bound it"
+            return [Unbounded("the query", self.keeps, needs)]
+        found = []
+        for name, part in [(each, part) for each in sorted(self.streams) for part in self.closes(each)]:
+            if any(isinstance(each, Closing) or self._is_expected(each) for each in part):
+                continue
+            asked = [f"{self.places[at]} ({', '.join(column for column, _ in pairs)})"
+                     for each in part if isinstance(each, Closed) for at, pairs in each.by]  # fmt: skip
+            needs = f"it is bounded by punctuations of {' and '.join(dict.fromkeys(asked))}"
+            found.append(Unbounded("the query", f"{self.keeps}, of {name}", needs))
+        return found
+
+    def _is_expected(self, ending: Ending) -> bool:
+        """Whether streams are known to promise what is asked of them."""
+        return isinstance(ending, Closed) and all(
+            bounded(self.catalog, self.places[at]).within([column for column, _ in pairs])
+            for at, pairs in ending.by
+            if self.places[at] in self.streams
+        )
 
     def shown(self) -> DataFrame:
         """No rows, of the columns that the query shows."""
