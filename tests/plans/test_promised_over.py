@@ -102,3 +102,18 @@ def test_streams_without_patterns_promise_nothing():
     assert error.value.condition == "GROUP_WITHOUT_EVENT_TIME"
     query = timed("SELECT s.k FROM s JOIN r ON s.k = r.l", "s", watermark=True)
     assert (told(query), over(query), query.holds) == ({}, [], "of a join")
+
+
+def test_time_does_not_tell_of_what_is_made_of_groups_that_it_does_not_end():
+    windows = "(SELECT wend, k FROM TUMBLE(TABLE s, DESCRIPTOR(t), 10) GROUP BY wend, k) AS a"
+    beside = f"FROM {windows} JOIN (SELECT l, COUNT(*) AS n FROM r GROUP BY l) AS b ON a.k = b.l"
+    query = timed(f"SELECT wend, n {beside}", "s r", watermark=True)
+    assert (told(query), query.complete) == ({"s": "k", "r": "l"}, ())
+    for text in (
+        f"SELECT wend, MAX(n) {beside} GROUP BY wend",
+        "SELECT k, COUNT(*) AS n FROM s GROUP BY k ORDER BY n LIMIT 1",
+        "SELECT k, RANK() OVER (ORDER BY n) FROM (SELECT k, COUNT(*) AS n FROM s GROUP BY k)",
+    ):
+        with pytest.raises(AnalysisError, match="nor the keys of its groups tell") as error:
+            timed(text, "s r", watermark=True)
+        assert error.value.condition == "GROUP_WITHOUT_EVENT_TIME"
