@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 
+import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -196,3 +197,21 @@ def test_what_keeps_more_and_more_is_told_at_the_start_unless_promises_are_known
     start(next(iter(GROWING))).stop()
     with pytest.raises(NotSupportedError, match="ORDER BY"):
         start([*GROWING][-1])
+
+
+def test_promises_of_another_type_tell_nothing(spark, tmp_path):
+    """Also not of values that the type does not have: those of wider numbers."""
+    streams = {}
+    for name, kind in (("s", pa.int64()), ("t", pa.int32())):
+        columns = pa.schema([("at", pa.int64()), ("k", kind)])
+        streams[name] = NamedStream.create(tmp_path / name, columns, "at", ordering=Ordering.unordered())
+        with streams[name].producer("p") as p:
+            p.insert([{"at": 1, "k": 1}, {"at": 2, "k": 2 if name == "t" else 2**40}])
+            p.punctuate(k=1)
+            p.insert([{"at": 3, "k": 2}])
+    for stream in streams.values():
+        stream.tick()
+    query = "SELECT s.k, t.at AS of FROM s JOIN t ON s.k = t.k EMIT STREAM AS diff"
+    found, wanted, _ = live_log(spark, tmp_path, streams, [0.5, 0.9], {0}, query)
+    assert counted(found) == counted([wanted])
+    assert sorted(row["of"] for row in wanted.to_pylist()) == [1, 2, 3]

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
-import pyarrow as pa
 import pytest
-from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from tests.plans.test_event_time import CLOCK, LENGTHS
 from windrow.algebra.time_windows import TimeWindow
 from windrow.errors import AnalysisError, Span
-from windrow.kernels.zset.relation import NEVER
-from windrow.punctuations import Pattern
-from windrow.spark.arrow import arrow_type
 from windrow.spark.event_time import Closed, EventTimes
-from windrow.spark.promised_over import Promised
 from windrow.syntax.table_functions import window_call
 from windrow.syntax.tokens import tokenize
 
@@ -112,18 +104,16 @@ def test_streams_without_patterns_promise_nothing():
     assert (told(query), over(query), query.holds) == ({}, [], "of a join")
 
 
-@pytest.mark.parametrize(("kind", "since"), [(IntegerType(), [5, 9]), (LongType(), [NEVER, NEVER])])
-def test_values_of_two_types_are_not_told_by_promises_of_one(kind, since):
-    def stream(**columns):
-        schema = StructType([StructField(name, each) for name, each in columns.items()])
-        return SimpleNamespace(frame=SimpleNamespace(schema=schema), columns=schema.names, rowtime="t")
-
-    promised = Promised({"s": stream(t=LongType(), k=IntegerType()), "r": stream(t=LongType(), l=kind)})
-    for name, column, each in (("s", "k", IntegerType()), ("r", "l", kind)):
-        schema = pa.schema([(column, arrow_type(each))])
-        of = [Pattern.where(schema, [(column, sign, 2)]).to_json() for sign in ("<", ">=")]
-        promised.take(name, zip([5, 9], of, strict=True))
-    closed, streams = Closed(1, ((0, (("k", "l"),)), (1, (("l", "l"),)))), {0: "s", 1: "r"}
-    rows = pa.table({"l": pa.array([1, 2**31 - 1 if since[0] == 5 else 2**40], arrow_type(kind))})
-    assert promised.over(closed, streams, rows).tolist() == since
-    assert promised.may_tell(closed, streams) == (since[0] == 5)
+def test_time_does_not_tell_of_what_is_made_of_groups_that_it_does_not_end():
+    windows = "(SELECT wend, k FROM TUMBLE(TABLE s, DESCRIPTOR(t), 10) GROUP BY wend, k) AS a"
+    beside = f"FROM {windows} JOIN (SELECT l, COUNT(*) AS n FROM r GROUP BY l) AS b ON a.k = b.l"
+    query = timed(f"SELECT wend, n {beside}", "s r", watermark=True)
+    assert (told(query), query.complete) == ({"s": "k", "r": "l"}, ())
+    for text in (
+        f"SELECT wend, MAX(n) {beside} GROUP BY wend",
+        "SELECT k, COUNT(*) AS n FROM s GROUP BY k ORDER BY n LIMIT 1",
+        "SELECT k, RANK() OVER (ORDER BY n) FROM (SELECT k, COUNT(*) AS n FROM s GROUP BY k)",
+    ):
+        with pytest.raises(AnalysisError, match="nor the keys of its groups tell") as error:
+            timed(text, "s r", watermark=True)
+        assert error.value.condition == "GROUP_WITHOUT_EVENT_TIME"

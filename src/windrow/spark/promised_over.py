@@ -43,6 +43,7 @@ _SPARE = 100
 class _Told:
     """What a stream has promised, and what is asked of it."""
 
+    kinds: StructType
     schema: pa.Schema
     lines: Lines
     told: list[tuple[int, Pattern]]
@@ -117,25 +118,31 @@ class Promised:
         streams
             The streams where they stand.
         """
-        if not self._are_alike(closed, streams):
-            return np.full(rows.num_rows, NEVER)
-        parts = [self.since(streams[place], dict(pairs), rows) for place, pairs in closed.by]
+        parts = [self.since(name, asked, rows) for name, asked in self.asked(closed, streams)]
         found: Ints = np.maximum.reduce(parts)
         return found
 
+    def asked(self, closed: Closed, streams: Mapping[int, str]) -> list[tuple[str, Asked]]:
+        """What is asked of streams to know whether what rows are in is over: (stream, columns).
+
+        Promises are of values of a type: of columns that are equal, but of different types, nothing is asked.
+        """
+        own = self._streams[streams[closed.origin]].kinds
+        return [
+            (
+                streams[place],
+                {
+                    column: mine
+                    for column, mine in pairs
+                    if self._streams[streams[place]].kinds[column].dataType == own[mine].dataType
+                },
+            )
+            for place, pairs in closed.by
+        ]
+
     def may_tell(self, closed: Closed, streams: Mapping[int, str]) -> bool:
         """Whether rows may be over by it: whether all streams have promised something of these columns."""
-        telling = (self.of(streams[place], dict(pairs)) is not None for place, pairs in closed.by)
-        return self._are_alike(closed, streams) and all(telling)
-
-    def _are_alike(self, closed: Closed, streams: Mapping[int, str]) -> bool:
-        """Whether columns that a join takes for equal have one type: patterns tell of values of theirs."""
-        own = self._streams[streams[closed.origin]].schema
-        return all(
-            self._streams[streams[place]].schema.field(column).type == own.field(mine).type
-            for place, pairs in closed.by
-            for column, mine in pairs
-        )
+        return all(self.of(*part) is not None for part in self.asked(closed, streams))
 
 
 def _told_by(stream: Stream) -> _Told:
@@ -149,7 +156,7 @@ def _told_by(stream: Stream) -> _Told:
     told = []
     if stream.rowtime in lines:  # a row without a rowtime is none
         told.append((0, Pattern.of({stream.rowtime: Values(lines[stream.rowtime], null=True, spans=())})))
-    return _Told(schema, lines, told)
+    return _Told(kinds, schema, lines, told)
 
 
 def stream_kinds(stream: Stream) -> StructType:

@@ -113,7 +113,7 @@ def _call(tokens: TokenList, over: int, definitions: dict[str, Range]) -> Window
     )
     looks_back, reach = False, None
     if order:
-        function = tokens.word(bracket - 1)
+        function = tokens[bracket - 1].name.upper()  # also between backticks
         looks_back, reach = _reads(tokens, function, (bracket + 1, tokens.partner[bracket]), (frame_at, last))
     return WindowCall(
         (start, stop), over, definition, partition, order, looks_back, None if skips_nulls else reach
@@ -139,13 +139,22 @@ def _reads(tokens: TokenList, function: str, arguments: Range, frame: Range) -> 
     if tokens.word(start) == "BETWEEN":
         both = next(at for at in tokens.level(start, stop) if tokens.word(at) == "AND")
         low, high = (start + 1, both), (both + 1, stop)
-    if high is not None and tokens.word(high[1] - 1) == "FOLLOWING":
+    if high is not None and not _is_past(tokens, high):
         return False, None
     if tokens.word(low[1] - 1) == "FOLLOWING":
         return False, None
     if tokens.word(low[0]) == "CURRENT":
         return True, 0
     return True, _count(tokens, (low[0], low[1] - 1)) if is_rows else None
+
+
+def _is_past(tokens: TokenList, bound: Range) -> bool:
+    """Whether a frame that ends there certainly has no row after the row itself: not with -1 PRECEDING."""
+    start, stop = bound
+    if tokens.word(stop - 1) == "FOLLOWING":
+        return False
+    is_plain = tokens.word(start) in ("CURRENT", "UNBOUNDED", "INTERVAL") or stop - start == 2
+    return is_plain and not {"-", "("} & {*tokens.text(start, stop)}
 
 
 def _count(tokens: TokenList, stretch: Range) -> int | None:

@@ -11,7 +11,7 @@ from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, Select, conjuncts
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["closing_by", "complete_by", "linked", "meetings"]
+__all__ = ["closing_by", "complete_by", "events_of", "linked", "meetings"]
 
 _Column = tuple[int, str]
 """The number of a side, and the name of a column of it."""
@@ -35,6 +35,15 @@ def closing_by(events: Iterable[EventColumn | None]) -> tuple[Closing, ...]:
         found.append(Closing(event.greatest, least, event.origin, event.sessions))
         found += [Closing(greatest, least, origin) for origin, greatest in event.peers]
     return tuple(found)
+
+
+def events_of(facts: Facts) -> Mapping[str, EventColumn | None]:
+    """The columns of a query that tell when its groups, or its rows, are complete."""
+    if facts.whole:
+        return facts.events
+    if facts.grouped:
+        return facts.keys
+    return {name: facts.events[name] for name in facts.hidden if name in facts.events}
 
 
 def complete_by(events: Mapping[str, EventColumn | None]) -> tuple[Completeness, ...]:

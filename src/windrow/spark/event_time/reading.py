@@ -25,7 +25,7 @@ from windrow.spark.event_time.facts import (
     Timed,
     Wanted,
 )
-from windrow.spark.event_time.joins import complete_by, linked
+from windrow.spark.event_time.joins import complete_by, events_of, linked
 from windrow.spark.event_time.keys import keys_of
 from windrow.spark.event_time.late import Late, covers
 from windrow.spark.event_time.lifetimes import Endless
@@ -130,12 +130,15 @@ class EventTimes:
             ``GROUP_WITHOUT_EVENT_TIME`` where AFTER WATERMARK is asked of groups that are never complete.
         """
         facts = self._query(body, stop, Wanted(keys=True))
-        events = facts.keys if facts.grouped and not facts.whole else {}
-        if not facts.grouped and not facts.whole:
-            events = {name: facts.events[name] for name in facts.hidden if name in facts.events}
-        elif facts.whole:
-            events = dict(facts.events)
+        events = events_of(facts)
         plain = told_in(facts)
+        by_keys = are_told(plain.values(), facts.places)
+        if self.watermark is not None:
+            if self.endless:  # time does not tell of what is made of groups that it does not end
+                events = {}
+            if facts.streams and not any(events.values()) and not by_keys:
+                told_by = "neither event time nor the keys of its groups tell when a row is complete"
+                raise never_complete(self.tokens, self.place, told_by, None)
         told = closed_by(plain.values(), facts.places) if self.watermark is not None else ()
         holds = facts.holds or never_closed(self._occurrences, facts)
         closes = facts.closes
@@ -156,7 +159,7 @@ class EventTimes:
             tuple(map(str, self._operators)),
             any(window.names == LIFE for _, window, *_ in self._sessions),
             self._called_own,
-            tuple(plain.items()) if are_told(plain.values(), facts.places) else (),
+            tuple(plain.items()) if by_keys else (),
             tuple(sorted(facts.places)),
             told,
         )

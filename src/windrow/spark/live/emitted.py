@@ -259,7 +259,7 @@ class EmittedPlan(LivePlan):
             closed = F.lit(False) if mark is None else self.over([grouping], name, f"{mark}L")
             for each in (each for each in grouping if isinstance(each, Closed)):
                 if promised.may_tell(each, self.places):
-                    parts = [(self.places[place], dict(pairs)) for place, pairs in each.by]
+                    parts = promised.asked(each, self.places)
                     names = [f"__since{len(asked) + number}" for number in range(len(parts))]
                     asked += [
                         (since, promised.of(*part), part[1]) for since, part in zip(names, parts, strict=True)
