@@ -27,7 +27,7 @@ def moments(*texts):
 
 
 TIMES = moments(
-    "1969-12-31 23:59:59.999999", "2026-03-29 01:30:00", None, "2000-02-29 08:05:09.5", "1000-01-01 00:00:00"
+    "1969-12-31 23:59:59.999999", "2026-03-29 01:30:00", None, "2000-02-29 08:05:09.5", "1583-01-01 00:00:00"
 )
 VALUES = {
     "x": [1, 2, None, -7, 2**40],
@@ -247,7 +247,9 @@ def test_rows_stay_where_a_condition_holds_and_what_it_computes_is_computed_once
     calls = []
     own = pa.compute.split_pattern
     monkeypatch.setattr(pa.compute, "split_pattern", lambda *each: calls.append(each) or own(*each))
-    _, made = leaf(given, where=where)
+    fragment, _ = leaf(given, where=where)
+    calls.clear()
+    made = fragment.computed.of(rows)
     assert made.to_pylist() == spark_values(spark, rows, given, where).to_pylist()
     assert 0 < made.num_rows < len(VALUES["x"])
     assert len(calls) == 1
@@ -258,12 +260,21 @@ def test_rows_stay_where_a_condition_holds_and_what_it_computes_is_computed_once
 def test_what_overflows_is_for_spark_to_refuse_and_times_of_zones_to_tell(spark, leaf, rows, utc):
     assert leaf({"c": "x * 9223372036854775807"})[1] is None
     assert leaf({"c": "i + 2147483647"})[1] is None
+    assert leaf({"c": "date_format(at - INTERVAL 800 HOUR, 'yyyy')"})[1] is None  # of 1582, in no agreed calendar
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
     try:
         for text in ("CAST(at AS DATE)", "hour(at)", "date_format(at, 'HH:mm')", "at + INTERVAL 1 DAY"):
             assert leaf({"c": text})[0].computed is None, text
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_types_for_which_arrow_has_no_function_are_left_to_spark_from_the_start(leaf, utc, monkeypatch):
+    def unknown(*given):
+        raise pa.ArrowNotImplementedError("no kernel for these types")
+
+    monkeypatch.setattr(pa.compute, "split_pattern", unknown)
+    assert leaf({"c": "split_part(s, '/', 2)"})[0].computed is None
 
 
 def test_patterns_that_java_reads_in_another_way_are_left_to_it():
@@ -306,6 +317,17 @@ ELSEWHERE = [
 ]
 
 
+KEYED = {
+    "d": [Decimal("1.25"), Decimal("2.50"), None, Decimal("1.25")],
+    "day": [datetime.date(2000, 2, 29), datetime.date(1583, 1, 1), None, datetime.date(2000, 2, 29)],
+    "at": [VALUES["at"][0], VALUES["at"][3], None, VALUES["at"][0]],
+    "local": [TIMES[0], TIMES[1], None, TIMES[1]],
+    "b": [True, None, True, True],
+    "o": ["a", "", None, "a"],
+    "f": [0.5, -0.0, None, 0.5],
+}
+
+
 @pytest.fixture
 def sides(spark, flow, schema, rows):
     """The leaf, and a table with NULL and equal keys."""
@@ -341,6 +363,25 @@ def test_look_ups_in_small_tables_have_sparks_rows(sides, rows, text):
     assert told.num_rows
     assert in_any_order(fragment.computed.of(rows)) == in_any_order(told)
     assert fragment.computed.of(rows.slice(0, 0)).num_rows == 0
+
+
+@pytest.mark.parametrize("key", KEYED)
+def test_keys_of_look_ups_of_any_type_are_sparks_or_left_to_it(spark, flow, schema, rows, utc, key):
+    column = pa.schema([in_memory(schema).field(key)])
+    table = pa.table({key: KEYED[key]}, schema=column).append_column("n", pa.array([1, 2, 3, 4]))
+    frame = spark.createDataFrame(table)
+    side = frame.select(frame[key].cast(schema[key].dataType).alias("k"), "n")
+
+    def joined(left):
+        return left.join(side, left[key] == side["k"], "left").select("x", "k", "n")
+
+    told = joined(spark.createDataFrame(rows)).toArrow()
+    assert pa.compute.sum(told.column("n")).as_py()
+    computed = flow._fragment(joined(flow.leaf(schema)[1])).computed
+    if key == "f":  # Spark makes -0.0 and NaN of a key normal
+        assert computed is None
+    else:
+        assert in_any_order(computed.of(rows)) == in_any_order(told)
 
 
 @pytest.mark.parametrize("text", ELSEWHERE)

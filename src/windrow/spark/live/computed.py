@@ -66,16 +66,16 @@ class Computed:
     schema: pa.Schema
 
     def of(self, table: pa.Table) -> pa.Table | None:
-        """What it makes of these; None where Spark is to say what is wrong with them."""
+        """What it makes of these; None where Spark is to compute it: of values that overflow, or on which
+        Arrow and Spark may differ, which raises ArrowInvalid.
+        """
         rows = Rows({number: table.column(name) for number, name in self.columns.items()}, table.num_rows)
         try:
             for step in self.steps:
                 rows = step.of(rows)
-            found = [
-                rows.columns[number].cast(column.type)
-                for number, column in zip(self.result, self.schema, strict=True)
-            ]
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            pairs = zip(self.result, self.schema, strict=True)
+            found = [rows.columns[number].cast(column.type) for number, column in pairs]
+        except pa.ArrowInvalid:
             return None
         return pa.Table.from_arrays(found, schema=self.schema)
 
@@ -99,8 +99,10 @@ def computed(plan: Node, leaf: str, columns: pa.Schema, result: pa.Schema, table
         Of what the leaf is joined with.
     """
     try:
-        return _Reading(plan, leaf, columns, tables).of(result)
-    except Unread:
+        found = _Reading(plan, leaf, columns, tables).of(result)
+        # of no rows Arrow says as well as of many whether it has a function for values of these types
+        return None if found.of(columns.empty_table()) is None else found
+    except (Unread, pa.ArrowNotImplementedError):
         return None
 
 

@@ -102,7 +102,7 @@ class LookUp:
 
     def of(self, rows: Rows) -> Rows:
         """What it makes of these."""
-        found = self.table.rows()
+        found = self.table.rows() if rows.count else self.table.schema.empty_table()
         own = Rows({number: found.column(at) for at, number in enumerate(self.table.numbers)}, found.num_rows)
         left, right = _pairs(_key(self.key, rows), _key(self.table_key, own), self.keeps_all)
         columns = {

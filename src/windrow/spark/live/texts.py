@@ -14,7 +14,7 @@ __all__ = ["TimeShape", "element", "extracted", "formatted", "found", "lower", "
 __all__ += ["time_shape", "upper"]
 
 _DAY = 86_400
-_FIRST, _END = -30_610_224_000, 253_402_300_800  # the years 1000 to 9999, in seconds
+_FIRST, _END = -12_212_553_600, 253_402_300_800  # the years 1583 to 9999, in seconds
 _FIELDS = {"yyyy": ("%Y", _DAY), "MM": ("%m", _DAY), "dd": ("%d", _DAY), "HH": ("%H", 3600), "mm": ("%M", 60)}
 _FIELDS |= {"ss": ("%S", 1)}
 _SHAPE = re.compile("yyyy|MM|dd|HH|mm|ss|[-/:. ]")
@@ -59,7 +59,7 @@ def formatted(ticks: pa.Array, shape: TimeShape) -> pa.Array:
         return formatted(pa.array([ticks.as_py()], pa.int64()), shape)[0]
     seconds = np.asarray(pc.fill_null(ticks, 0)) // 1_000_000
     if seconds.size and not (seconds.min() >= _FIRST and seconds.max() < _END):
-        raise pa.ArrowInvalid("years of which there is more than one way to write them")
+        raise pa.ArrowInvalid("years that calendars, or ways to write them, tell in different ways")
     pieces = seconds // shape.unit
     if not shape.has_date:
         pieces %= _DAY // shape.unit
