@@ -260,7 +260,7 @@ def test_rows_stay_where_a_condition_holds_and_what_it_computes_is_computed_once
 def test_what_overflows_is_for_spark_to_refuse_and_times_of_zones_to_tell(spark, leaf, rows, utc):
     assert leaf({"c": "x * 9223372036854775807"})[1] is None
     assert leaf({"c": "i + 2147483647"})[1] is None
-    assert leaf({"c": "date_format(at - INTERVAL 800 HOUR, 'yyyy')"})[1] is None  # of 1582, in no agreed calendar
+    assert leaf({"c": "date_format(at - INTERVAL 800 HOUR, 'yyyy')"})[1] is None  # of 1582
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
     try:
         for text in ("CAST(at AS DATE)", "hour(at)", "date_format(at, 'HH:mm')", "at + INTERVAL 1 DAY"):
