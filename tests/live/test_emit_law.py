@@ -45,6 +45,15 @@ OVER = {
     "groups without a partner": "SELECT a.wend, n, m FROM (SELECT wend, COUNT(*) AS n FROM TUMBLE(TABLE s, "
     "DESCRIPTOR(ts), 3) GROUP BY wend) AS a LEFT JOIN (SELECT wend, MAX(v) AS m FROM TUMBLE(TABLE t , "
     "DESCRIPTOR(ts), 3) GROUP BY wend) AS b ON a.wend = b.wend",
+    "groups of either": "SELECT a.wend AS w, b.wend, n, m FROM (SELECT wend, COUNT(*) AS n FROM TUMBLE(TABLE "
+    "s, DESCRIPTOR(ts), 3) GROUP BY wend) AS a FULL JOIN (SELECT wend, MAX(v) AS m FROM TUMBLE(TABLE t , "
+    "DESCRIPTOR(ts), 3) GROUP BY wend) AS b ON a.wend = b.wend",
+    "groups that have no equal": "SELECT ts, COUNT(*) AS n FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE "
+    "t.ts = s.ts AND t.k = s.k) GROUP BY ts",
+    "ranks of windows": "SELECT k, v, RANK() OVER (PARTITION BY wend ORDER BY v DESC) AS place "
+    "FROM TUMBLE(TABLE s, DESCRIPTOR(ts), 3)",
+    "sums in order of time": "SELECT ts, k, SUM(v) OVER (PARTITION BY k ORDER BY ts) AS v FROM s",
+    "rows of sessions": "SELECT k, ts, wend FROM SESSION(TABLE s PARTITION BY k, DESCRIPTOR(ts), 1)",
     "a join": "SELECT s.ts, b.k FROM s JOIN s AS b ON s.ts = b.ts AND s.v < b.v",
     "a join of streams": "SELECT s.ts, s.k, t.v FROM s JOIN t ON s.ts = t.ts",
 }

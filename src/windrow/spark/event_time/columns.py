@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container
 from dataclasses import replace
 
-from windrow.spark.event_time.facts import HIDDEN, EventColumn, Sides
+from windrow.spark.event_time.facts import HIDDEN, EventColumn, Facts, Sides
 from windrow.spark.grouping import alias_of, without_alias
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Range
@@ -12,7 +13,9 @@ from windrow.syntax.queries import Select
 from windrow.syntax.rising import rising
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["canonical", "columns_of", "event_of", "is_star", "name_of", "starred"]
+__all__ = ["canonical", "column_of", "columns_of", "event_of", "is_star", "name_of", "starred"]
+
+_OF_THE_FIRST = {"inner", "left", "semi", "anti"}  # of which a column of USING is that of the first side
 
 
 def columns_of(
@@ -74,22 +77,52 @@ def canonical(tokens: TokenList, item: Range) -> str:
     return " ".join(tokens[at].text.lower() for at in range(*item))
 
 
-def event_of(tokens: TokenList, item: Range, sides: Sides) -> EventColumn | None:
-    """The event time of an expression: of a column, or of what rises with one."""
+def column_of(
+    tokens: TokenList, item: Range, sides: Sides, names: Callable[[Facts], Container[str]]
+) -> tuple[int, str] | None:
+    """The column that an expression is, if it is one: the number of its side, and its name in lower case.
+
+    Parameters
+    ----------
+    names
+        The columns of a side that are meant. None is found where several sides have one of the name, but for
+        those that USING or NATURAL has equal.
+    """
+    start, stop = _without_brackets(tokens, item)
+    expression = parse_expression(tokens, start, stop) if start < stop else None
+    if not isinstance(expression, Name):
+        return None
+    *alias, name = (part.lower() for part in expression.parts)
+    found = [
+        number
+        for number, (side, facts) in enumerate(sides)
+        if name in names(facts) and (not alias or alias == [(side.alias or "").lower()])
+    ]
+    others = [sides[number][0] for number in found[1:]]
+    if all(side.using is None or name in map(str.lower, side.using) for side in others):
+        kinds = {side.join for side in others}
+        if kinds == {"right"}:
+            return found[-1], name
+        if kinds <= _OF_THE_FIRST:
+            return (found[0], name) if found else None
+    return None
+
+
+def _without_brackets(tokens: TokenList, item: Range) -> Range:
     start, stop = item
     while tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1:
         start, stop = start + 1, stop - 1
+    return start, stop
+
+
+def event_of(tokens: TokenList, item: Range, sides: Sides) -> EventColumn | None:
+    """The event time of an expression: of a column, or of what rises with one."""
+    start, stop = _without_brackets(tokens, item)
     if start >= stop:
         return None
-    expression = parse_expression(tokens, start, stop)
-    if isinstance(expression, Name):
-        *alias, name = (part.lower() for part in expression.parts)
-        found = [
-            facts.events[name]
-            for side, facts in sides
-            if name in facts.events and (not alias or alias == [(side.alias or "").lower()])
-        ]
-        return found[0] if len(found) == 1 else None
+    if isinstance(parse_expression(tokens, start, stop), Name):
+        column = column_of(tokens, (start, stop), sides, lambda facts: facts.events)
+        return None if column is None else sides[column[0]][1].events[column[1]]
     inner = rising(tokens, start, stop)
     event = event_of(tokens, inner, sides) if inner is not None else None
     if event is None or inner is None:
@@ -101,6 +134,6 @@ def event_of(tokens: TokenList, item: Range, sides: Sides) -> EventColumn | None
     greatest, settled = (
         None if each is None else f"({text}{each}{rest})" for each in (event.greatest, event.settled)
     )
-    peers = tuple((origin, f"({text}{each}{rest})") for origin, each in event.peers)
+    peers = tuple((origin, each and f"({text}{each}{rest})") for origin, each in event.peers)
     mapped = f"({text}{event.mapped}{rest})"
     return replace(event, mapped=mapped, greatest=greatest, settled=settled, peers=peers)

@@ -20,6 +20,7 @@ __all__ = [
     "Occurrence",
     "Plain",
     "Sessions",
+    "Settling",
     "Sides",
     "Timed",
     "Wanted",
@@ -54,6 +55,10 @@ class EventColumn:
         Of those, SQL for the least value that rows that come may still give it, as `mapped`.
     peers
         Of columns that a join has equal to it: their origins, and what is `greatest` of them.
+    tells
+        Whether a row stays when the watermark has passed it here, as far as this stream is concerned.
+    is_optional
+        Whether it is NULL where an outer join finds no partner.
     """
 
     mapped: str
@@ -62,7 +67,33 @@ class EventColumn:
     greatest: str | None = None
     sessions: int | None = None
     settled: str | None = None
-    peers: tuple[tuple[int, str], ...] = ()
+    peers: tuple[tuple[int, str | None], ...] = ()
+    tells: bool = True
+    is_optional: bool = False
+
+    @property
+    def origins(self) -> frozenset[int]:
+        """The streams whose time is past a row when it is here."""
+        return frozenset([self.origin, *(origin for origin, _ in self.peers)])
+
+
+@dataclass(frozen=True)
+class Settling:
+    """The streams whose time must be past a row that it does not change any more.
+
+    Attributes
+    ----------
+    whole
+        That no row like it comes or goes.
+    stays
+        That it does not go, if it is there.
+    why
+        What may make it go.
+    """
+
+    whole: frozenset[int] = frozenset()
+    stays: frozenset[int] = frozenset()
+    why: str | None = None
 
 
 @dataclass(frozen=True)
@@ -232,7 +263,7 @@ class Facts:
     come from streams one by one, and `updates` that rows leave it again. `places` are where its streams
     stand, `watermarks` and `numbers` columns of ours of them. `closes` and `holds` are those of
     :class:`Timed`. `plain` are columns as streams with punctuations have them: what a row is made of has its
-    value there.
+    value there. `settling` says of which streams its rows wait for the time.
     """
 
     events: Mapping[str, EventColumn] = field(default_factory=dict)
@@ -251,6 +282,7 @@ class Facts:
     closes: tuple[tuple[Ending, ...], ...] = ()
     holds: str | None = None
     plain: Mapping[str, Plain] = field(default_factory=dict)
+    settling: Settling = Settling()
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from windrow.spark.event_time.facts import Closing, Completeness, EventColumn, Facts, Sides
-from windrow.syntax.expressions import Name, parse_expression
+from windrow.spark.event_time.columns import column_of
+from windrow.spark.event_time.facts import HIDDEN, Closing, Completeness, EventColumn, Facts, Sides
 from windrow.syntax.nodes import Range
-from windrow.syntax.queries import FromItem, Select, conjuncts
+from windrow.syntax.queries import Select, conjuncts
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["closing_by", "complete_by", "events_of", "linked", "meetings"]
+__all__ = [
+    "closing_by",
+    "complete_by",
+    "equalities",
+    "events_of",
+    "in_both",
+    "instead",
+    "linked",
+    "marked",
+    "meetings",
+    "told_by",
+    "unpaired",
+]
 
 _Column = tuple[int, str]
 """The number of a side, and the name of a column of it."""
+
+_ALONE = ({"left", "semi", "anti", "full"}, {"right", "full"})
+"""The joins that show rows of the first of two sides, and of the second, without regard to the other."""
 
 
 def closing_by(events: Iterable[EventColumn | None]) -> tuple[Closing, ...]:
@@ -29,44 +44,48 @@ def closing_by(events: Iterable[EventColumn | None]) -> tuple[Closing, ...]:
         equal = {event.origin} | {
             each.origin for each in keys if any(origin == event.origin for origin, _ in each.peers)
         }
-        if event.greatest is None or not origins <= equal:
+        if event.greatest is None or event.is_optional or not origins <= equal:
             continue
         least = event.settled or event.mapped
         found.append(Closing(event.greatest, least, event.origin, event.sessions))
-        found += [Closing(greatest, least, origin) for origin, greatest in event.peers]
+        found += [Closing(last, least, origin) for origin, last in event.peers if last is not None]
     return tuple(found)
 
 
-def events_of(facts: Facts) -> Mapping[str, EventColumn | None]:
+def events_of(facts: Facts) -> dict[str, EventColumn]:
     """The columns of a query that tell when its groups, or its rows, are complete."""
-    if facts.whole:
-        return facts.events
-    if facts.grouped:
-        return facts.keys
-    return {name: facts.events[name] for name in facts.hidden if name in facts.events}
+    known: Mapping[str, EventColumn | None] = facts.events
+    if facts.grouped and not facts.whole:
+        known = facts.keys
+    elif not facts.whole:
+        known = {name: facts.events[name] for name in facts.hidden if name in facts.events}
+    return {name: event for name, event in known.items() if event is not None and event.tells}
 
 
-def complete_by(events: Mapping[str, EventColumn | None]) -> tuple[Completeness, ...]:
+def complete_by(events: Mapping[str, EventColumn]) -> tuple[Completeness, ...]:
     """What says that rows with these columns are complete: of streams with what is equal in all rows, too."""
     return tuple(
         Completeness(name, event.mapped, origin)
         for name, event in events.items()
-        if event is not None
-        for origin in dict.fromkeys((event.origin, *(origin for origin, _ in event.peers)))
+        for origin in sorted(event.origins)
     )
 
 
 def linked(tokens: TokenList, select: Select, sides: Sides) -> Sides:
     """The relations of FROM, of which columns of event time know those that are equal in all rows.
 
-    Of a join that shows rows of its first side without a partner, those of this side alone.
+    Of a join that shows rows of a side without a partner, those of this side.
     """
     kinds = {item.join for item, _ in sides[1:]}
-    of_the_first = len(sides) == 2 and kinds <= {"left", "semi", "anti"}
-    if sum(bool(facts.streams) for _, facts in sides) < 2 or not (kinds == {"inner"} or of_the_first):
+    if sum(bool(facts.streams) for _, facts in sides) < 2 or not (kinds == {"inner"} or len(sides) == 2):
         return sides
+    alone = {side for side in (0, 1) if kinds & _ALONE[side]} or set(range(len(sides)))
     classes: list[set[_Column]] = []
-    for one, other in _equal(tokens, select, sides):
+    clauses = [item.on for item, _ in sides] + ([select.where] if kinds == {"inner"} else [])
+    for one, other in equalities(tokens, clauses, sides, _told_by_itself):
+        known = {sides[side][1].events[name].mapped for side, name in (one, other)}
+        if len(known) > 1:  # a value is complete in the one before it is in the other
+            continue
         both = {one, other}
         for each in [each for each in classes if each & both]:
             classes.remove(each)
@@ -74,16 +93,54 @@ def linked(tokens: TokenList, select: Select, sides: Sides) -> Sides:
         classes.append(both)
     found = [facts for _, facts in sides]
     for columns in classes:
-        known = {column: sides[column[0]][1].events[column[1]] for column in columns}
-        for (side, name), event in known.items():
-            if side and of_the_first:
-                continue
-            others = [each for column, each in known.items() if column != (side, name)]
-            peers = [(each.origin, each.greatest) for each in others if each.greatest is not None]
-            peers += [peer for each in others for peer in each.peers]
-            new = replace(event, peers=tuple(dict.fromkeys([*event.peers, *peers])))
-            found[side] = _with(found[side], name, new)
+        events = {column: sides[column[0]][1].events[column[1]] for column in columns}
+        for side, name in (column for column in events if column[0] in alone):
+            others = [each for column, each in events.items() if column != (side, name)]
+            found[side] = instead(found[side], events[side, name], told_by(events[side, name], others))
     return [(item, facts) for (item, _), facts in zip(sides, found, strict=True)]
+
+
+def told_by(event: EventColumn, others: Iterable[EventColumn]) -> EventColumn:
+    """A column of event time that others are equal to in all rows."""
+    telling = [each for each in others if each.tells]
+    peers = [(each.origin, each.greatest) for each in telling]
+    peers += [peer for each in telling for peer in each.peers]
+    return replace(event, peers=tuple(dict.fromkeys([*event.peers, *peers])))
+
+
+def in_both(one: EventColumn | None, other: EventColumn | None) -> EventColumn | None:
+    """A column of event time of rows that are of either relation; None, if it is not alike in both."""
+    if one is None or other is None or one.mapped != other.mapped:
+        return None
+    known = told_by(one, [other])
+    return replace(known, tells=one.tells and other.tells, is_optional=one.is_optional or other.is_optional)
+
+
+def unpaired(sides: Sides) -> Sides:
+    """The relations of FROM, of which columns know where a join may leave them NULL."""
+    found = []
+    for number, (item, facts) in enumerate(sides):
+        later = {each.join for each, _ in sides[number + 1 :]}
+        may_lack = item.join in ("left", "full") or later & {"right", "full"}
+        found.append(
+            (item, marked(facts, lambda each: replace(each, is_optional=True)) if may_lack else facts)
+        )
+    return found
+
+
+def marked(facts: Facts, mark: Callable[[EventColumn], EventColumn]) -> Facts:
+    """A relation of which all event time is as `mark` makes it."""
+    return replace(
+        facts,
+        events={name: mark(each) for name, each in facts.events.items()},
+        columns=facts.columns and tuple((name, each and mark(each)) for name, each in facts.columns),
+        keys={name: each and mark(each) for name, each in facts.keys.items()},
+    )
+
+
+def instead(facts: Facts, event: EventColumn, new: EventColumn) -> Facts:
+    """A relation of which all columns of this event time are known to be of another."""
+    return marked(facts, lambda each: new if each == event else each)
 
 
 def meetings(sides: Sides) -> tuple[tuple[Closing, ...], ...]:
@@ -92,57 +149,45 @@ def meetings(sides: Sides) -> tuple[tuple[Closing, ...], ...]:
     Nothing, if the sides have no column of event time in common.
     """
     streams = [facts for _, facts in sides if facts.streams]
-    for event in streams[0].events.values():
-        spanned = {event.origin, *(origin for origin, _ in event.peers)}
+    for event in (event for facts in streams for event in facts.events.values()):
         if event.greatest is not None and all(
-            spanned & {each.origin for each in facts.events.values()} for facts in streams
+            event.origins & {each.origin for each in facts.events.values()} for facts in streams
         ):
             return ((*closing_by([event]),),)
     return ()
 
 
-def _equal(tokens: TokenList, select: Select, sides: Sides) -> Iterator[tuple[_Column, _Column]]:
-    """The columns of event time that conditions have equal."""
-    clauses = [item.on for item, _ in sides]
-    clauses += [select.where] if all(item.join == "inner" for item, _ in sides) else []
+def equalities(
+    tokens: TokenList,
+    clauses: Iterable[Range | None],
+    sides: Sides,
+    names: Callable[[Facts], Collection[str]],
+) -> Iterator[tuple[_Column, _Column]]:
+    """The columns of different sides that conditions, USING and NATURAL have equal.
+
+    Parameters
+    ----------
+    names
+        The columns of a side that are meant.
+    """
     for clause in (clause for clause in clauses if clause is not None):
         for start, stop in conjuncts(tokens, *clause):
             signs = [at for at in tokens.level(start, stop) if tokens.is_symbol(at, "=")]
             if len(signs) != 1:
                 continue
-            one, other = (_column(tokens, part, sides) for part in ((start, signs[0]), (signs[0] + 1, stop)))
-            if one is None or other is None or one[0] == other[0]:
-                continue
-            # a value is complete in the one as it is in the other
-            if len({sides[side][1].events[name].mapped for side, name in (one, other)}) == 1:
+            parts = (start, signs[0]), (signs[0] + 1, stop)
+            one, other = (column_of(tokens, part, sides, names) for part in parts)
+            if one is not None and other is not None and one[0] != other[0]:
                 yield one, other
+    for number, (item, facts) in enumerate(sides):
+        own = [name for name in names(facts) if not name.startswith(HIDDEN)] if number else []
+        shared = [name.lower() for name in item.using] if item.using is not None else own
+        for name in (name for name in shared if name in own):
+            first = next((at for at, (_, each) in enumerate(sides[:number]) if name in names(each)), None)
+            if first is not None:
+                yield (first, name), (number, name)
 
 
-def _column(tokens: TokenList, part: Range, sides: Sides) -> _Column | None:
-    """The column of event time that an expression is, if it is one that rows have by themselves."""
-    if part[0] >= part[1]:
-        return None
-    expression = parse_expression(tokens, *part)
-    if not isinstance(expression, Name):
-        return None
-    *alias, name = (each.lower() for each in expression.parts)
-    found = [place for place, (item, facts) in enumerate(sides) if _has(item, facts, alias, name)]
-    if len(found) != 1:
-        return None
-    event = sides[found[0]][1].events[name]
-    return None if event.greatest is None or event.sessions is not None else (found[0], name)
-
-
-def _has(item: FromItem, facts: Facts, alias: list[str], name: str) -> bool:
-    return name in facts.events and (not alias or alias == [(item.alias or "").lower()])
-
-
-def _with(facts: Facts, name: str, event: EventColumn) -> Facts:
-    columns = facts.columns
-    if columns is not None:
-        columns = tuple((each, event if each == name else old) for each, old in columns)
-    keys = {
-        each: event if old is not None and old == facts.events[name] else old
-        for each, old in facts.keys.items()
-    }
-    return replace(facts, events={**facts.events, name: event}, columns=columns, keys=keys)
+def _told_by_itself(facts: Facts) -> list[str]:
+    """The columns of event time that rows have by themselves."""
+    return [name for name, event in facts.events.items() if event.greatest and event.sessions is None]

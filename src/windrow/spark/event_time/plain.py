@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from windrow.spark.event_time.columns import name_of
+from windrow.spark.event_time.columns import column_of, name_of
 from windrow.spark.event_time.facts import (
     HIDDEN,
     Closed,
@@ -16,11 +16,10 @@ from windrow.spark.event_time.facts import (
     Plain,
     Sides,
 )
-from windrow.spark.event_time.joins import closing_by, meetings
+from windrow.spark.event_time.joins import closing_by, equalities, meetings
 from windrow.spark.grouping import without_alias
-from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Range
-from windrow.syntax.queries import FromItem, Select, conjuncts
+from windrow.syntax.queries import Select
 from windrow.syntax.tokens import TokenList
 
 __all__ = [
@@ -42,7 +41,7 @@ _Column = tuple[int, str]
 
 def plain_of(tokens: TokenList, item: Range, sides: Sides) -> Plain:
     """Of which streams' columns an expression is the value; of none, if it is no column."""
-    found = _column(tokens, item, sides)
+    found = column_of(tokens, item, sides, lambda facts: facts.plain)
     return frozenset() if found is None else sides[found[0]][1].plain[found[1]]
 
 
@@ -78,7 +77,7 @@ def joined(tokens: TokenList, select: Select, sides: Sides) -> Sides:
         return [(item, replace(facts, plain={})) for item, facts in sides]
     known = {(at, name): own for at, (_, facts) in enumerate(sides) for name, own in facts.plain.items()}
     clauses = [item.on for item, _ in sides] + ([select.where] if inner else [])
-    pairs = [pair for clause in clauses if clause is not None for pair in _equal(tokens, clause, sides)]
+    pairs = [*equalities(tokens, clauses, sides, lambda facts: facts.plain)]
     for _ in pairs:  # as many rounds as make what is equal to equal ones known
         for one, other in pairs:
             both = known[one] | known[other]
@@ -197,31 +196,3 @@ def are_told(plains: Iterable[Plain], places: Collection[int]) -> bool:
     """Whether there are values of columns of each of the streams."""
     told = {place for plain in plains for place, _ in plain}
     return bool(places) and told >= {*places}
-
-
-def _equal(tokens: TokenList, clause: Range, sides: Sides) -> Iterable[tuple[_Column, _Column]]:
-    for start, stop in conjuncts(tokens, *clause):
-        signs = [at for at in tokens.level(start, stop) if tokens.is_symbol(at, "=")]
-        if len(signs) != 1:
-            continue
-        one, other = (_column(tokens, part, sides) for part in ((start, signs[0]), (signs[0] + 1, stop)))
-        if one is not None and other is not None and one[0] != other[0]:
-            yield one, other
-
-
-def _column(tokens: TokenList, part: Range, sides: Sides) -> _Column | None:
-    start, stop = part
-    while tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1:
-        start, stop = start + 1, stop - 1
-    if start >= stop:
-        return None
-    expression = parse_expression(tokens, start, stop)
-    if not isinstance(expression, Name):
-        return None
-    *alias, name = (each.lower() for each in expression.parts)
-    found = [at for at, (item, facts) in enumerate(sides) if _has(item, facts, alias, name)]
-    return (found[0], name) if len(found) == 1 else None
-
-
-def _has(item: FromItem, facts: Facts, alias: list[str], name: str) -> bool:
-    return name in facts.plain and (not alias or alias == [(item.alias or "").lower()])

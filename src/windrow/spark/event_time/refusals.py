@@ -5,7 +5,7 @@ from __future__ import annotations
 from windrow.errors import AnalysisError, NotSupportedError, Span
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["never_complete", "unsupported"]
+__all__ = ["may_go", "never_complete", "unsupported"]
 
 
 def never_complete(
@@ -20,6 +20,18 @@ def never_complete(
         span=span or place[1],
         hint="group by the end of a window too: FROM TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL 1 HOUR) … "
         f"GROUP BY wend; or {instead if may_live else 'leave AFTER WATERMARK out'}",
+    )
+
+
+def may_go(place: tuple[str, Span | None], why: str) -> AnalysisError:
+    """The error for AFTER WATERMARK of rows that may go at any time; `place` is that of the clause."""
+    return AnalysisError(
+        f"no column of event time tells when rows of {why} stay: later rows may take them back at any time",
+        condition="NEVER_COMPLETE",
+        sql=place[0],
+        span=place[1],
+        hint="join by columns of event time that are equal, such as the ends of windows, and have one in "
+        "PARTITION BY; or leave AFTER WATERMARK out",
     )
 
 
