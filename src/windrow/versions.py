@@ -16,7 +16,7 @@ from windrow.errors import NotSupportedError
 from windrow.relation import Relation
 from windrow.spark.arrow import is_orderable
 from windrow.spark.catalog import Catalog
-from windrow.spark.event_time import HIDDEN
+from windrow.spark.event_time import UNTIL
 from windrow.spark.event_time.edits import Edits
 from windrow.spark.gateway import Gateway
 from windrow.spark.streams import Stream
@@ -27,7 +27,6 @@ from windrow.syntax.tokens import TokenList, tokenize
 __all__ = ["may_join_versions", "with_versions", "without_ours"]
 
 _WORDS = re.compile(r"\bfor\s+system_time\s+as\s+of\b", re.IGNORECASE)
-_UNTIL = f"{HIDDEN}until"
 
 
 def may_join_versions(text: str) -> bool:
@@ -70,7 +69,7 @@ def with_versions(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[str
             edits.instead[join.name] = _windowed(tokens, join, stream, catalog)
         else:
             edits.instead[join.name] = _lasting(tokens, join, stream, number)
-            alias, until = quoted(join.alias), f"{quoted(join.alias)}.{_UNTIL}{number}"
+            alias, until = quoted(join.alias), f"{quoted(join.alias)}.{UNTIL}{number}"
             since = f"{alias}.{quoted(stream.rowtime or '')}"
             time = verbatim(tokens, *_offsets(tokens, join))
             edits.put(join.on[0], "(")
@@ -85,7 +84,7 @@ def without_ours(relation: Relation) -> Relation:
     """What Spark gives of such a text, without our column."""
     if type(relation) is not Relation or relation.is_plan:
         return relation
-    ours = [name for name in relation.columns if name.startswith(_UNTIL)]
+    ours = [name for name in relation.columns if name.startswith(UNTIL)]
     return Relation(relation.df.drop(*ours), relation.plan(), relation._gateway) if ours else relation
 
 
@@ -104,7 +103,7 @@ def _lasting(tokens: TokenList, join: AsOf, stream: Stream, number: int) -> SqlT
     keys, order = ", ".join(map(quoted, join.keys)), ", ".join([rowtime, *others])
     name = verbatim(tokens, tokens[join.name].start, tokens[join.name].stop)
     return SqlText.of(
-        f"(SELECT *, LEAD({rowtime}) OVER (PARTITION BY {keys} ORDER BY {order}) AS {_UNTIL}{number} FROM ",
+        f"(SELECT *, LEAD({rowtime}) OVER (PARTITION BY {keys} ORDER BY {order}) AS {UNTIL}{number} FROM ",
         name,
         f") AS {quoted(join.alias)}",
     )

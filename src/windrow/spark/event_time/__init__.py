@@ -16,6 +16,7 @@ its group. What is not understood is refused; nothing is guessed.
 
 from windrow.spark.event_time.facts import (
     HIDDEN,
+    UNTIL,
     Closed,
     Closing,
     Completeness,
@@ -30,6 +31,7 @@ from windrow.spark.event_time.reading import EventTimes
 
 __all__ = [
     "HIDDEN",
+    "UNTIL",
     "Closed",
     "Closing",
     "Completeness",

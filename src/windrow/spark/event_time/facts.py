@@ -11,6 +11,7 @@ from windrow.syntax.sqltext import SqlText
 
 __all__ = [
     "HIDDEN",
+    "UNTIL",
     "Closed",
     "Closing",
     "Completeness",
@@ -28,6 +29,9 @@ __all__ = [
 
 HIDDEN = "__of_"
 """Prefix of the columns that are added to queries."""
+
+UNTIL = f"{HIDDEN}until"
+"""Prefix of those that say until when the versions of a stream are valid."""
 
 
 Plain = frozenset[tuple[int, str]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -276,7 +276,7 @@ class EventTimes(FromClause):
         return self._told(has or "select", facts, ALL_ROWS if has else None)
 
     def _over(
-        self, facts: Facts, calls: Iterable[WindowCall] | None, select: Select, sides: Sides, wanted: Wanted
+        self, facts: Facts, calls: Sequence[WindowCall] | None, select: Select, sides: Sides, wanted: Wanted
     ) -> Facts:
         """A block with functions over windows; it also has, as hidden columns, those that still tell."""
         settling, telling = of_over(self.tokens, calls, sides, facts.settling)

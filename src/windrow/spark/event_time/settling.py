@@ -17,11 +17,11 @@ A column that is in none of these, as the rowtime under a rank by price, tells n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from windrow.spark.event_time.columns import column_of, event_of
-from windrow.spark.event_time.facts import EventColumn, Facts, Settling, Sides
+from windrow.spark.event_time.facts import UNTIL, EventColumn, Facts, Settling, Sides
 from windrow.spark.event_time.joins import equalities, instead, marked, told_by
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import OrderItem, Range
@@ -104,12 +104,14 @@ def calls_over(tokens: TokenList, select: Select) -> list[WindowCall] | None:
 
 
 def of_over(
-    tokens: TokenList, calls: Iterable[WindowCall] | None, sides: Sides, within: Settling
+    tokens: TokenList, calls: Sequence[WindowCall] | None, sides: Sides, within: Settling
 ) -> tuple[Settling, dict[EventColumn, Range]]:
     """Of rows that have values over others, and which columns still tell, with the expressions that they are.
 
     The partitions do, or, of functions that look back only, a first key of event time that rises.
     """
+    if calls and all(_is_until(tokens, call) for call in calls):
+        return Settling(within.whole, within.whole, "versions"), {}
     telling: dict[EventColumn, Range] | None = None
     for call in calls or ():
         parts = {event: part for part in call.partition if (event := event_of(tokens, part, sides))}
@@ -119,6 +121,12 @@ def of_over(
         telling = kept if within.whole <= spanned(kept) else {}
     telling = {event: part for event, part in (telling or {}).items() if event.tells}
     return cut(within, telling, "OVER"), telling
+
+
+def _is_until(tokens: TokenList, call: WindowCall) -> bool:
+    """Whether a function says until when a version is valid."""
+    after = call.range[1]
+    return tokens.word(after) == "AS" and tokens[after + 1].name.startswith(UNTIL)
 
 
 def _first_key(
@@ -179,13 +187,33 @@ def beside(
 
     Columns know those of subqueries that are equal in all rows of these.
     """
-    joined, found = sides, of_joins(sides)
+    joined, found = _as_of(tokens, sides), of_joins(sides)
     for each in subqueries:
         asked = _asked_for(tokens, where, each.at)
         joined = _correlated(tokens, joined, each, asked)
         only_comes = asked is not None and not each.facts.settling.stays
         found = combined(found, each.facts.settling, lacking=None if only_comes else "a subquery")
     return joined, found
+
+
+def _as_of(tokens: TokenList, sides: Sides) -> Sides:
+    """The relations of FROM, of which columns know the streams whose versions are valid at that time."""
+    found = [facts for _, facts in sides]
+    for number, (item, facts) in enumerate(sides):
+        for start, stop in [] if item.on is None else conjuncts(tokens, *item.on):
+            before = [at for at in range(start, stop) if tokens.is_symbol(at, "<")]
+            ours = [
+                at for at in range(start, stop) if tokens[at].is_name and tokens[at].name.startswith(UNTIL)
+            ]
+            first = next((at for at in range(start, stop) if tokens.word(at) == "OR"), start) + 1
+            of = None
+            if ours and len(before) == 1:
+                of = column_of(tokens, (first, before[0]), sides[:number], lambda facts: facts.events)
+            if of is not None:
+                event = found[of[0]].events[of[1]]
+                peers = (*event.peers, *((origin, None) for origin in sorted(facts.settling.whole)))
+                found[of[0]] = instead(found[of[0]], event, replace(event, peers=peers))
+    return [(item, facts) for (item, _), facts in zip(sides, found, strict=True)]
 
 
 def _asked_for(tokens: TokenList, where: Range | None, at: int) -> Range | None:
