@@ -13,7 +13,7 @@ import pytest
 from examples.nexmark.generate import events
 from examples.nexmark.model import answers
 from examples.nexmark.queries import NUMBERS, as_stream, query, recorded, side_input
-from windrow import Session
+from windrow import AnalysisError, Session
 from windrow.testing import playing
 
 PAGE = Path(__file__).parents[2] / "docs" / "streams" / "nexmark.md"
@@ -114,3 +114,15 @@ def test_rows_are_given_live_once(live, expected, tmp_path, number):
     rows = played(live, as_stream(number), tmp_path).rows
     count = len(next(iter(expected[number])))  # of columns; rows of a stream may begin with their rowtime
     assert Counter(tuple(map(seen, list(row.values())[-count:])) for row in rows) == expected[number]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_the_page_says_of_which_the_watermark_tells(session, number):
+    try:
+        session.sql(f"{query(number)} EMIT AFTER WATERMARK")
+        found = "yes"
+    except AnalysisError as error:
+        found = f"`{error.condition}`"
+    told = re.search(rf"^\| \[{number}\]\([^|]*\|[^|]*\| ([^|]*) \|", PAGE.read_text(), re.MULTILINE)
+    assert told is not None
+    assert told[1] == found
