@@ -52,6 +52,9 @@ OVER = {
     "t.ts = s.ts AND t.k = s.k) GROUP BY ts",
     "ranks of windows": "SELECT k, v, RANK() OVER (PARTITION BY wend ORDER BY v DESC) AS place "
     "FROM TUMBLE(TABLE s, DESCRIPTOR(ts), 3)",
+    "sums above a join of groups by time": "SELECT a.ts, SUM(n + m) OVER (ORDER BY a.ts) AS total "
+    "FROM (SELECT ts, COUNT(*) AS n FROM s GROUP BY ts) a JOIN (SELECT ts, SUM(v) AS m FROM t GROUP BY ts) "
+    "AS b ON b.ts = a.ts",
     "sums in order of time": "SELECT ts, k, SUM(v) OVER (PARTITION BY k ORDER BY ts) AS v FROM s",
     "rows of sessions": "SELECT k, ts, wend FROM SESSION(TABLE s PARTITION BY k, DESCRIPTOR(ts), 1)",
     "a join": "SELECT s.ts, b.k FROM s JOIN s AS b ON s.ts = b.ts AND s.v < b.v",
@@ -209,6 +212,62 @@ def counted(tables):
     [0.4, 0.7],
     {1},
     f"{OVER['groups without a partner']} {WATERMARK[1]}",
+)
+@example(
+    [("a", 1, 1, 2, 1), ("a", 4, 1, 2, 4), ("a", 4, 2, 1, None), ("a", 7, 1, 1, 7), ("a", 8, 2, 0, 20)],
+    [("b", 1, 1, 3, 3), ("b", 4, 2, 0, 5), ("b", 6, 2, 0, None), ("b", 8, 1, 2, 9), ("b", 11, 2, 0, 20)],
+    None,
+    [0.3, 0.6],
+    {1},
+    f"{OVER['groups of either']} {HOW[0]}",
+)
+@example(
+    [("a", 1, 1, 2, 1), ("a", 4, 1, 2, 4), ("a", 4, 2, 1, None), ("a", 7, 1, 1, 7), ("a", 8, 2, 0, 20)],
+    [("b", 1, 1, 3, 3), ("b", 4, 2, 0, 5), ("b", 6, 2, 0, None), ("b", 8, 1, 2, 9), ("b", 11, 2, 0, 20)],
+    None,
+    [0.3, 0.6],
+    {1},
+    f"{OVER['groups of either']} {WATERMARK[1]}",
+)
+@example(
+    [("a", 1, 1, 2, 1), ("a", 4, 1, 2, 4), ("a", 4, 2, 1, None), ("a", 7, 1, 1, 7), ("a", 8, 2, 0, 20)],
+    [("b", 1, 1, 3, 3), ("b", 4, 2, 0, 5), ("b", 6, 2, 0, None), ("b", 8, 1, 2, 9), ("b", 11, 2, 0, 20)],
+    None,
+    [0.3, 0.6],
+    {1},
+    f"{OVER['groups that have no equal']} {WATERMARK[1]}",
+)
+@example(
+    [("a", 1, 1, 2, 1), ("a", 4, 1, 2, 4), ("a", 4, 2, 1, None), ("a", 7, 1, 1, 7), ("a", 8, 2, 0, 20)],
+    [("b", 1, 1, 3, 3), ("b", 4, 2, 0, 5), ("b", 6, 2, 0, None), ("b", 8, 1, 2, 9), ("b", 11, 2, 0, 20)],
+    None,
+    [0.3, 0.6],
+    {1},
+    f"{OVER['ranks of windows']} {WATERMARK[1]}",
+)
+@example(
+    [("a", 1, 1, 2, 1), ("a", 4, 1, 2, 4), ("a", 4, 2, 1, None), ("a", 7, 1, 1, 7), ("a", 8, 2, 0, 20)],
+    [("b", 1, 1, 3, 3), ("b", 4, 2, 0, 5), ("b", 6, 2, 0, None), ("b", 8, 1, 2, 9), ("b", 11, 2, 0, 20)],
+    None,
+    [0.3, 0.6],
+    {1},
+    f"{OVER['sums above a join of groups by time']} {HOW[0]}",
+)
+@example(
+    [("a", 1, 1, 2, 1), ("a", 4, 1, 2, 4), ("a", 4, 2, 1, None), ("a", 7, 1, 1, 7), ("a", 8, 2, 0, 20)],
+    [("b", 1, 1, 3, 3), ("b", 4, 2, 0, 5), ("b", 6, 2, 0, None), ("b", 8, 1, 2, 9), ("b", 11, 2, 0, 20)],
+    None,
+    [0.3, 0.6],
+    {1},
+    f"{OVER['sums in order of time']} {WATERMARK[1]}",
+)
+@example(
+    [("a", 1, 1, 2, 1), ("a", 4, 1, 2, 4), ("a", 4, 2, 1, None), ("a", 7, 1, 1, 7), ("a", 8, 2, 0, 20)],
+    [("b", 1, 1, 3, 3), ("b", 4, 2, 0, 5), ("b", 6, 2, 0, None), ("b", 8, 1, 2, 9), ("b", 11, 2, 0, 20)],
+    None,
+    [0.3, 0.6],
+    {1},
+    f"{OVER['rows of sessions']} {WATERMARK[1]}",
 )
 @example(
     [("a", 0, None, 2, None), ("a", 8, 2, 1, None)],
