@@ -19,6 +19,9 @@ AREAS: Mapping[str, tuple[str, ...]] = {
     "live": (
         "tests/live/test_query.py::test_changes_leave_with_the_bound_that_allows_them",
         "tests/live/test_sequences.py::test_a_named_stream_is_read_as_recorded_and_live",
+        "tests/live/test_computed.py::test_expressions_have_sparks_values",
+        "tests/live/test_computed.py::test_look_ups_in_small_tables_have_sparks_rows",
+        "tests/live/test_direct_input.py",
     ),
     "named streams": ("tests/live/test_named.py::test_a_query_runs_over_what_is_recorded_and_live",),
     "errors": ("tests/spark/test_errors.py::test_every_way_to_look_at_a_relation_tells_errors_alike",),

@@ -103,7 +103,8 @@ class FileScan:
         wanted = list(dict.fromkeys(self.columns))
         part.check()
         with pq.ParquetFile(part.path, read_dictionary=sorted(self.coded)) as file:
-            for batch in file.iter_batches(_BATCH_ROWS, list(part.row_groups), wanted):
+            groups = list(part.row_groups)  # of none, PyArrow 18 fails
+            for batch in file.iter_batches(_BATCH_ROWS, groups, wanted) if groups else ():
                 columns = [
                     _given(batch.column(name), field.type, coded=name in self.coded)
                     for name, field in zip(self.columns, self.schema, strict=True)

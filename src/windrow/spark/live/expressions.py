@@ -464,6 +464,7 @@ _HANDLERS: Mapping[str, _Handler] = {
     "Second": _part(_HOUR // 3600, 60),
     "DateFormatClass": _formatted,
     "TimestampAddInterval": _plus_interval,
+    "TimeAdd": _plus_interval,  # the same in Spark 4.0
     "UnixMicros": _converted(_INSTANT, pa.int64()),
     "MicrosToTimestamp": _converted(pa.int64(), _INSTANT),
     "Lower": _text(lambda: texts.lower, pa.string(), 0),
