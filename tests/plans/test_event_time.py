@@ -69,6 +69,13 @@ def test_a_watermark_is_that_of_the_first_window_that_can_still_come(function, k
     assert {mark: mapped(query, mark) for mark in least} == {mark: [value] for mark, value in least.items()}
 
 
+def test_of_two_keys_of_one_name_each_tells_of_its_own():
+    inner = "SELECT a.t AS x, b.t AS y FROM names AS a JOIN s AS b ON a.k = b.k GROUP BY a.t, b.t"
+    assert [each.origin for each in timed(f"SELECT y, COUNT(*) FROM ({inner}) GROUP BY y").complete]
+    with pytest.raises(AnalysisError):
+        timed(f"SELECT x, COUNT(*) FROM ({inner}) GROUP BY x")
+
+
 def evaluated(text: str, instant: int) -> int:
     text = text.replace("{t}", str(instant)).replace(" DIV ", "//").replace("BIGINT", "int")
     text = text.replace("L", "").replace("CAST(", "cast(").replace(" AS int", "")

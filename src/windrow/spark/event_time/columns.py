@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 
 from windrow.spark.event_time.facts import HIDDEN, EventColumn, Facts, Sides
 from windrow.spark.grouping import alias_of, without_alias
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Range
-from windrow.syntax.queries import Select
+from windrow.syntax.queries import FromItem, Select
 from windrow.syntax.rising import rising
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["canonical", "column_of", "columns_of", "event_of", "is_star", "name_of", "starred"]
+__all__ = ["column_of", "columns_of", "event_of", "is_star", "name_of", "place_in", "seen", "starred"]
 
 _OF_THE_FIRST = {"inner", "left", "semi", "anti"}  # of which a column of USING is that of the first side
 
@@ -23,9 +23,11 @@ def columns_of(
 ) -> tuple[tuple[str, EventColumn | None], ...] | None:
     """What SELECT without groups gives, None where not all of it is known."""
     columns: list[tuple[str, EventColumn | None]] = []
+    sides = seen(sides)
     for start, stop in select.items:
         if tokens.is_symbol(stop - 1, "*") or tokens.is_symbol(start, "*"):
-            if stop - start > 1 or any(facts.columns is None for _, facts in sides):
+            merges = any(item.using != () for item, _ in sides)
+            if stop - start > 1 or merges or any(facts.columns is None for _, facts in sides):
                 return None
             columns += [column for _, facts in sides for column in facts.columns or ()]
             continue
@@ -38,15 +40,24 @@ def columns_of(
 def starred(tokens: TokenList, select: Select, sides: Sides) -> dict[str, EventColumn]:
     """The event time of a SELECT with stars over relations of which not all columns are known."""
     events: dict[str, EventColumn] = {}
+    sides = seen(sides)
     for start, stop in select.items:
         if tokens.is_symbol(stop - 1, "*") or tokens.is_symbol(start, "*"):
             alias = tokens[start].name.lower() if stop - start == 3 else None
-            for item, facts in sides:
+            for number, (item, facts) in enumerate(sides):
                 if alias is None or alias == (item.alias or "").lower():
                     own = {name: each for name, each in facts.events.items() if name not in facts.hidden}
-                    events |= own | {
-                        name: facts.events[name] for name in facts.hidden if not name.startswith(HIDDEN)
+                    own |= {
+                        name: facts.events[name] for name in facts.hidden if name[: len(HIDDEN)] != HIDDEN
                     }
+                    if alias is None:  # of names that USING makes one, the one that is shown
+                        own = {
+                            name: event
+                            for name, event in own.items()
+                            if not any(_makes_equal(*side, name) for side in sides)
+                            or _place_of(name, sides, lambda facts: facts.events) == number
+                        }
+                    events |= own
         else:
             event = event_of(tokens, without_alias(tokens, (start, stop)), sides)
             if event is not None:
@@ -69,12 +80,34 @@ def name_of(tokens: TokenList, item: Range) -> str:
     return alias or (last.name.lower() if last.is_name else tokens.text(*item).lower())
 
 
-def canonical(tokens: TokenList, item: Range) -> str:
-    """An expression as text in which spaces, capitals and the relations of names do not matter."""
+def place_in(tokens: TokenList, keys: Sequence[Range], item: Range) -> int | None:
+    """Which of some keys an expression is; None if it is not certainly one of them.
+
+    Spaces and capitals do not matter, nor the relation of a name, if one of the two leaves it out.
+    """
+    parts = [_parts(tokens, each) for each in (item, *keys)]
+    own, listed = parts[0], parts[1:]
+    if own in listed:
+        return listed.index(own)
+    found = [
+        place
+        for place, each in enumerate(listed)
+        if own[0] == each[0] == "" and own[-1] == each[-1] and min(len(own), len(each)) == 2
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _parts(tokens: TokenList, item: Range) -> tuple[str, ...]:
+    """An expression: the parts of a name after an empty one, or its text."""
     expression = parse_expression(tokens, *item)
     if isinstance(expression, Name):
-        return expression.parts[-1].lower()
-    return " ".join(tokens[at].text.lower() for at in range(*item))
+        return ("", *(part.lower() for part in expression.parts))
+    return (" ".join(tokens[at].text.lower() for at in range(*item)),)
+
+
+def seen(sides: Sides) -> Sides:
+    """The relations of FROM of which SELECT sees columns."""
+    return [(item, facts) for item, facts in sides if item.join not in ("semi", "anti")]
 
 
 def column_of(
@@ -93,19 +126,36 @@ def column_of(
     if not isinstance(expression, Name):
         return None
     *alias, name = (part.lower() for part in expression.parts)
+    if not alias:
+        at = _place_of(name, sides, names)
+        return None if at is None else (at, name)
     found = [
         number
         for number, (side, facts) in enumerate(sides)
-        if name in names(facts) and (not alias or alias == [(side.alias or "").lower()])
+        if name in names(facts) and alias == [(side.alias or "").lower()]
     ]
-    others = [sides[number][0] for number in found[1:]]
-    if all(side.using is None or name in map(str.lower, side.using) for side in others):
-        kinds = {side.join for side in others}
-        if kinds == {"right"}:
-            return found[-1], name
-        if kinds <= _OF_THE_FIRST:
-            return (found[0], name) if found else None
-    return None
+    return (found[0], name) if len(found) == 1 else None
+
+
+def _place_of(name: str, sides: Sides, names: Callable[[Facts], Container[str]]) -> int | None:
+    """The side that a name without a relation is of."""
+    found = [number for number, (_, facts) in enumerate(sides) if name in names(facts)]
+    equal = [number for number, (item, facts) in enumerate(sides) if _makes_equal(item, facts, name)]
+    if not set(found[1:]) <= set(equal):
+        return None
+    kinds = {sides[number][0].join for number in equal}
+    if not kinds <= _OF_THE_FIRST | {"right"} or not found:
+        return None
+    # of a right join it is the column of the last relation
+    at = max(equal) if "right" in kinds else found[0]
+    return at if at in found and (kinds <= _OF_THE_FIRST or kinds == {"right"}) else None
+
+
+def _makes_equal(item: FromItem, facts: Facts, name: str) -> bool:
+    """Whether USING or NATURAL has a column of this side equal to one of those before."""
+    if item.using is None:
+        return facts.columns is None or name in (each for each, _ in facts.columns)
+    return name in map(str.lower, item.using)
 
 
 def _without_brackets(tokens: TokenList, item: Range) -> Range:
@@ -118,6 +168,7 @@ def _without_brackets(tokens: TokenList, item: Range) -> Range:
 def event_of(tokens: TokenList, item: Range, sides: Sides) -> EventColumn | None:
     """The event time of an expression: of a column, or of what rises with one."""
     start, stop = _without_brackets(tokens, item)
+    sides = seen(sides)
     if start >= stop:
         return None
     if isinstance(parse_expression(tokens, start, stop), Name):

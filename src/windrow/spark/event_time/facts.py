@@ -63,6 +63,8 @@ class EventColumn:
         Whether a row stays when the watermark has passed it here, as far as this stream is concerned.
     is_optional
         Whether it is NULL where an outer join finds no partner.
+    made
+        Where the call of the windows stands that it is of, by which those of windows over windows differ.
     """
 
     mapped: str
@@ -74,6 +76,7 @@ class EventColumn:
     peers: tuple[tuple[int, str | None], ...] = ()
     tells: bool = True
     is_optional: bool = False
+    made: int | None = None
 
     @property
     def origins(self) -> frozenset[int]:

@@ -192,6 +192,7 @@ class FromClause:
                     greatest=last.get(each),
                     settled=later.get(each),
                     peers=tuple((at, of.get(each)) for at, of in equal),
+                    made=call.tokens[0],
                 )
         holds, closes = facts.holds, facts.closes
         if window.kind == "SESSION":

@@ -14,6 +14,7 @@ from windrow.syntax.tokens import TokenList
 __all__ = [
     "closing_by",
     "complete_by",
+    "equal_parts",
     "equalities",
     "events_of",
     "in_both",
@@ -77,11 +78,16 @@ def linked(tokens: TokenList, select: Select, sides: Sides) -> Sides:
     Of a join that shows rows of a side without a partner, those of this side.
     """
     kinds = {item.join for item, _ in sides[1:]}
-    if sum(bool(facts.streams) for _, facts in sides) < 2 or not (kinds == {"inner"} or len(sides) == 2):
+    streams = [number for number, (_, facts) in enumerate(sides) if facts.streams]
+    beside = {item.join for number, (item, _) in enumerate(sides) if number and number not in streams}
+    is_pair = len(streams) == 2 and streams[0] == 0 and not beside & {"right", "full"}
+    if len(streams) < 2 or not (kinds == {"inner"} or is_pair):
         return sides
-    alone = {side for side in (0, 1) if kinds & _ALONE[side]} or set(range(len(sides)))
+    kind = sides[streams[1]][0].join
+    alone = {streams[side] for side in (0, 1) if is_pair and kind in _ALONE[side]} or {*range(len(sides))}
     classes: list[set[_Column]] = []
-    clauses = [item.on for item, _ in sides] + ([select.where] if kinds == {"inner"} else [])
+    holding = [item for item, facts in sides if item.join == "inner" or facts.streams]
+    clauses = [item.on for item in holding] + ([select.where] if kinds == {"inner"} else [])
     for one, other in equalities(tokens, clauses, sides, _told_by_itself):
         known = {sides[side][1].events[name].mapped for side, name in (one, other)}
         if len(known) > 1:  # a value is complete in the one before it is in the other
@@ -170,12 +176,8 @@ def equalities(
     names
         The columns of a side that are meant.
     """
-    for clause in (clause for clause in clauses if clause is not None):
-        for start, stop in conjuncts(tokens, *clause):
-            signs = [at for at in tokens.level(start, stop) if tokens.is_symbol(at, "=")]
-            if len(signs) != 1:
-                continue
-            parts = (start, signs[0]), (signs[0] + 1, stop)
+    for clause in clauses:
+        for parts in equal_parts(tokens, clause):
             one, other = (column_of(tokens, part, sides, names) for part in parts)
             if one is not None and other is not None and one[0] != other[0]:
                 yield one, other
@@ -186,6 +188,14 @@ def equalities(
             first = next((at for at, (_, each) in enumerate(sides[:number]) if name in names(each)), None)
             if first is not None:
                 yield (first, name), (number, name)
+
+
+def equal_parts(tokens: TokenList, clause: Range | None) -> Iterator[tuple[Range, Range]]:
+    """The expressions that a condition has equal."""
+    for start, stop in [] if clause is None else conjuncts(tokens, *clause):
+        signs = [at for at in tokens.level(start, stop) if tokens.is_symbol(at, "=")]
+        if len(signs) == 1 and start < signs[0] < stop - 1:
+            yield (start, signs[0]), (signs[0] + 1, stop)
 
 
 def _told_by_itself(facts: Facts) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from windrow.spark.event_time.columns import column_of, name_of
+from windrow.spark.event_time.columns import column_of, name_of, seen
 from windrow.spark.event_time.facts import (
     HIDDEN,
     Closed,
@@ -41,6 +41,7 @@ _Column = tuple[int, str]
 
 def plain_of(tokens: TokenList, item: Range, sides: Sides) -> Plain:
     """Of which streams' columns an expression is the value; of none, if it is no column."""
+    sides = seen(sides)
     found = column_of(tokens, item, sides, lambda facts: facts.plain)
     return frozenset() if found is None else sides[found[0]][1].plain[found[1]]
 

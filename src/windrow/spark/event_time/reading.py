@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 from windrow.spark.event_time.beneath import reads_stream, streams_beneath
-from windrow.spark.event_time.columns import canonical, columns_of, event_of, name_of, starred
+from windrow.spark.event_time.columns import columns_of, event_of, name_of, place_in, seen, starred
 from windrow.spark.event_time.facts import (
     HIDDEN,
     Closed,
@@ -68,7 +68,7 @@ from windrow.syntax.queries import (
     UnknownShapeError,
     parse_query,
 )
-from windrow.syntax.sqltext import quoted
+from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.table_functions import LIFE
 from windrow.syntax.window_calls import WindowCall
 
@@ -139,7 +139,8 @@ class EventTimes(FromClause):
     def _shape(self, shape: Shape, wanted: Wanted) -> Facts:
         if isinstance(shape, Ordered):
             facts = self._shape(shape.query, wanted)
-            facts = of_first_rows(self.tokens, facts, shape.order)
+            asks = any(reads_stream(self.tokens, self.streams, each.expression) for each in shape.order)
+            facts = of_first_rows(self.tokens, facts, [] if asks else shape.order)
             facts = replace(facts, raw=False, holds="of ORDER BY and LIMIT", updates=True, plain={})
             return self._told("first rows in order", facts, ALL_ROWS)
         if isinstance(shape, SetOperation):
@@ -272,8 +273,20 @@ class EventTimes(FromClause):
         )
         if calls != []:
             facts = self._over(facts, calls, select, sides, wanted)
+        else:
+            facts = self._with_hidden(facts, self._of_several(sides), select, wanted)
         has = {"of OVER": "select with OVER", "of a subquery": "select with a subquery"}.get(own or "")
         return self._told(has or "select", facts, ALL_ROWS if has else None)
+
+    @staticmethod
+    def _of_several(sides: Sides) -> list[tuple[EventColumn, SqlText]]:
+        """The columns of event time that tell of several streams, as those that a join has equal."""
+        return [
+            (event, SqlText.of(f"{quoted(item.alias)}." if item.alias else "", quoted(name)))
+            for item, facts in seen(sides)
+            for name, event in facts.events.items()
+            if event.peers and name not in facts.hidden
+        ]
 
     def _over(
         self, facts: Facts, calls: Sequence[WindowCall] | None, select: Select, sides: Sides, wanted: Wanted
@@ -281,16 +294,26 @@ class EventTimes(FromClause):
         """A block with functions over windows; it also has, as hidden columns, those that still tell."""
         settling, telling = of_over(self.tokens, calls, sides, facts.settling)
         facts = replace(told_only(facts, telling), settling=settling)
+        parts = [(event, self._edits.piece(*part)) for event, part in telling.items()]
+        return self._with_hidden(facts, parts, select, wanted)
+
+    def _with_hidden(
+        self, facts: Facts, telling: Iterable[tuple[EventColumn, SqlText]], select: Select, wanted: Wanted
+    ) -> Facts:
+        """A block that has these columns too, where it is to be told when its rows stay."""
+        if not wanted.keys or self.watermark is None:
+            return facts
         place, last = select.items[0][0], select.items[-1][1]
-        known = events_of(facts).values()
-        events, keys = dict(facts.events), dict(facts.keys)
-        for number, (event, part) in enumerate(telling.items()):
-            if wanted.keys and self.watermark is not None and event not in known:
-                name = f"{HIDDEN}{place}_over{number}"
-                self._edits.put(last, ", ", self._edits.piece(*part), f"AS {name}")
+        known = [*events_of(facts).values()]
+        events, keys, hidden = dict(facts.events), dict(facts.keys), [*facts.hidden]
+        for event, text in telling:
+            if event.tells and event not in known:
+                name = f"{HIDDEN}{place}_by{len(hidden)}"
+                self._edits.put(last, ", ", text, f"AS {name}")
+                known.append(event)
+                hidden.append(name)
                 events[name] = event
                 keys |= {name: event} if facts.grouped else {}
-        hidden = dict.fromkeys((*facts.hidden, *(name for name in events if name not in facts.events)))
         return replace(facts, events=events, keys=keys, hidden=tuple(hidden))
 
     def _told_apart(self, facts: Facts, holds: str | None) -> Facts:
@@ -378,6 +401,7 @@ class EventTimes(FromClause):
             select.where,
             select.having,
             select.qualify,
+            select.group_by,
             *select.items,
             *(each.on for each in select.source),
         )
@@ -433,12 +457,11 @@ class EventTimes(FromClause):
                 hidden[name] = event
                 plain |= {name: own} if own else {}
         columns: list[tuple[str, EventColumn | None]] = []
-        texts = {canonical(self.tokens, key): event for key, event in zip(keys, events, strict=True)}
-        same = {canonical(self.tokens, key): own for key, own in zip(keys, plains, strict=True)}
         for item in select.items:
             expression = without_alias(self.tokens, item)
-            columns.append((name_of(self.tokens, item), texts.get(canonical(self.tokens, expression))))
-            own = same.get(canonical(self.tokens, expression), frozenset())
+            which = place_in(self.tokens, keys, expression)
+            columns.append((name_of(self.tokens, item), None if which is None else events[which]))
+            own = frozenset() if which is None else plains[which]
             plain |= {name_of(self.tokens, item): own} if own else {}
         known = {name: event for name, event in columns if event is not None}
         return Facts(

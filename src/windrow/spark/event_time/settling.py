@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 from windrow.spark.event_time.columns import column_of, event_of
 from windrow.spark.event_time.facts import UNTIL, EventColumn, Facts, Settling, Sides
-from windrow.spark.event_time.joins import equalities, instead, marked, told_by
+from windrow.spark.event_time.joins import equal_parts, instead, marked, told_by
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.queries import Select, UnknownShapeError, conjuncts
@@ -147,6 +147,8 @@ def of_first_rows(tokens: TokenList, facts: Facts, order: Iterable[OrderItem]) -
     if first is not None and not first.descending:
         name = tokens.text(*first.expression).strip("`").lower()
         event = facts.events.get(name)
+        if name.isdigit() and 0 < int(name) <= len(facts.columns or ()):
+            event = (facts.columns or ())[int(name) - 1][1]
     is_told = event is not None and not event.is_optional and facts.settling.whole <= spanned([event])
     telling = [event] if is_told else []
     return replace(told_only(facts, telling), settling=cut(facts.settling, telling, "LIMIT"))
@@ -228,15 +230,26 @@ def _asked_for(tokens: TokenList, where: Range | None, at: int) -> Range | None:
     return None
 
 
+def _is_inside(tokens: TokenList, part: Range, inside: Sides) -> bool:
+    """Whether a name may be that of a column of a subquery's own relations, which come first."""
+    expression = parse_expression(tokens, *part)
+    if not isinstance(expression, Name):
+        return True
+    *alias, name = (each.lower() for each in expression.parts)
+    if alias:
+        return any(alias[-1] == (item.alias or "").lower() for item, _ in inside)
+    return any(facts.columns is None or name in (each for each, _ in facts.columns) for _, facts in inside)
+
+
 def _correlated(tokens: TokenList, sides: Sides, query: Subquery, asked: Range | None) -> Sides:
-    every = [(replace(item, using=()), facts) for item, facts in (*sides, *query.inside)]
     found = [facts for _, facts in sides]
-    pairs = [
-        (one, every[other[0]][1].events[other[1]])
-        for pair in equalities(tokens, [query.where], every, lambda facts: facts.events)
-        for one, other in [sorted(pair)]
-        if one[0] < len(sides) <= other[0]
-    ]
+    pairs = []
+    for parts in equal_parts(tokens, query.where):
+        inner = [event for part in parts if (event := event_of(tokens, part, query.inside)) is not None]
+        outer = [part for part in parts if not _is_inside(tokens, part, query.inside)]
+        if len(inner) == len(outer) == 1:
+            column = column_of(tokens, outer[0], sides, lambda facts: facts.events)
+            pairs += [] if column is None else [(column, inner[0])]
     own = None if asked is None else column_of(tokens, asked, sides, lambda facts: facts.events)
     if own is not None and query.facts.columns and (first := query.facts.columns[0][1]) is not None:
         pairs.append((own, first))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windrow.errors import AnalysisError, did_you_mean
-from windrow.spark.event_time.columns import canonical
+from windrow.spark.event_time.columns import place_in
 from windrow.spark.grouping import calls_aggregate, without_alias
 from windrow.spark.live.plan import LivePlan
 from windrow.syntax.blocks import with_items
@@ -73,12 +73,9 @@ def _of(tokens: TokenList, shape: Shape) -> tuple[int, ...] | None:
     if shape.group_by is None:
         return () if any(calls_aggregate(tokens, item) for item in shape.items) else None
     keys = _grouped_by(tokens, shape.group_by, expressions)
-    texts = [canonical(tokens, each) for each in expressions]
-    wanted = None if keys is None else [canonical(tokens, each) for each in keys]
-    # of two keys of one name, in two relations, it is not seen which of them is selected
-    if wanted is None or len(set(wanted)) < len(wanted) or any(each not in texts for each in wanted):
-        return None
-    return tuple(texts.index(each) for each in wanted)
+    places = [None] if keys is None else [place_in(tokens, expressions, each) for each in keys]
+    found = tuple(place for place in places if place is not None)
+    return found if len(found) == len(places) else None
 
 
 def _grouped_by(tokens: TokenList, clause: Range, expressions: Sequence[Range]) -> list[Range] | None:
