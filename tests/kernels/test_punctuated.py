@@ -306,24 +306,33 @@ def test_over(computed, looks_back, reach, stream, names, keys):
     check(Over(tuple(names), by, looks_back, reach, compute), meaning, [stream], schema, exact=False)
 
 
-@settings(PROPERTY, max_examples=80)
-@given(streams({"a": "int", "b": "flag"}, 5, nulls=False), st.integers(0, 2), st.sampled_from([["b"], []]))
-def test_session(stream, gap, names):
+@settings(PROPERTY, max_examples=160)
+@given(
+    streams({"a": "int", "b": "flag"}, 5, nulls=False),
+    st.integers(0, 2),
+    st.sampled_from([None, 1, 2, 3]),
+    st.sampled_from([["b"], []]),
+)
+def test_session(stream, gap, longest, names):
     stream = replace(stream, values={**ORDERED, "int": [-2, -1, 0, 1, 2, 3]})
     made = pa.schema([("begin", pa.int64()), ("end", pa.int64())])
 
     def compute(rows):
         found, last = [], None
         for row in rows.to_pylist():
-            if last is None or tupled(row, names) != tupled(last, names) or row["a"] - last["a"] > gap:
-                found.append({"begin": row["a"]})
+            at, is_first = row["a"], last is None or tupled(row, names) != tupled(last, names)
+            is_cut = longest is not None and not is_first and at - found[-1]["begin"] >= longest
+            if is_first or is_cut or at - last["a"] > gap:
+                found.append({"begin": at})
             else:
                 found.append(found[-1])
-            last, found[-1]["end"] = row, row["a"] + gap
+            last, found[-1]["end"] = row, at + gap
+            if longest is not None:
+                found[-1]["end"] = min(at + gap, found[-1]["begin"] + longest)
         return pa.Table.from_pylist(found, made)
 
-    meaning = partial(definition.session, names=names, time="a", gap=gap)
-    operator = Session(tuple(names), "a", gap, ("begin", "end"), compute)
+    meaning = partial(definition.session, names=names, time="a", gap=gap, longest=longest)
+    operator = Session(tuple(names), "a", gap, ("begin", "end"), compute, longest)
     schema = pa.schema([*stream.schema, *made])
     further = {"begin": "int", "end": "int"}
     check(operator, meaning, [stream], schema, exact=False, further=further)

@@ -346,7 +346,9 @@ class BlockJoins(BlockNodes, ABC):
     def _column(self, side: Joined, stretch: Range) -> tuple[Joined, str]:
         """The side with a column that holds an expression."""
         parsed = parse_expression(self.tokens, *stretch)
-        found = self._resolved(parsed, side) if isinstance(parsed, Name) else None
+        found = self._computed.get(stretch)
+        if found is None and isinstance(parsed, Name):
+            found = self._resolved(parsed, side)
         if found is not None:
             return side, found
         (made,) = self._fresh(1)
