@@ -26,6 +26,7 @@ __all__ = [
     "Key",
     "SoFar",
     "closed",
+    "computed",
     "distinct",
     "group",
     "holds",
@@ -152,6 +153,16 @@ def project(given: SoFar, names: Sequence[str]) -> Meaning:
     return Meaning(
         [tupled(row, names) for row in given.rows], (0,), lambda row: closed(given, only(row, names))
     )
+
+
+def computed(given: SoFar, names: Sequence[str], made: Mapping[str, Callable[[Row], Any]]) -> Meaning:
+    """Expressions: all rows, with what is computed of each; rows that only promised ones become; nothing."""
+
+    def becomes(row: Row) -> Row:
+        return {**only(row, names), **{name: value(row) for name, value in made.items()}}
+
+    open_ = {tupled(becomes(row)) for row in given.possible if not promised(row, given.patterns)}
+    return Meaning([tupled(becomes(row)) for row in given.rows], (0,), lambda row: tupled(row) not in open_)
 
 
 def distinct(given: SoFar) -> Meaning:

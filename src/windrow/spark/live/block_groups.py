@@ -8,19 +8,16 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql.types import IntegerType
 
-from windrow.algebra.time_windows import OF_WINDOWS, TICKS
 from windrow.errors import AnalysisError, WindrowError
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.punctuated import Group, Project
 from windrow.spark.grouping import GROUPS, Groups, groups_of, without_alias
 from windrow.spark.live.block_nodes import Joined, Rows, renamed
 from windrow.spark.live.block_over import BlockOver
-from windrow.spark.live.row_maps import Moved
 from windrow.spark.scope import ROWS, Part, Unplanned
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select
-from windrow.syntax.rising import rising
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.window_calls import window_calls
 
@@ -48,38 +45,6 @@ class Grouped:
 
 class BlockGroups(BlockOver, ABC):
     """Blocks that group rows."""
-
-    def _moved(self, select: Select, joined: Joined, named: Sequence[tuple[str, Range]]) -> list[Moved]:
-        """Of columns that are computed, those that rise with a column."""
-        scope = self._scope(joined)
-        found = []
-        for name, expression in named:
-            inner = self._rises_with(expression, joined)
-            if inner is not None:
-                text = SqlText.of("SELECT (", self._text(expression), ") AS c0 FROM ", self._scoped(scope))
-                found.append(Moved(name, inner, SqlText.of(self._prefix(select.items[0][0]), text)))
-        return found
-
-    def _rises_with(self, expression: Range, joined: Joined) -> str | None:
-        """The column with which an expression that is none itself rises."""
-        start, stop = expression
-        while self.tokens.is_symbol(start, "(") and self.tokens.partner[start] == stop - 1:
-            start, stop = start + 1, stop - 1
-        inner = rising(self.tokens, start, stop) if start < stop else None
-        is_ticks = self.tokens.word(expression[1]) == "AS" and self.tokens[expression[1] + 1].name == TICKS
-        for at in range(start, stop):  # what is computed for windows of time has one column
-            is_told = self.tokens[at].is_name and self.tokens[at].name in OF_WINDOWS
-            if is_told or (is_ticks and self._source_of((at, at + 1), joined) is not None):
-                inner = (at, at + 1)
-        if inner is None:
-            return None
-        return self._source_of(inner, joined) or self._rises_with(inner, joined)
-
-    def _source_of(self, expression: Range, joined: Joined) -> str | None:
-        if expression in self._computed:
-            return self._computed[expression]
-        parsed = parse_expression(self.tokens, *expression)
-        return self._resolved(parsed, joined) if isinstance(parsed, Name) else None
 
     @abstractmethod
     def _each(
@@ -178,11 +143,7 @@ class BlockGroups(BlockOver, ABC):
             result = result.add(name, kind)
         told = ", ".join(self._told(where) for where, _ in keys)
         node = self._add(f"GROUP BY {told or '()'}", Group(tuple(by), tuple(specs)), rows.place)
-        self._found.origins |= {
-            f"{node}.{name}": self._found.origins[column]
-            for name, column in by
-            if column in self._found.origins
-        }
+        self._pass_on([(f"{node}.{name}", column) for name, column in by])
         names = [
             self.tokens[stop - 1].name if self._is_path(start, stop) else None for (start, stop), _ in keys
         ]
@@ -228,9 +189,9 @@ class BlockGroups(BlockOver, ABC):
         ]
         prefixed = SqlText.of(self._prefix(select.items[0][0]), query)
         told = " AND ".join(map(self._told, conditions))
-        moved = self._moved(select, joined, list(zip(made, keys, strict=False)))
+        going = self._moved(joined, list(zip(made, keys, strict=False)))
         name = f"WHERE {told}" if told else "expressions"
-        return self._map(joined.rows, prefixed, ROWS, result, plain, names, name, moved)
+        return self._map(joined.rows, prefixed, ROWS, result, plain, names, name, going)
 
     def _over_groups(self, select: Select, grouped: Grouped) -> Rows:
         """SELECT and HAVING over groups."""

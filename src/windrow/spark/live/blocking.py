@@ -58,6 +58,8 @@ class Blocking:
         The columns of the query as it knows them, and as the flow does.
     origins
         Of columns of ours: the stream and its column that they pass on.
+    followed
+        Of those that are computed: the stream and its column of which they are, if they differ where it does.
     sorted_by
         The first key of ORDER BY, a column of ours, if it ascends.
     """
@@ -67,6 +69,7 @@ class Blocking:
     names: tuple[str, ...]
     result: StructType
     origins: Mapping[str, tuple[str, str]]
+    followed: Mapping[str, tuple[str, str]]
     sorted_by: str | None
 
     @property
@@ -188,7 +191,8 @@ class Blocks(BlockGroups):
         shown = rows.columns[: len(names)]
         rows = self._project(rows, shown, [f"c{at}" for at in range(len(names))], names, "rows given")
         flow = Flow(tuple(self._found.nodes))
-        return Blocking(flow, self._found.tables, names, rows.kinds, self._found.origins, sorted_by)
+        found = self._found
+        return Blocking(flow, found.tables, names, rows.kinds, found.origins, found.followed, sorted_by)
 
     # -- queries -------------------------------------------------------------------------------------
 
@@ -331,7 +335,13 @@ class Blocks(BlockGroups):
         same = zip(made, rows.columns, rows.kinds, wanted, strict=True)
         plain = [(name, column) for name, column, kind, other in same if kind.dataType == other]
         text = SqlText.of(f"SELECT {cast} FROM ", Relation(ROWS))
-        return self._map(rows, text, ROWS, result, plain, rows.names, "columns")
+        going = [
+            one
+            for name, column, kind, other in zip(made, rows.columns, rows.kinds, wanted, strict=True)
+            if kind.dataType != other
+            for one in self._cast(name, column, other, Joined(rows, ()))
+        ]
+        return self._map(rows, text, ROWS, result, plain, rows.names, "columns", going)
 
     # -- SELECT --------------------------------------------------------------------------------------
 
@@ -368,8 +378,8 @@ class Blocks(BlockGroups):
             own += [None] * len(columns_of) if self._is_star(item) else [without_alias(self.tokens, item)]
         named = zip(made, [*own, *further], strict=True)
         each = [(column, expression) for column, expression in named if expression is not None]
-        moved = self._moved(select, joined, each)
-        return self._map(joined.rows, prefixed, ROWS, result, plain, found.columns, name, moved)
+        going = self._moved(joined, each)
+        return self._map(joined.rows, prefixed, ROWS, result, plain, found.columns, name, going)
 
     def _is_star(self, item: Range) -> bool:
         """Whether an item of SELECT is all columns, or all but some."""
