@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windrow.algebra.time_windows import told_windows
+from windrow.algebra.time_windows import told_sessions, told_windows
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,17 @@ from windrow.algebra.time_windows import told_windows
 )
 def test_only_names_of_ours_tell_of_windows(alias, told):
     assert told_windows(alias) == told
+
+
+@pytest.mark.parametrize(
+    ("alias", "told"),
+    [
+        ("__windows_session_4", (4, None)),
+        ("__lasting_4_60", (4, 60)),
+        ("__windows_tumble_5_0", None),
+        ("__lasting_4", None),
+        (None, None),
+    ],
+)
+def test_names_tell_of_sessions_and_how_long_they_last(alias, told):
+    assert told_sessions(alias) == told

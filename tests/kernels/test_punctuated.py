@@ -34,6 +34,7 @@ from windrow.kernels.punctuated import (
     Window,
 )
 from windrow.kernels.punctuated.flow import Flow, Node
+from windrow.kernels.punctuated.following import Follower, Following
 from windrow.kernels.punctuated.join import KINDS
 from windrow.kernels.punctuated.sets import OPERATORS
 from windrow.kernels.reference import punctuation as definition
@@ -157,6 +158,97 @@ def test_project(stream, names):
     schema = pa.schema([stream.schema.field(name) for name in names])
     operator = Project(tuple((name, name) for name in names))
     check(operator, partial(definition.project, names=names), [stream], schema)
+
+
+#: How columns go with "a", by what is computed: of some values another knows nothing.
+COMPUTED = {
+    "more": (Follower("more", "a", rises=True, differs=True), pa.int64(), lambda value: value + 3),
+    "less": (Follower("less", "a", rises=False, differs=True), pa.int32(), lambda value: -2 * value),
+    "half": (Follower("half", "a", rises=True), pa.int64(), lambda value: value // 2),
+    "third": (Follower("third", "a", rises=False), pa.int64(), lambda value: 1 - value // 3),
+    "text": (Follower("text", "a", rises=None, differs=True), pa.string(), lambda value: f"n{value}"),
+    "flagged": (Follower("flagged", "c", rises=True, differs=True), pa.int64(), lambda value: value * 7),
+}
+
+
+@settings(PROPERTY, max_examples=40)
+@pytest.mark.parametrize(
+    ("made", "names"),
+    [
+        (["more"], ["b"]),
+        (["less"], []),
+        (["half"], []),
+        (["third"], []),
+        (["more", "flagged"], []),
+        (["less", "text"], ["a", "b"]),
+        (["half", "flagged", "text"], ["b"]),
+    ],
+)
+@given(streams(THREE, 6))
+def test_columns_that_are_computed(made, names, stream):
+    """Proper; as much as the definition, but for texts, and for what rises or falls beside other columns."""
+    stream = replace(stream, values={**VALUES, "int": [None, -2, -1, 0, 1, 2, 3]})
+    followers = {name: COMPUTED[name] for name in made}
+    schema = pa.schema(
+        [stream.schema.field(name) for name in names]
+        + [(name, kind) for name, (_, kind, _) in followers.items()]
+    )
+    lines, output = lines_of(stream.schema), lines_of(schema)
+
+    def computing(one, compute):
+        return lambda row: None if row[one.column] is None else compute(row[one.column])
+
+    computes = {name: computing(one, compute) for name, (one, _, compute) in followers.items()}
+
+    def become(rows):
+        made = [
+            {name: row[name] for name in names} | {name: compute(row) for name, compute in computes.items()}
+            for row in rows
+        ]
+        return pa.Table.from_pylist(made, schema)
+
+    def values(one, places):
+        line, compute = output[one.name], followers[one.name][2]
+        return {place: line.place(compute(place)) for place in places}
+
+    plain = tuple((name, name) for name in names)
+    following = Following(lines, output, plain, [one for one, _, _ in followers.values()])
+    project, carry, told = Project(plain), None, Cover(output)
+    possible = become([*definition.possible(stream.universe)])
+    for number in range(len(stream.pieces)):
+        following, carry = pickle.loads(pickle.dumps((following, carry)))
+        step = stream.step(number)
+        assert not told.matches(become(step.rows.to_pylist())).any(), "proper"
+        passed, carry = project.advance(carry, step)
+        for pattern in passed.punctuations:
+            told.add(pattern)
+        for box in following.add(step.punctuations, values):
+            told.add_box(box)
+        meant = definition.computed(stream.so_far(number + 1), names, computes)
+        wanted = [meant.is_promised(row) for row in possible.to_pylist()]
+        found = told.matches(possible).tolist()
+        assert all(a for a, b in zip(wanted, found, strict=True) if b), "safe"
+        is_told = {*made} <= {"more", "less", "flagged"} or (made in (["half"], ["third"]) and not names)
+        if is_told:
+            assert found == wanted, "complete"
+    assert all(found)
+
+
+def test_a_range_of_few_values_tells_of_each_text_that_is_made_of_one():
+    schema, made = pa.schema([("a", pa.int64())]), pa.schema([("text", pa.string())])
+    following = Following(lines_of(schema), lines_of(made), (), [COMPUTED["text"][0]])
+    line = lines_of(made)["text"]
+
+    def told(*pattern):
+        boxes = following.add(
+            [Pattern.where(schema, [pattern])],
+            lambda _, places: {place: line.place(f"n{place}") for place in places},
+        )
+        return [line.value(box["text"][0]) for box in boxes]
+
+    assert told("a", "in", (3, 4, 5)) == ["n3", "n4", "n5"]
+    assert told("a", "between", (7, 8)) == ["n7", "n8"]
+    assert told("a", "<", 0) == []
 
 
 @PROPERTY
@@ -306,24 +398,33 @@ def test_over(computed, looks_back, reach, stream, names, keys):
     check(Over(tuple(names), by, looks_back, reach, compute), meaning, [stream], schema, exact=False)
 
 
-@settings(PROPERTY, max_examples=80)
-@given(streams({"a": "int", "b": "flag"}, 5, nulls=False), st.integers(0, 2), st.sampled_from([["b"], []]))
-def test_session(stream, gap, names):
+@settings(PROPERTY, max_examples=160)
+@given(
+    streams({"a": "int", "b": "flag"}, 5, nulls=False),
+    st.integers(0, 2),
+    st.sampled_from([None, 1, 2, 3]),
+    st.sampled_from([["b"], []]),
+)
+def test_session(stream, gap, longest, names):
     stream = replace(stream, values={**ORDERED, "int": [-2, -1, 0, 1, 2, 3]})
     made = pa.schema([("begin", pa.int64()), ("end", pa.int64())])
 
     def compute(rows):
         found, last = [], None
         for row in rows.to_pylist():
-            if last is None or tupled(row, names) != tupled(last, names) or row["a"] - last["a"] > gap:
-                found.append({"begin": row["a"]})
+            at, is_first = row["a"], last is None or tupled(row, names) != tupled(last, names)
+            is_cut = longest is not None and not is_first and at - found[-1]["begin"] >= longest
+            if is_first or is_cut or at - last["a"] > gap:
+                found.append({"begin": at})
             else:
                 found.append(found[-1])
-            last, found[-1]["end"] = row, row["a"] + gap
+            last, found[-1]["end"] = row, at + gap
+            if longest is not None:
+                found[-1]["end"] = min(at + gap, found[-1]["begin"] + longest)
         return pa.Table.from_pylist(found, made)
 
-    meaning = partial(definition.session, names=names, time="a", gap=gap)
-    operator = Session(tuple(names), "a", gap, ("begin", "end"), compute)
+    meaning = partial(definition.session, names=names, time="a", gap=gap, longest=longest)
+    operator = Session(tuple(names), "a", gap, ("begin", "end"), compute, longest)
     schema = pa.schema([*stream.schema, *made])
     further = {"begin": "int", "end": "int"}
     check(operator, meaning, [stream], schema, exact=False, further=further)

@@ -159,6 +159,18 @@ def recorded(session, query):
         " AS place FROM bids QUALIFY place <= 2 AND MAX(bids.at) OVER (PARTITION BY auction) > 2",
         "SELECT STREAM DISTINCT n, SUM(n) OVER (ORDER BY n) AS upto, at FROM"
         " (SELECT at, COUNT(*) AS n FROM bids GROUP BY at)",
+        "SELECT STREAM b.who, auction, SUM(price) AS s,"
+        " RANK() OVER (PARTITION BY b.who ORDER BY SUM(price) DESC) FROM bids b"
+        " GROUP BY auction, b.who HAVING s > 1 AND COUNT(*) > 0 ORDER BY auction, s",
+        "SELECT STREAM auction AS lot, who, SUM(price) AS s FROM bids GROUP BY auction, who"
+        " QUALIFY ROW_NUMBER() OVER (PARTITION BY lot ORDER BY s DESC, who) = 1 AND s > 2",
+        "SELECT STREAM wend, 2 * SUM(COUNT(*)) OVER w AS n, CONCAT(who, MAX(who) OVER w) AS c FROM"
+        " HOP(data => TABLE bids, timecol => DESCRIPTOR(at), dur => 8, hopsize => 3)"
+        " GROUP BY wstart, wend, who QUALIFY n > 2 WINDOW w AS (PARTITION BY wend)",
+        "SELECT STREAM DISTINCT auction % 2 AS half,"
+        " LAG(SUM(price)) OVER (PARTITION BY auction % 2 ORDER BY who) FROM bids"
+        " WHERE price > 1 GROUP BY auction % 2, who",
+        "SELECT STREAM COUNT(*) AS n, RANK() OVER (ORDER BY MAX(price)) AS r FROM bids",
         "SELECT STREAM *, auction + 1 FROM bids b JOIN (SELECT auction, item FROM sold) AS s USING (auction)"
         " WHERE b.at > 1",
         "SELECT STREAM auction, COUNT(item), MAX(price) FROM bids FULL JOIN sold USING (auction)"
@@ -168,6 +180,9 @@ def recorded(session, query):
         " GROUP BY 1) AS g ON s.auction = g.lot WHERE n IN (SELECT CAST(at / 2 AS DECIMAL(5, 1)) FROM bids)",
         "SELECT STREAM wstart, wend, who, COUNT(*) AS n FROM SESSION(TABLE bids PARTITION BY who,"
         " DESCRIPTOR(at), 3) GROUP BY wstart, wend, who ORDER BY wend, who",
+        "SELECT STREAM wstart, wend, who, COUNT(*) AS n, MAX(price) FROM SESSION(TABLE bids PARTITION BY who,"
+        " DESCRIPTOR(at), 3, 5) GROUP BY wstart, wend, who ORDER BY wend, who",
+        "SELECT STREAM * FROM SESSION(TABLE (SELECT at, price FROM bids WHERE at > 1), DESCRIPTOR(at), 3, 2)",
         "SELECT STREAM * FROM SESSION(TABLE (SELECT at, price FROM bids WHERE price > 1), DESCRIPTOR(at), 1)",
         "SELECT STREAM b.auction, name, COUNT(DISTINCT at) AS n, MEDIAN(price) AS m"
         " FROM bids b JOIN people ON b.who = people.who GROUP BY 1, name",
@@ -184,6 +199,37 @@ def test_what_is_given_live_is_what_the_whole_log_gives(spark, auctions, tmp_pat
         assert found == whole
     assert progress["rows_in_windows"] == 0
     assert progress["rows_in"] == progress["rows_used"] + progress["rows_held"] + progress["rows_late"]
+
+
+NESTED = [
+    (
+        "SELECT STREAM who, auction, MAX(price) AS top,"
+        " RANK() OVER (PARTITION BY auction ORDER BY MAX(price) DESC) AS place FROM bids"
+        " WHERE price > 1 GROUP BY auction, who HAVING COUNT(*) < 9 QUALIFY place < 3",
+        "SELECT STREAM who, auction, top, RANK() OVER (PARTITION BY auction ORDER BY top DESC) AS place FROM"
+        " (SELECT auction, who, MAX(price) AS top FROM bids WHERE price > 1 GROUP BY auction, who"
+        " HAVING COUNT(*) < 9) QUALIFY place < 3",
+    ),
+    (
+        "SELECT STREAM at, COUNT(*) AS n, COUNT(*) - LAG(COUNT(*)) OVER (ORDER BY at) AS more FROM bids"
+        " GROUP BY at",
+        "SELECT STREAM at, n, n - LAG(n) OVER (ORDER BY at) AS more FROM"
+        " (SELECT at, COUNT(*) AS n FROM bids GROUP BY at)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("together", "apart"), NESTED)
+def test_over_beside_groups_is_over_of_a_query_that_groups(spark, auctions, tmp_path, together, apart):
+    """Step by step, wherever the logs are cut and the query killed; and as early."""
+    for number, (cuts, kills) in enumerate((((), set()), ((0.3, 0.55, 0.8), {1, 3}), ((0.6, 0.9), {2}))):
+        given, progress = live(spark, auctions, tmp_path / f"t{number}", together, cuts, kills)
+        wanted, _ = live(spark, auctions, tmp_path / f"a{number}", apart, cuts, kills)
+        assert [Counter(rows([one])) for one in given] == [Counter(rows([one])) for one in wanted]
+        for query in (together, apart):
+            assert Counter(rows(given)) == Counter(recorded(auctions, query))
+        assert progress["rows_in_windows"] == 0
+    assert sum(bool(table.num_rows) for table in given) > 1, "some are given before the end"
 
 
 EXCEPT = """
@@ -292,10 +338,17 @@ def test_rows_come_in_order_as_far_as_they_may_be_out_of_it(spark, session, tmp_
         ("SELECT STREAM DISTINCT who FROM bids LIMIT 3", "LIMIT 3"),
         ("SELECT STREAM who FROM bids ORDER BY at LIMIT 1 + 2", "1 + 2"),
         ("SELECT STREAM DISTINCT who FROM (SELECT who FROM bids OFFSET 3)", "OFFSET 3"),
-        ("SELECT STREAM who, SUM(SUM(price)) OVER (ORDER BY who) AS n FROM bids GROUP BY who", "OVER"),
         (
-            "SELECT STREAM who, COUNT(*) AS n FROM SESSION(TABLE bids, DESCRIPTOR(at), 5, 9) GROUP BY who",
-            "bids, DESCRIPTOR",
+            "SELECT STREAM who, LAG(at + 1) OVER (ORDER BY who) AS n FROM bids GROUP BY who, at + 1",
+            "OVER (ORDER",
+        ),
+        (
+            "SELECT STREAM price * 2 AS price, COUNT(*) OVER () AS n FROM bids QUALIFY price = 10",
+            "price = 10",
+        ),
+        (
+            "SELECT STREAM at + 1 AS at, COUNT(*) OVER () AS n FROM bids GROUP BY at HAVING at > 2",
+            "at > 2",
         ),
     ],
 )
@@ -368,6 +421,25 @@ def test_groups_of_sessions_end_by_bounds_and_by_keys(spark, session, tmp_path):
     given, progress = live(spark, session, tmp_path / "c", query, (0.34, 0.51, 0.67), {1, 2})
     assert [sorted(rows([one])) for one in given] == [[], [(8, 1, 2)], [(11, 2, 1)], [(18, 2, 1)]]
     assert progress["rows_in_windows"] == 1, "(1, 12) waits for what comes up to 17"
+
+
+def test_sessions_with_a_longest_duration_end_when_that_has_passed(spark, session, tmp_path):
+    query = """
+        SELECT STREAM wstart, wend, auction, COUNT(*) AS n
+        FROM SESSION(TABLE bids PARTITION BY auction, DESCRIPTOR(at), 5, 8) GROUP BY wstart, wend, auction
+    """
+    with session.stream("bids").producer("p") as p:
+        p.insert([bid(at, 1, 10) for at in (8, 1, 4, 9, 13, 20)] + [bid(2, 2, 1), bid(9, 2, 5)])
+        p.bound(9)
+        p.insert([bid(9, 1, 7), bid(17, 1, 7)])
+        p.bound(17)
+        p.punctuate(auction=2)
+    assert session.sql(query)._live.unbounded() == []
+    given, progress = live(spark, session, tmp_path / "c", query, (0.29, 0.43, 0.58, 0.72), {1, 2})
+    assert [sorted(rows([one])) for one in given] == [
+        [], [(1, 9, 1, 3), (2, 7, 2, 1)], [], [(9, 14, 2, 1), (9, 17, 1, 3)], []
+    ]  # fmt: skip
+    assert progress["rows_in_windows"] == 2, "17 and 20 wait for what comes up to 25"
 
 
 def test_what_a_query_gives_is_promised_in_the_stream_into_which_it_goes(spark, session, tmp_path):

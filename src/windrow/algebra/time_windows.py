@@ -14,7 +14,15 @@ from types import MappingProxyType
 from windrow.algebra.clock import Clock
 from windrow.syntax.sqltext import SqlText, quoted
 
-__all__ = ["OF_LASTING", "OF_WINDOWS", "TICKS", "TimeWindow", "last_instant", "told_windows", "windowed"]
+__all__ = [
+    "OF_WINDOWS",
+    "TICKS",
+    "TimeWindow",
+    "last_instant",
+    "told_sessions",
+    "told_windows",
+    "windowed",
+]
 
 TICKS = "__ticks"
 """The time of a row in ticks."""
@@ -22,6 +30,7 @@ TICKS = "__ticks"
 _START, _ROWS, _BREAK, _NUMBER, _BEGIN = "__start", "__rows", "__break", "__number", "__begin"
 _MILLISECOND = 1_000_000
 _MARK = "__windows_"
+_LASTING = "__lasting_"
 _LENGTHS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "TUMBLE": ("dur", "offset"),
@@ -31,9 +40,6 @@ _LENGTHS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """What each kind has."""
-
-OF_LASTING = _BEGIN
-"""The column by which rows are of one session, where these have a longest duration."""
 
 OF_WINDOWS = frozenset([TICKS, _START])
 """The columns of which begins and ends of windows are computed. The least of these never falls where the time
@@ -106,6 +112,15 @@ def told_windows(alias: str | None) -> tuple[str, dict[str, int]] | None:
         return None
     values = [int(length.replace("m", "-")) for length in found[2].split("_")[1:]]
     return (found[1].upper(), dict(zip(names, values, strict=True))) if len(names) == len(values) else None
+
+
+def told_sessions(alias: str | None) -> tuple[int, int | None] | None:
+    """The gap and the longest duration, if any, of the sessions that a query adds, by the name in it."""
+    told = told_windows(alias)
+    if told is not None:
+        return (told[1]["gap"], None) if told[0] == "SESSION" else None
+    found = re.fullmatch(rf"{_LASTING}(\d+)_(\d+)", alias or "")
+    return None if found is None else (int(found[1]), int(found[2]))
 
 
 def windowed(window: TimeWindow, rows: SqlText) -> SqlText:
@@ -192,4 +207,5 @@ def _sessions(window: TimeWindow, timed: SqlText) -> SqlText:
     of = f"OVER (PARTITION BY {', '.join([*keys, _BEGIN])})"
     last = f"least(max({TICKS}) {of} + {gap}L, {_BEGIN} + {longest}L)"
     inner = ", ".join((TICKS, _BREAK, _NUMBER, _BEGIN))
-    return SqlText.of(f"SELECT * EXCEPT ({inner}), {window.shown(_BEGIN, last)} FROM (", begun, ")")
+    lasting = f"AS {_LASTING}{gap}_{longest}"
+    return SqlText.of(f"SELECT * EXCEPT ({inner}), {window.shown(_BEGIN, last)} FROM (", begun, ") ", lasting)

@@ -163,12 +163,15 @@ def groups_of(
     select: Select,
     keys: Sequence[tuple[Range, SqlText]],
     text: Callable[[Range], SqlText],
+    clauses: Sequence[Range] = (),
+    parts: Sequence[Range] = (),
 ) -> Groups | None:
     """The groups of a block, None where an aggregate or a part of SELECT is beyond the kernel.
 
-    `keys` are the expressions of GROUP BY and where they stand; `text` gives the text of a stretch.
+    `keys` are the expressions of GROUP BY and where they stand; `text` gives the text of a stretch. Groups
+    are read by SELECT, HAVING and further `clauses`; `parts` of these may be keys as a whole.
     """
-    stretches = [*select.items, *([select.having] if select.having is not None else [])]
+    stretches = [*select.items, *([select.having] if select.having is not None else []), *clauses]
     if any(tokens.is_symbol(start, "*") for start, _ in select.items):
         return None
     calls = find_calls(tokens, list(stretches), text)
@@ -179,7 +182,7 @@ def groups_of(
         return None
     replaced = {at: call.name for at, call in calls.items()}
     for number, (key, _) in enumerate(keys):
-        for stretch in [*_without_aliases(tokens, select.items), *stretches[len(select.items) :]]:
+        for stretch in [*_without_aliases(tokens, select.items), *stretches[len(select.items) :], *parts]:
             for found in _places(tokens, key, stretch):
                 inside = any(first < found[1] and found[0] < last for first, last in replaced)
                 if not inside:

@@ -1,13 +1,25 @@
-"""Expressions that rise with a time in them: shifts, truncations and casts to coarser types."""
+"""Expressions that rise with a time in them: shifts, truncations and casts to coarser types.
+
+Shifts by months are none: months end on different days, and so the evening of 30 January goes behind the
+morning of 31 January.
+"""
 
 from __future__ import annotations
+
+import re
 
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import Kind, TokenList
 
-__all__ = ["rising"]
+__all__ = ["goes_by_zone", "rising"]
 
 _CALLS_OF_TIME = {"DATE_TRUNC": 1, "TO_DATE": 0, "DATE": 0}  # and which argument is the time
+_OF_MONTHS = re.compile(r"MON|YEAR|QUARTER", re.IGNORECASE)
+_UNITS = {
+    "YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MM", "MON", "WEEK", "DAY", "DD", "HOUR", "MINUTE", "SECOND",
+    "MILLISECOND", "MICROSECOND",
+}  # fmt: skip
+_OF_DAYS = re.compile(r"DAY|WEEK", re.IGNORECASE)
 _COARSER = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")
 
 
@@ -18,7 +30,9 @@ def rising(tokens: TokenList, start: int, stop: int) -> Range | None:
         if word in _CALLS_OF_TIME:
             parts = tokens.split(start + 2, stop - 1)
             place = _CALLS_OF_TIME[word]
-            return parts[place] if len(parts) == place + 1 else None
+            if len(parts) != place + 1 or (place and not _is_unit(tokens, parts[0])):
+                return None
+            return parts[place]
         is_cast = word == "CAST" and tokens.word(stop - 2) in _COARSER and tokens.word(stop - 3) == "AS"
         return (start + 2, stop - 3) if is_cast else None
     for at in tokens.level(start, stop):
@@ -28,5 +42,23 @@ def rising(tokens: TokenList, start: int, stop: int) -> Range | None:
                 if tokens[each].kind is Kind.SYMBOL and tokens[each].text not in ("(", ")")
             ]  # fmt: skip
             names = [each for each in range(at + 2, stop) if tokens.is_symbol(each, ".")]
-            return (start, at) if not rest and not names else None
+            by_months = _OF_MONTHS.search(tokens.text(at + 1, stop))
+            return (start, at) if not rest and not names and not by_months else None
     return None
+
+
+def _is_unit(tokens: TokenList, stretch: Range) -> bool:
+    """Whether a unit of time is written there: of others there is no time."""
+    start, stop = stretch
+    is_text = stop - start == 1 and tokens[start].kind is Kind.STRING
+    return is_text and tokens[start].text[1:-1].upper() in _UNITS
+
+
+def goes_by_zone(tokens: TokenList, start: int, stop: int) -> bool:
+    """Whether there is a shift or a cast that goes by clocks, which are set back where time goes on."""
+    for at in range(start, stop):
+        if tokens.word(at) == "INTERVAL" and _OF_DAYS.search(tokens.text(at + 1, stop)):
+            return True
+        if tokens.word(at) in _COARSER[1:] and tokens.word(at - 1) == "AS":
+            return True
+    return False

@@ -36,7 +36,7 @@ class SessionCarry:
     promises
         What has been promised of the output.
     told
-        The least begin, and time of a last row, of sessions that were promised last.
+        The least begin, and the end that a row alone then would have, of sessions that were promised last.
     came
         Whether there was a step.
     """
@@ -57,7 +57,7 @@ class SessionCarry:
 
 @dataclass(frozen=True)
 class Session:
-    """Rows with the begin and end of their session: rows of a key without a longer gap.
+    """Rows with the begin and end of their session: rows of a key without a longer gap, up to a duration.
 
     Output: the rows with two further columns, when no row can come up to the end of the session, or the key
     is closed. What is promised of the rows holds of the output when no row that waits matches it; and none
@@ -75,6 +75,8 @@ class Session:
         The output's names of the begin and of the end.
     compute
         These, and maybe more, of the session of each row of whole sessions, in order.
+    longest
+        How many ticks there are at most from its first row to its end, before which all its rows are.
     """
 
     keys: tuple[str, ...]
@@ -82,6 +84,7 @@ class Session:
     gap: int
     bounds: tuple[str, str]
     compute: Callable[[pa.Table], pa.Table]
+    longest: int | None = None
 
     def advance(self, carry: SessionCarry | None, step: Step) -> tuple[Step, SessionCarry]:
         """Take a step; the carry that is given is used up."""
@@ -104,10 +107,14 @@ class Session:
         rows = store.rows(places)
         order, first, last = self._sessions(rows)
         rows, places = rows.take(pa.array(order)), places[order]
-        is_over = self._among(rows, last + self.gap, known) | self._among(rows, last, closed)
+        until, ends = last + self.gap, last + self.gap
+        if self.longest is not None:
+            until = np.minimum(until, first + (self.longest - 1))
+            ends = np.minimum(ends, first + self.longest)
+        is_over = self._among(rows, until, known) | self._among(rows, last, closed)
         carry.waiting.remove(places[is_over])
         free = carry.waiting.free(boxes)
-        free += self._least(carry, schema, first[~is_over], last[~is_over])
+        free += self._least(carry, schema, first[~is_over], ends[~is_over])
         return Step(self._with_sessions(rows.filter(pa.array(is_over))), carry.promises.news(free)), carry
 
     def _begun(self, schema: pa.Schema) -> SessionCarry:
@@ -137,9 +144,21 @@ class Session:
         begins = np.zeros(len(ticks), bool)
         begins[1:] = np.diff(ticks) > self.gap
         begins[bounds[:-1]] = True
-        first = np.flatnonzero(begins)
+        first = self._cut(ticks, np.flatnonzero(begins))
         lengths = np.diff(np.append(first, len(ticks)))
         return order, np.repeat(ticks[first], lengths), np.repeat(ticks[first + lengths - 1], lengths)
+
+    def _cut(self, ticks: Ints, first: Ints) -> Ints:
+        """Where sessions begin, of runs of rows without a longer gap that begin there."""
+        if self.longest is None:
+            return first
+        stops = np.append(first[1:], len(ticks))
+        is_longer = ticks[stops - 1] - ticks[first] >= self.longest
+        further = []
+        for at, stop in zip(first[is_longer].tolist(), stops[is_longer].tolist(), strict=True):
+            while (at := at + int(np.searchsorted(ticks[at:stop], ticks[at] + self.longest))) < stop:
+                further.append(at)
+        return np.sort(np.append(first, np.array(further, first.dtype)))
 
     def _among(self, rows: pa.Table, times: Ints, boxes: list[Box]) -> npt.NDArray[np.bool_]:
         """Which rows would be in some boxes if they had these times."""
@@ -149,14 +168,15 @@ class Session:
             cover.add_box(box)
         return cover.matches(moved)
 
-    def _least(self, carry: SessionCarry, schema: pa.Schema, first: Ints, last: Ints) -> Iterator[Box]:
+    def _least(self, carry: SessionCarry, schema: pa.Schema, first: Ints, ends: Ints) -> Iterator[Box]:
         """What comes before the sessions that are open or may still begin."""
         _, open_ = prefix([SortKey(self.time)], carry.time.closed, {}, carry.time.closed)
         span = None if open_ is None else open_[self.time]
         if span is None or span[0] == carry.time.lines[self.time].first:
             return
         reached = int(span[0])
-        least = (min([reached, *first.tolist()]), min([reached, *last.tolist()]))
+        shortest = self.gap if self.longest is None else min(self.gap, self.longest)
+        least = (min([reached, *first.tolist()]), min([reached, *(ends - shortest).tolist()]))
         if least == carry.told:
             return
         carry.told = least

@@ -26,6 +26,7 @@ __all__ = [
     "Key",
     "SoFar",
     "closed",
+    "computed",
     "distinct",
     "group",
     "holds",
@@ -154,6 +155,16 @@ def project(given: SoFar, names: Sequence[str]) -> Meaning:
     )
 
 
+def computed(given: SoFar, names: Sequence[str], made: Mapping[str, Callable[[Row], Any]]) -> Meaning:
+    """Expressions: all rows, with what is computed of each; rows that only promised ones become; nothing."""
+
+    def becomes(row: Row) -> Row:
+        return {**only(row, names), **{name: value(row) for name, value in made.items()}}
+
+    open_ = {tupled(becomes(row)) for row in given.possible if not promised(row, given.patterns)}
+    return Meaning([tupled(becomes(row)) for row in given.rows], (0,), lambda row: tupled(row) not in open_)
+
+
 def distinct(given: SoFar) -> Meaning:
     """DISTINCT: the first of each; all punctuations; the rows that match none."""
     seen = different(given.rows)
@@ -270,42 +281,49 @@ def over(
     )
 
 
-def session(given: SoFar, names: Sequence[str], time: str, gap: int) -> Meaning:
+def session(given: SoFar, names: Sequence[str], time: str, gap: int, longest: int | None = None) -> Meaning:
     """SESSION: the rows of sessions into which no row can come, with their begin and end; the others.
 
-    What is promised holds of the output when no row that waits matches it. No session comes that begins or
-    ends before those that are open or may begin; the least value of the universe stands for all before it.
+    With a longest duration a session has no row that long after its first, and ends then at the latest: what
+    comes there is in the next one. What is promised holds of the output when no row that waits matches it. No
+    session comes that begins or ends before those that are open or may begin; the least value of the universe
+    stands for all before it.
     """
     open_ = [row for row in given.possible if not promised(row, given.patterns)]
     members: dict[Tuple, list[Row]] = {}
     for row in given.rows:
         members.setdefault(tupled(row, names), []).append(row)
+    shortest = gap if longest is None else min(gap, longest)
     passed: list[Tuple] = []
     waiting: list[Row] = []
-    begins, ends = [row[time] for row in open_], [row[time] for row in open_]
+    begins, ends = [row[time] for row in open_], [row[time] + shortest for row in open_]
     for key, rows in members.items():
         rows.sort(key=lambda row: row[time])
         own = [other[time] for other in open_ if tupled(other, names) == key]
         sessions: list[list[Row]] = []
         for row in rows:
-            if sessions and row[time] - sessions[-1][-1][time] <= gap:
+            is_of_last = bool(sessions) and row[time] - sessions[-1][-1][time] <= gap
+            if is_of_last and (longest is None or row[time] - sessions[-1][0][time] < longest):
                 sessions[-1].append(row)
             else:
                 sessions.append([row])
         for members_of in sessions:
             begin, last = members_of[0][time], members_of[-1][time]
-            if any(other <= last + gap for other in own):
+            end = until = last + gap
+            if longest is not None:
+                end, until = min(end, begin + longest), min(until, begin + longest - 1)
+            if any(other <= until for other in own):
                 waiting += members_of
                 begins.append(begin)
-                ends.append(last)
+                ends.append(end)
             else:
-                passed += [(*tupled(row), begin, last + gap) for row in members_of]
+                passed += [(*tupled(row), begin, end) for row in members_of]
     is_known = bool(open_) and min(row[time] for row in open_) > min(given.universe[time])
 
     def is_promised(row: Row) -> bool:
         if is_known and row["begin"] is not None and row["begin"] < min(begins):
             return True
-        if is_known and row["end"] is not None and row["end"] < min(ends) + gap:
+        if is_known and row["end"] is not None and row["end"] < min(ends):
             return True
         return still_promised(only(row, given.universe), given.patterns, waiting)
 

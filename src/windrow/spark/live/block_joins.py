@@ -20,8 +20,10 @@ from windrow.algebra.continuous import StreamQuery, WindowedStream
 from windrow.kernels.punctuated import Join
 from windrow.spark.arrow import is_orderable
 from windrow.spark.catalog import Definition
-from windrow.spark.live.block_nodes import BlockNodes, Joined, Rows, is_bare
-from windrow.spark.scope import ROWS, Part, Scope, Unplanned, is_over
+from windrow.spark.live.block_moved import BlockMoved
+from windrow.spark.live.block_nodes import Joined, Rows, is_bare
+from windrow.spark.live.row_maps import Going
+from windrow.spark.scope import ROWS, Part, Unplanned, is_over
 from windrow.syntax.expressions import Name, Operation, names_in, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, Select, Shape, UnknownShapeError, conjuncts, parse_query
@@ -33,7 +35,7 @@ _USING = "__using"
 """With this begin the names of relations of the columns of USING."""
 
 
-class BlockJoins(BlockNodes, ABC):
+class BlockJoins(BlockMoved, ABC):
     """The rows that FROM and WHERE of a block let through."""
 
     @abstractmethod
@@ -249,13 +251,14 @@ class BlockJoins(BlockNodes, ABC):
         made: Sequence[str],
         name: str,
         widened: Sequence[tuple[str, str]] = (),
+        going: Sequence[Going] = (),
     ) -> Joined:
-        """The rows with further columns, which Spark computes; those that widen others, and which."""
+        """The rows with further columns, which Spark computes; those that widen others or go with them."""
         query = SqlText.of(f"SELECT {ROWS}.*, ", listed, " FROM ", self._scoped(self._scope(side)))
         result = self.gateway.sql(query, {ROWS: self._frame(side.rows)}).schema
         plain = [(column, column) for column in side.rows.columns]
         names = (*side.rows.names, *made)
-        rows = self._map(side.rows, query, ROWS, result, plain, names, name, (), widened)
+        rows = self._map(side.rows, query, ROWS, result, plain, names, name, going, widened)
         return replace(side, rows=rows)
 
     def _equalities(self, keys: Sequence[tuple[str, str]]) -> str:
@@ -277,8 +280,9 @@ class BlockJoins(BlockNodes, ABC):
             (made,) = self._fresh(1)
             cast = SqlText.of(f"CAST({ROWS}.{column} AS {common.simpleString()}) AS {made}")
             widened = [(made, column)] if isinstance(common, IntegralType) else []
+            going = [] if widened else self._cast(made, column, common, side)
             told = f"{self._shown(column)} AS {common.simpleString()}"
-            sides[at] = self._further(side, cast, [made], told, widened)
+            sides[at] = self._further(side, cast, [made], told, widened, going)
             columns[at] = made
         return sides[0], sides[1], (columns[0], columns[1])
 
@@ -329,29 +333,21 @@ class BlockJoins(BlockNodes, ABC):
 
     def _reads_only(self, stretch: Range, side: Joined) -> bool:
         """Whether an expression reads columns of a side, and nothing else."""
-        names = list(names_in(parse_expression(self.tokens, *stretch)))
+        names = list(names_in(parse_expression(self.tokens, *stretch, deeply=True)))
         return bool(names) and all(self._resolved(name, side) is not None for name in names)
-
-    def _resolved(self, name: Name, side: Joined) -> str | None:
-        """The column of ours that a path names."""
-        *before, last = (part.lower() for part in name.parts)
-        found = [
-            column
-            for part in side.parts
-            for shown, column in zip(part.names, part.columns, strict=True)
-            if shown.lower() == last and (not before or before == [part.alias.lower()])
-        ]
-        return found[0] if len(found) == 1 else None
 
     def _column(self, side: Joined, stretch: Range) -> tuple[Joined, str]:
         """The side with a column that holds an expression."""
         parsed = parse_expression(self.tokens, *stretch)
-        found = self._resolved(parsed, side) if isinstance(parsed, Name) else None
+        found = self._computed.get(stretch)
+        if found is None and isinstance(parsed, Name):
+            found = self._resolved(parsed, side)
         if found is not None:
             return side, found
         (made,) = self._fresh(1)
         listed = SqlText.of("(", self._text(stretch), f") AS {made}")
-        return self._further(side, listed, [made], self._told(stretch)), made
+        going = self._moved(side, [(made, stretch)])
+        return self._further(side, listed, [made], self._told(stretch), (), going), made
 
     def _filtered(self, side: Joined, condition: Range) -> Joined:
         scope = self._scope(side)
@@ -362,9 +358,6 @@ class BlockJoins(BlockNodes, ABC):
         told = f"WHERE {self._told(condition)}"
         rows = self._map(side.rows, query, ROWS, side.rows.kinds, plain, side.rows.names, told)
         return replace(side, rows=rows)
-
-    def _scope(self, side: Joined) -> Scope:
-        return Scope(self._frame(side.rows), side.parts, varies=False)
 
     def _where(self, conditions: Sequence[Range]) -> SqlText:
         if not conditions:

@@ -16,7 +16,7 @@ from windrow.spark.arrow import arrow_type, contains, is_orderable, travelling_t
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.group_keys import GroupKeys
-from windrow.spark.live.row_maps import Moved, RowMap
+from windrow.spark.live.row_maps import Followed, Going, Moved, RowMap
 from windrow.spark.scope import Part, Unplanned
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
@@ -53,6 +53,7 @@ class Found:
     nodes: list[Node] = field(default_factory=list)
     tables: dict[str, SqlText] = field(default_factory=dict)
     origins: dict[str, tuple[str, str]] = field(default_factory=dict)
+    followed: dict[str, tuple[str, str]] = field(default_factory=dict)
     blocks: int = 0
 
 
@@ -96,20 +97,27 @@ class BlockNodes(GroupKeys):
         plain: Sequence[tuple[str, str]],
         names: Sequence[str],
         name: str,
-        moved: Sequence[Moved] = (),
+        going: Sequence[Going] = (),
         widened: Sequence[tuple[str, str]] = (),
     ) -> Rows:
         """What Spark computes of rows."""
+        moved = tuple(one for one in going if isinstance(one, Moved))
+        followed = tuple(one for one in going if isinstance(one, Followed))
         self._refuse_types(result)
         self._pass_on([*plain, *widened])
+        known = self._found.followed | self._found.origins
+        differing = [one.follower for one in followed if one.follower.differs]
+        self._found.followed |= {one.name: known[one.column] for one in differing if one.column in known}
         operator = RowMap(
-            self.gateway, text, key, rows.kinds, result, tuple(plain), tuple(moved), tuple(widened)
+            self.gateway, text, key, rows.kinds, result, tuple(plain), moved, followed, tuple(widened)
         )
         return Rows(self._add(name, operator, rows.place), tuple(names), result)
 
     def _pass_on(self, pairs: Sequence[tuple[str, str]]) -> None:
         origins = self._found.origins
         origins |= {made: origins[column] for made, column in pairs if column in origins}
+        followed = self._found.followed
+        followed |= {made: followed[column] for made, column in pairs if column in followed}
 
     def _fresh(self, count: int) -> list[str]:
         """Names for the columns of a block that no other has."""

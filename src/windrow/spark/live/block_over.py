@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructType
 
-from windrow.algebra.time_windows import OF_LASTING, TICKS, told_windows
+from windrow.algebra.time_windows import TICKS, told_sessions
 from windrow.kernels.punctuated import Over, Session
 from windrow.kernels.sorting import SortKey
 from windrow.punctuations.lines import line_if_any
@@ -20,7 +20,8 @@ from windrow.spark.live.block_joins import BlockJoins
 from windrow.spark.live.block_nodes import Joined, Rows
 from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.row_maps import arrow_schema
-from windrow.spark.scope import ROWS, Unplanned
+from windrow.spark.scope import ROWS, Unplanned, is_over
+from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, parse_query
 from windrow.syntax.sqltext import Relation, SqlText, quoted
@@ -80,6 +81,8 @@ class BlockOver(BlockJoins, ABC):
         calls = window_calls(self.tokens, [*select.items, *clauses], select.window)
         if conditions:
             joined = self._passed(joined, conditions, "WHERE")
+        if select.qualify is not None:
+            self._name_in(select, select.qualify, joined)
         together: dict[tuple[object, ...], list[WindowCall]] = {}
         for call in calls:
             together.setdefault(self._alike(call), []).append(call)
@@ -87,7 +90,7 @@ class BlockOver(BlockJoins, ABC):
             joined = self._over_window(select, joined, alike)
         if select.qualify is None:
             return joined
-        self._name_in_qualify(select, select.qualify, joined)
+        self._name_in(select, select.qualify, joined)
         return self._passed(joined, clauses, "QUALIFY")
 
     def _alike(self, call: WindowCall) -> tuple[object, ...]:
@@ -141,19 +144,38 @@ class BlockOver(BlockJoins, ABC):
         rows = Rows(place, (*joined.rows.names, *made), StructType([*kinds, *result]))
         return replace(joined, rows=rows)
 
-    def _name_in_qualify(self, select: Select, qualify: Range, joined: Joined) -> None:
-        """Let names that SELECT gives, and no relation has, stand for what they name."""
-        own = {alias_of(self.tokens, item): item for item in select.items}
+    def _name_in(self, select: Select, clause: Range, joined: Joined) -> None:
+        """Let names that SELECT gives stand for what they name, unless that is over a window still unknown.
+
+        Of a name that the rows have too it depends on what stands around it, to Spark, which of them it is.
+        """
+        own = {alias_of(self.tokens, item): without_alias(self.tokens, item) for item in select.items}
         known = {name.lower() for part in joined.parts for name in part.names}
-        for at in range(*qualify):
+        for at in range(*clause):
             token = self.tokens[at]
             is_bare = token.is_name and not self.tokens.is_symbol(at - 1, ".")
             if not is_bare or self.tokens.is_symbol(at + 1, ".") or self.tokens.is_symbol(at + 1, "("):
                 continue
             item = own.get(token.name.lower())
-            if item is not None and token.name.lower() not in known:
-                text = self._text(without_alias(self.tokens, item))
-                self._instead[at, at + 1] = f"({text.render()})"
+            if item is None or any(
+                at not in self._windows and is_over(self.tokens, at) for at in range(*item)
+            ):
+                continue
+            parsed = parse_expression(self.tokens, *item)
+            is_same = isinstance(parsed, Name) and parsed.parts[-1].lower() == token.name.lower()
+            if token.name.lower() in known and not is_same:
+                told = f"HAVING or QUALIFY by {token.name}, a name of SELECT's and of the rows,"
+                raise self._refused((at, at + 1), told, "give it another name in SELECT")
+            source = self._computed.get(item)
+            if source is None and isinstance(parsed, Name):
+                source = self._resolved(parsed, joined)
+            if source is not None:
+                self._computed[at, at + 1] = source
+            self._instead[at, at + 1] = f"({self._text(item).render()})"
+
+    def _is_unknown(self, stretch: Range) -> bool:
+        """Whether there is a function over a window in it for which no column stands yet."""
+        return any(at not in self._windows and is_over(self.tokens, at) for at in range(*stretch))
 
     def _passed(self, joined: Joined, conditions: Sequence[Range], word: str) -> Joined:
         """The rows that satisfy all of some conditions."""
@@ -166,23 +188,17 @@ class BlockOver(BlockJoins, ABC):
 
     # -- SESSION -------------------------------------------------------------------------------------
 
-    def _session_gap(self, select: Select) -> int | None:
-        """The gap of a block that SESSION becomes."""
-        if any(
-            self.tokens[at].name == OF_LASTING for at in range(*select.items[0]) if self.tokens[at].is_name
-        ):
-            block = select
-            while self.tokens.is_symbol(block.source[0].source[0], "("):
-                block = self._inside(block)
-            where = (block.items[0][0], block.source[0].source[1])
-            raise Unplanned("SESSION with a longest duration", where)
-        told = told_windows(select.source[0].alias) if len(select.source) == 1 else None
-        return told[1]["gap"] if told is not None and told[0] == "SESSION" else None
+    def _session_lengths(self, select: Select) -> tuple[int, int | None] | None:
+        """The gap and the longest duration of a block that SESSION becomes."""
+        return told_sessions(select.source[0].alias) if len(select.source) == 1 else None
 
-    def _sessions(self, select: Select, gap: int) -> Rows:
+    def _sessions(self, select: Select, lengths: tuple[int, int | None]) -> Rows:
         """The rows with their sessions, which the text numbers by how often a row comes after a gap."""
+        gap, longest = lengths
         numbered = self._inside(select)
-        (call,) = window_calls(self.tokens, numbered.items, None)
+        while not (calls := window_calls(self.tokens, numbered.items, None)):
+            numbered = self._inside(numbered)
+        (call,) = calls
         timed = self._inside(numbered).source[0].source
         rows = self._rows_of(parse_query(self.tokens, *timed))
         columns = dict(zip((name.lower() for name in rows.names), rows.columns, strict=True))
@@ -210,7 +226,7 @@ class BlockOver(BlockJoins, ABC):
             result = result.add(name, one.dataType)
         by = tuple(columns[key.lower()] for key in keys)
         compute = WindowColumns(self.gateway, text, rows.kinds, result)
-        operator = Session(by, columns[TICKS], gap, (made[0], made[1]), compute)
+        operator = Session(by, columns[TICKS], gap, (made[0], made[1]), compute, longest)
         told = f"SESSION by {', '.join(keys)}" if keys else "SESSION"
         place = self._add(told, operator, rows.place)
         given = Rows(place, (*rows.names, *names), StructType([*rows.kinds, *result]))

@@ -11,25 +11,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql.types import IntegerType, StructType
+from pyspark.sql.types import StructType
 
 from windrow.algebra.continuous import Query, Reader
-from windrow.algebra.time_windows import OF_WINDOWS, TICKS
-from windrow.errors import NotSupportedError, Span, WindrowError
-from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.punctuated import Group, Project, SetOperator, Sort
+from windrow.errors import NotSupportedError, Span
+from windrow.kernels.punctuated import Project, SetOperator, Sort
 from windrow.kernels.punctuated.flow import Flow, Node
 from windrow.kernels.sorting import SortKey
 from windrow.punctuations.lines import line_if_any
 from windrow.spark.arrow import arrow_type
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.grouping import GROUPS, Groups, groups_of, without_alias
-from windrow.spark.live.block_nodes import Joined, Rows, is_bare, renamed
-from windrow.spark.live.block_over import BlockOver
-from windrow.spark.live.row_maps import Moved, RowMap
+from windrow.spark.grouping import without_alias
+from windrow.spark.live.block_groups import BlockGroups
+from windrow.spark.live.block_nodes import Joined, Rows, is_bare
+from windrow.spark.live.row_maps import RowMap
 from windrow.spark.scope import ROWS, Unplanned
-from windrow.syntax.expressions import Name, Operation, parse_expression
+from windrow.syntax.expressions import Operation, parse_expression
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.ordering import order_item
 from windrow.syntax.queries import (
@@ -40,7 +38,6 @@ from windrow.syntax.queries import (
     UnknownShapeError,
     parse_query,
 )
-from windrow.syntax.rising import rising
 from windrow.syntax.sqltext import Relation, SqlText
 from windrow.syntax.tokens import Kind, TokenList
 
@@ -61,6 +58,8 @@ class Blocking:
         The columns of the query as it knows them, and as the flow does.
     origins
         Of columns of ours: the stream and its column that they pass on.
+    followed
+        Of those that are computed: the stream and its column of which they are, if they differ where it does.
     sorted_by
         The first key of ORDER BY, a column of ours, if it ascends.
     """
@@ -70,6 +69,7 @@ class Blocking:
     names: tuple[str, ...]
     result: StructType
     origins: Mapping[str, tuple[str, str]]
+    followed: Mapping[str, tuple[str, str]]
     sorted_by: str | None
 
     @property
@@ -146,7 +146,7 @@ def in_order_of(query: Blocking, column: int) -> Blocking:
     return replace(query, flow=Flow((*query.flow.nodes, node)))
 
 
-class Blocks(BlockOver):
+class Blocks(BlockGroups):
     """Reads the blocks of one query; takes what :class:`BlockNodes` does."""
 
     def gathers(self, shape: Shape) -> bool:
@@ -191,7 +191,8 @@ class Blocks(BlockOver):
         shown = rows.columns[: len(names)]
         rows = self._project(rows, shown, [f"c{at}" for at in range(len(names))], names, "rows given")
         flow = Flow(tuple(self._found.nodes))
-        return Blocking(flow, self._found.tables, names, rows.kinds, self._found.origins, sorted_by)
+        found = self._found
+        return Blocking(flow, found.tables, names, rows.kinds, found.origins, found.followed, sorted_by)
 
     # -- queries -------------------------------------------------------------------------------------
 
@@ -210,18 +211,16 @@ class Blocks(BlockOver):
         if not isinstance(shape, Select):
             rows = self._rows_of(shape)
             return rows, [self._sort_key(rows, item) for item in items], len(rows.columns)
-        gap = self._session_gap(shape)
-        if gap is not None:
-            rows = self._sessions(shape, gap)
+        lengths = self._session_lengths(shape)
+        if lengths is not None:
+            rows = self._sessions(shape, lengths)
             return rows, [self._sort_key(rows, item) for item in items], len(rows.columns)
         joined, conditions = self._from_where(shape)
-        over = self._over(shape)
-        if over is not None and self._is_grouped(shape):
-            raise self._refused(over, "OVER beside groups", "put the groups into a query in FROM")
-        if over is not None:
+        over, is_grouped = self._over(shape), self._is_grouped(shape)
+        if over is not None and not is_grouped:
             joined, conditions = self._looked(shape, joined, conditions), []
-        if self._is_grouped(shape):
-            rows = self._groups(shape, joined, conditions)
+        if is_grouped:
+            rows = self._groups(shape, joined, conditions, over)
             rows = self._distinct(rows) if shape.distinct else rows
             return rows, [self._sort_key(rows, item) for item in items], len(rows.columns)
         hidden = []
@@ -336,7 +335,13 @@ class Blocks(BlockOver):
         same = zip(made, rows.columns, rows.kinds, wanted, strict=True)
         plain = [(name, column) for name, column, kind, other in same if kind.dataType == other]
         text = SqlText.of(f"SELECT {cast} FROM ", Relation(ROWS))
-        return self._map(rows, text, ROWS, result, plain, rows.names, "columns")
+        going = [
+            one
+            for name, column, kind, other in zip(made, rows.columns, rows.kinds, wanted, strict=True)
+            if kind.dataType != other
+            for one in self._cast(name, column, other, Joined(rows, ()))
+        ]
+        return self._map(rows, text, ROWS, result, plain, rows.names, "columns", going)
 
     # -- SELECT --------------------------------------------------------------------------------------
 
@@ -373,8 +378,8 @@ class Blocks(BlockOver):
             own += [None] * len(columns_of) if self._is_star(item) else [without_alias(self.tokens, item)]
         named = zip(made, [*own, *further], strict=True)
         each = [(column, expression) for column, expression in named if expression is not None]
-        moved = self._moved(select, joined, each)
-        return self._map(joined.rows, prefixed, ROWS, result, plain, found.columns, name, moved)
+        going = self._moved(joined, each)
+        return self._map(joined.rows, prefixed, ROWS, result, plain, found.columns, name, going)
 
     def _is_star(self, item: Range) -> bool:
         """Whether an item of SELECT is all columns, or all but some."""
@@ -402,165 +407,6 @@ class Blocks(BlockOver):
             for name, column in zip(part.names, part.columns, strict=True)
             if name.lower() not in left_out
         ]
-
-    def _moved(self, select: Select, joined: Joined, named: Sequence[tuple[str, Range]]) -> list[Moved]:
-        """Of columns that are computed, those that rise with a column."""
-        scope = self._scope(joined)
-        found = []
-        for name, expression in named:
-            inner = self._rises_with(expression, joined)
-            if inner is not None:
-                text = SqlText.of("SELECT (", self._text(expression), ") AS c0 FROM ", self._scoped(scope))
-                found.append(Moved(name, inner, SqlText.of(self._prefix(select.items[0][0]), text)))
-        return found
-
-    def _rises_with(self, expression: Range, joined: Joined) -> str | None:
-        """The column with which an expression that is none itself rises."""
-        start, stop = expression
-        while self.tokens.is_symbol(start, "(") and self.tokens.partner[start] == stop - 1:
-            start, stop = start + 1, stop - 1
-        inner = rising(self.tokens, start, stop) if start < stop else None
-        is_ticks = self.tokens.word(expression[1]) == "AS" and self.tokens[expression[1] + 1].name == TICKS
-        for at in range(start, stop):  # what is computed for windows of time has one column
-            is_told = self.tokens[at].is_name and self.tokens[at].name in OF_WINDOWS
-            if is_told or (is_ticks and self._source_of((at, at + 1), joined) is not None):
-                inner = (at, at + 1)
-        if inner is None:
-            return None
-        return self._source_of(inner, joined) or self._rises_with(inner, joined)
-
-    def _source_of(self, expression: Range, joined: Joined) -> str | None:
-        if expression in self._computed:
-            return self._computed[expression]
-        parsed = parse_expression(self.tokens, *expression)
-        return self._resolved(parsed, joined) if isinstance(parsed, Name) else None
-
-    def _groups(self, select: Select, joined: Joined, conditions: Sequence[Range]) -> Rows:
-        scope = self._scope(joined)
-        keys = self._group_keys(select, scope)
-        groups = None if keys is None else groups_of(self.tokens, select, keys, self._text)
-        if keys is None or groups is None:
-            raise Unplanned("groups of this form, or an aggregate that only Spark knows,", select.group_by)
-        listed: list[tuple[str, SqlText, str | None]] = [
-            (name, text, self._source_of(where, joined))
-            for name, (where, text) in zip(groups.key_names, keys, strict=True)
-        ]
-        counted = set()
-        for call in groups.calls.values():
-            assert call.argument is not None
-            parsed = call.argument.expression
-            if call.function == "count" and call.argument.text.render().strip() == "1":
-                counted.add(call.name)
-                continue
-            source = self._resolved(parsed, joined) if isinstance(parsed, Name) else None
-            listed.append((f"{call.name}_of", call.argument.text, source))
-        if not listed:  # rows without columns could not be counted
-            listed.append(("nothing", SqlText.of("1"), None))
-        rows = self._listed(select, joined, conditions, listed, [where for where, _ in keys])
-        kinds = {name: one.dataType for (name, _, _), one in zip(listed, rows.kinds, strict=True)}
-        inside = dict(zip(kinds, rows.columns, strict=True))
-        by = [(name, inside[name]) for name in groups.key_names]
-        specs, result = [], renamed(rows.kinds, by)
-        self._refuse_unordered(result, "GROUP BY")
-        of_calls = {
-            call.name: IntegerType() if call.name in counted else kinds[f"{call.name}_of"]
-            for call in groups.calls.values()
-        }
-        found = groups.aggregates(self.gateway, of_calls, lambda text: self._kind(text, scope, select))
-        if found is None:
-            raise Unplanned("an aggregate that only Spark knows")
-        for name, spec, kind in found:
-            is_counted = name in counted
-            specs.append(
-                (
-                    name,
-                    Aggregate(
-                        "count_star" if is_counted else spec.function,
-                        None if is_counted else inside[f"{name}_of"],
-                        spec.result_type,
-                        spec.ignore_nulls,
-                        spec.parameters,
-                        spec.ansi,
-                    ),
-                )
-            )
-            result = result.add(name, kind)
-        told = ", ".join(self._told(where) for where, _ in keys)
-        node = self._add(f"GROUP BY {told or '()'}", Group(tuple(by), tuple(specs)), rows.place)
-        self._found.origins |= {
-            f"{node}.{name}": self._found.origins[column]
-            for name, column in by
-            if column in self._found.origins
-        }
-        return self._over_groups(select, Rows(node, (), result), groups, node)
-
-    def _listed(
-        self,
-        select: Select,
-        joined: Joined,
-        conditions: Sequence[Range],
-        listed: Sequence[tuple[str, SqlText, str | None]],
-        keys: Sequence[Range],
-    ) -> Rows:
-        """The keys of groups and the arguments of aggregates as columns."""
-        made = self._fresh(len(listed))
-        names = [name for name, _, _ in listed]
-        if not conditions and all(source is not None for _, _, source in listed):
-            columns = [source for _, _, source in listed if source is not None]
-            return self._project(joined.rows, columns, made, names, "columns")
-        scope = self._scope(joined)
-        texts = [
-            SqlText.of("(", text, f") AS {name}") for name, (_, text, _) in zip(made, listed, strict=True)
-        ]
-        shown = SqlText.join(", ", texts)
-        query = SqlText.of("SELECT ", shown, " FROM ", self._scoped(scope), self._where(conditions))
-        result = self._sql(query, scope.frame, select).schema
-        plain = [
-            (name, source) for name, (_, _, source) in zip(made, listed, strict=True) if source is not None
-        ]
-        prefixed = SqlText.of(self._prefix(select.items[0][0]), query)
-        told = " AND ".join(map(self._told, conditions))
-        moved = self._moved(select, joined, list(zip(made, keys, strict=False)))
-        name = f"WHERE {told}" if told else "expressions"
-        return self._map(joined.rows, prefixed, ROWS, result, plain, names, name, moved)
-
-    def _over_groups(self, select: Select, rows: Rows, groups: Groups, node: int) -> Rows:
-        """SELECT and HAVING over groups."""
-        items = [without_alias(self.tokens, item) for item in select.items]
-        sources = [groups.replaced.get(item) for item in items]
-        names = self._group_names(select)
-        made = self._fresh(len(items))
-        if select.having is None and None not in sources:
-            columns = [source for source in sources if source is not None]
-            pairs = tuple(zip(made, columns, strict=True))
-            self._pass_on([(name, f"{node}.{column}") for name, column in pairs])
-            return Rows(self._add("columns", Project(pairs), rows.place), names, renamed(rows.kinds, pairs))
-        query = groups.select(select, self.tokens, self._text, varies=False)
-        try:
-            result = self.gateway.sql(query, {GROUPS: self._frame(rows)}).toDF(*made).schema
-        except WindrowError:
-            raise Unplanned("an expression over groups that only Spark understands") from None
-        plain = [
-            (name, source)
-            for name, source in zip(made, sources, strict=True)
-            if source is not None and source in groups.key_names
-        ]
-        prefixed = SqlText.of(self._prefix(select.items[0][0]), query)
-        told = "" if select.having is None else f"HAVING {self._told(select.having)}"
-        mapped = self._map(rows, prefixed, GROUPS, result, plain, names, told or "expressions")
-        self._pass_on([(name, f"{node}.{column}") for name, column in plain])
-        return mapped
-
-    def _group_names(self, select: Select) -> tuple[str, ...]:
-        """The names of the columns of a block with groups, as far as they can be known without the rows."""
-        names = []
-        for item in select.items:
-            bare = without_alias(self.tokens, item)
-            last = self.tokens[item[1] - 1]
-            parsed = parse_expression(self.tokens, *bare)
-            named = bare != item or isinstance(parsed, Name)
-            names.append(last.name if named and last.is_name else self._told(item))
-        return tuple(names)
 
 
 def _tail(shape: Ordered) -> int:

@@ -7,10 +7,11 @@ Operators pass that on as they pass on punctuations.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from windrow.kernels.punctuated import Filter, Group, Join, Over, Project, Session, SetOperator, Sort
 from windrow.kernels.punctuated.flow import Node, Place
+from windrow.kernels.punctuated.following import Follower
 from windrow.spark.live.blocking import Blocking
 from windrow.spark.live.expected import Bounded
 from windrow.spark.live.plan import Unbounded
@@ -50,8 +51,8 @@ def _after(query: Blocking, node: Node, given: list[Bounded], found: list[Unboun
             return given[0]
         case Project(columns=pairs):
             return given[0].only({column: name for name, column in reversed(pairs)})
-        case RowMap(plain=pairs, moved=moved, widened=widened):
-            after = given[0].only({column: name for name, column in reversed(pairs)})
+        case RowMap(plain=pairs, moved=moved, followed=followed, widened=widened):
+            after = _followed(given[0], pairs, [one.follower for one in followed])
             for name, column in widened:
                 wider = {frozenset({name, *one} - {column}) for one in after.by if column in one}
                 rises = {name} if column in after.rising else set()
@@ -82,6 +83,17 @@ def _after(query: Blocking, node: Node, given: list[Bounded], found: list[Unboun
                 grows("all rows", [first])
             return given[0]
     raise AssertionError(operator)
+
+
+def _followed(given: Bounded, plain: Sequence[tuple[str, str]], followers: Sequence[Follower]) -> Bounded:
+    """How rows are bounded on columns that are passed on, and on those that go with some."""
+    passed = {column: name for name, column in reversed(plain)}
+    after = given.only(passed)
+    differing = {one.column: one.name for one in followers if one.differs}
+    each = [{column: name} for column, name in differing.items()]
+    by = {found for own in (*each, differing) for found in given.only({**passed, **own}).by}
+    rising = {one.name for one in followers if one.rises and one.column in given.rising}
+    return Bounded(after.by | by, after.rising | rising)
 
 
 def _looked(given: Bounded, over: Over, partition: tuple[str, ...], grows: object) -> Bounded:
@@ -134,7 +146,7 @@ def _needs(query: Blocking, columns: tuple[Collection[str], ...]) -> str:
     """What would bound it, in words."""
     told = []
     for own in columns:
-        origins = [query.origins.get(column) for column in own]
+        origins = [query.origins.get(column, query.followed.get(column)) for column in own]
         known = [origin for origin in origins if origin is not None]
         if not own:
             told.append("it is bounded by punctuations of its streams")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from windrow.errors import ExecutionError
 from windrow.kernels.punctuated import Project, Step
 from windrow.kernels.punctuated.elementary import ProjectCarry
+from windrow.kernels.punctuated.following import Follower, Following
 from windrow.kernels.punctuated.step import Promises
 from windrow.punctuations import Closing, lines_of
 from windrow.punctuations.boxes import NULL, Box, Lines
@@ -18,7 +22,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.few import frame_of_few
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["Moved", "RowMap", "arrow_schema"]
+__all__ = ["Followed", "Going", "Moved", "RowMap", "arrow_schema"]
 
 
 @dataclass(frozen=True)
@@ -38,13 +42,34 @@ class Moved:
     text: SqlText
 
 
+@dataclass(frozen=True)
+class Followed:
+    """A column that goes with one other.
+
+    Attributes
+    ----------
+    follower
+        How it does.
+    text
+        The query that computes it alone, as `RowMap.text`, with the other after it.
+    """
+
+    follower: Follower
+    text: SqlText
+
+
+Going: TypeAlias = Moved | Followed
+"""A column that is computed, of which promises about another tell."""
+
+
 @dataclass
 class RowMapCarry:
-    """What is closed of the columns that are passed on, and of those with which others rise."""
+    """What is closed of the columns that are passed on, and of those with which others rise or go."""
 
     project: ProjectCarry | None
     closing: dict[str, Closing]
     promises: Promises
+    following: Following | None = None
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -57,7 +82,8 @@ class RowMap:
     """SELECT and WHERE over rows, one job of Spark's for all of them.
 
     Output: the rows that the text makes of those that come; of the columns that it only passes on, what the
-    punctuations close of them; of those that rise with a column, what comes before all that is still to come.
+    punctuations close of them; of those that rise with a column, what comes before all that is still to come;
+    of those that go with one, what is closed of its values.
 
     Attributes
     ----------
@@ -71,6 +97,8 @@ class RowMap:
         Of the columns that are passed on: their names in the output, and in the input.
     moved
         Those that rise with a column.
+    followed
+        Those that go with a column.
     widened
         Of columns that are passed on, those that hold them as wider integers: pairs of names in the output.
     """
@@ -82,6 +110,7 @@ class RowMap:
     result: StructType
     plain: tuple[tuple[str, str], ...]
     moved: tuple[Moved, ...] = ()
+    followed: tuple[Followed, ...] = ()
     widened: tuple[tuple[str, str], ...] = ()
 
     def advance(self, carry: RowMapCarry | None, step: Step) -> tuple[Step, RowMapCarry]:
@@ -89,7 +118,9 @@ class RowMap:
         lines = lines_of(step.rows.schema)
         if carry is None:
             closing = {one.column: Closing(lines, [one.column]) for one in self.moved if one.column in lines}
-            carry = RowMapCarry(None, closing, Promises(lines_of(arrow_schema(self.result))))
+            output = lines_of(arrow_schema(self.result))
+            following = Following(lines, output, self.plain, [one.follower for one in self.followed])
+            carry = RowMapCarry(None, closing, Promises(output), following if self.followed else None)
         nothing = Step(step.rows.slice(0, 0), step.punctuations)
         told, carry.project = Project(self.plain).advance(carry.project, nothing)
         boxes = [box for pattern in told.punctuations for box in pattern.boxes()]
@@ -97,6 +128,16 @@ class RowMap:
             boxes += [_widened(box, name, column, carry.promises.lines) for box in boxes if column in box]
         if step.punctuations:
             boxes += self._risen(carry, step)
+        if step.punctuations and carry.following is not None:
+            schema, texts = step.rows.schema, {one.follower: one.text for one in self.followed}
+
+            def values(one: Follower, places: Sequence[Place]) -> dict[Place, Place]:
+                column = lines[one.column].array(places)
+                return self._values(
+                    texts[one], self._of_column(one.column, column, schema), carry.promises, one
+                )
+
+            boxes += carry.following.add(step.punctuations, values)
         return Step(self._made(step.rows), carry.promises.news(boxes)), carry
 
     def _risen(self, carry: RowMapCarry, step: Step) -> list[Box]:
@@ -122,13 +163,28 @@ class RowMap:
                     found.append({one.name: (line.first, place)})
         return [box for box in found if all(span is NULL or span[0] < span[1] for span in box.values())]
 
+    def _values(self, text: SqlText, rows: pa.Table, promises: Promises, one: Follower) -> dict[Place, Place]:
+        """What is computed of values of a column; those of which it cannot be are left out."""
+        try:
+            made = self._run(text, rows)
+        except ExecutionError:  # no row with this value goes through without this error
+            halves = (rows.slice(0, rows.num_rows // 2), rows.slice(rows.num_rows // 2))
+            each = [self._values(text, half, promises, one) for half in halves] if rows.num_rows > 1 else []
+            return {place: value for part in each for place, value in part.items()}
+        line = promises.lines[one.name]
+        made = made.filter(made.column(0).is_valid())
+        of = lines_of(rows.schema)[one.column]
+        places = of.places(made.column(1).cast(of.kind)).tolist()
+        return dict(zip(places, line.places(made.column(0).cast(line.kind)).tolist(), strict=True))
+
+    def _of_column(self, column: str, values: pa.Array, schema: pa.Schema) -> pa.Table:
+        """Rows with values of one column."""
+        fields = [field for field in schema if field.name in self.given.names]
+        arrays = [values if field.name == column else pa.nulls(len(values), field.type) for field in fields]
+        return pa.table(arrays, schema=pa.schema(fields))
+
     def _one_row(self, column: str, value: object, schema: pa.Schema) -> pa.Table:
-        arrays = [
-            pa.array([value if field.name == column else None], field.type)
-            for field in schema
-            if field.name in self.given.names
-        ]
-        return pa.table(arrays, [field.name for field in schema if field.name in self.given.names])
+        return self._of_column(column, pa.array([value], schema.field(column).type), schema)
 
     def _made(self, rows: pa.Table) -> pa.Table:
         schema = arrow_schema(self.result)
