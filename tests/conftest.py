@@ -23,10 +23,15 @@ settings.load_profile("windrow")
 # Programs that tests start keep what Python compiles, whatever the shell says: it is half of their time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # And compiling a query's Java code takes longer than running small data through the same code interpreted
-# would save: the first tier of the compiler is enough, and one thread to collect garbage.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# would save: the first tier of the compiler is enough, and one thread to collect garbage. With the first tier
+# alone Java has room for the code of two hundred tests, and would compile Spark again and again after that;
+# room for classes that it grows by little and little has it collect all garbage each time.
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS",
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=256m",
+)
 
-FEW = 4
+FEW = 8
 """`--few` tries one of so many random examples."""
 
 
