@@ -41,7 +41,7 @@ demo: env ## run the demonstration
 test: check fast whole ## everything: check, fast, then the tests that start Spark
 
 fast: env ## the tests that do not start Spark, with few random examples (under a minute)
-	$(BIN)/python -m pytest -m "not spark and not slow" --few -n auto
+	$(BIN)/python -m pytest -m "not spark and not slow" --few -n auto --dist worksteal
 
 whole: env ## the tests that start Spark, are slow, or try random examples, with all of these
 	$(BIN)/python -m pytest -m "spark or slow or property" -n 2 --dist loadfile

@@ -6,7 +6,7 @@ import os
 import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest.unittest import TestCaseFunction
@@ -23,10 +23,15 @@ settings.load_profile("windrow")
 # Programs that tests start keep what Python compiles, whatever the shell says: it is half of their time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # And compiling a query's Java code takes longer than running small data through the same code interpreted
-# would save: the first tier of the compiler is enough, and one thread to collect garbage.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# would save: the first tier of the compiler is enough, and one thread to collect garbage. With the first tier
+# alone Java has room for the code of two hundred tests, and would compile Spark again and again after that;
+# room for classes that it grows by little and little has it collect all garbage each time.
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS",
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=256m",
+)
 
-FEW = 4
+FEW = 8
 """`--few` tries one of so many random examples."""
 
 
@@ -65,11 +70,33 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
                 spark.catalog.dropTempView(view.viewName)
 
 
+def names_are_kept() -> None:
+    """Have Python ask Java once what a name of a class, package or static method stands for.
+
+    PySpark asks at each call, and for each part of a name of which there is no class Java goes through all of
+    Spark's archives: a tenth of all that Java does in tests.
+    """
+    from py4j.java_gateway import JavaClass, JavaMember, JavaPackage, JVMView
+
+    def kept(found: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+        def attribute(self: Any, name: str) -> Any:
+            value = found(self, name)
+            if isinstance(value, (JavaClass, JavaMember, JavaPackage)):
+                vars(self)[name] = value  # where it is found the next time
+            return value
+
+        return attribute
+
+    for kind in (JavaClass, JavaPackage, JVMView):
+        kind.__getattr__ = kept(kind.__getattr__)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     # Imported here, so that the tests without Spark do not wait for PySpark.
     from windrow.spark.local import local_session
 
+    names_are_kept()
     session = local_session(
         # Two cores: the least at which tasks run beside each other, and no more on any machine, so that
         # partitions and plans are the same everywhere.
@@ -88,6 +115,10 @@ def spark() -> Iterator[SparkSession]:
             "spark.sql.ui.retainedExecutions": "1",
             "spark.ui.retainedJobs": "1",
             "spark.ui.retainedStages": "1",
+            # Python processes serve all sessions instead of those of one: each takes seconds to start.
+            "spark.sql.artifact.isolation.enabled": "false",
+            # Of each query Spark also writes its plan down, for a page that nobody looks at.
+            "spark.sql.ui.explainMode": "simple",
         },
     )
     yield session

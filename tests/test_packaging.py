@@ -101,6 +101,7 @@ def test_the_wheel_is_imported_as_it_is_shipped_to_workers(wheel, tmp_path):
     assert done.stdout.startswith(str(archive)), done.stderr
 
 
+@pytest.mark.slow
 def test_the_installed_package_is_the_wheels_and_typed(run, installed):
     package = Path(run("python", "-c", "import windrow; print(*windrow.__path__)").strip())
     assert package.is_relative_to(installed.parent)

@@ -118,6 +118,7 @@ def test_a_query_that_is_no_text_is_told(before_spark, tmp_path):
     assert (done.exit_code, "UNREADABLE_QUERY" in done.stderr) == (1, True)
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_answer_is_told_at_once(program):
     # Port 1 is reserved, and nothing listens on it.
     done = program("run", "-c", "SELECT 1", "--master", "sc://127.0.0.1:1")
@@ -144,6 +145,7 @@ def test_without_a_query_on_a_terminal_the_program_does_not_wait_for_input(on_a_
     assert "no query is given" in output
 
 
+@pytest.mark.slow
 def test_errors_are_coloured_on_a_terminal_unless_no_color_is_set(on_a_terminal):
     _, coloured = on_a_terminal("run")
     _, plain = on_a_terminal("run", NO_COLOR="1")
@@ -151,6 +153,7 @@ def test_errors_are_coloured_on_a_terminal_unless_no_color_is_set(on_a_terminal)
     assert "\x1b[3" not in plain
 
 
+@pytest.mark.slow
 def test_tables_have_ascii_frames_except_on_a_terminal(program, on_a_terminal):
     _, drawn = on_a_terminal("datasets")
     _, plain = on_a_terminal("datasets", NO_COLOR="1")

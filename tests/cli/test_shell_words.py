@@ -104,6 +104,7 @@ def test_the_prompt_needs_nothing_heavy():
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 
 
+@pytest.mark.slow
 def test_importing_windrow_imports_no_extra():
     extras = ("altair", "IPython", "prompt_toolkit", "pygments")
     code = f"import sys, windrow, windrow.session; print([m for m in {extras} if m in sys.modules])"

@@ -547,7 +547,7 @@ def test_a_condition_guards_the_next_one_on_the_same_row():
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("low", [0, 3])
+@pytest.mark.parametrize("low", [0, pytest.param(3, marks=pytest.mark.slow)])
 def test_what_seek_finds_or_not_from_a_row_is_not_searched_again_from_the_next(low):
     table = pa.table({"x": [3] * 20_000 + [low, 1]})
     plan = replace(

@@ -512,6 +512,7 @@ def test_bounds_that_later_rows_keep_change_no_row_and_let_the_clock_move_no_lat
     assert again.state.firm_at >= found.state.firm_at
 
 
+@pytest.mark.slow
 def test_many_entries_of_many_producers_are_judged_alike():
     random = np.random.default_rng(7)
     count, producers = 20_000, 40

@@ -121,6 +121,7 @@ def test_a_torn_file_is_named_wherever_it_was_cut(stream):
     assert len(everything(stream)) == 3
 
 
+@pytest.mark.slow
 def test_every_byte_that_has_changed_is_noticed(stream):
     path = stream.log.path(3)
     content = path.read_bytes()

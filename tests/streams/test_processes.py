@@ -61,6 +61,7 @@ def numbers_of(stream: NamedStream) -> dict[str, list[int]]:
     return found
 
 
+@pytest.mark.slow
 def test_processes_that_insert_at_once_have_one_order_and_every_row_is_in_once(tmp_path):
     stream = NamedStream.create(tmp_path / "s", COLUMNS, "at", ordering=Ordering.unordered())
     count, names = 40, ["a", "b", "c", "d"]
