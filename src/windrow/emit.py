@@ -17,7 +17,7 @@ from windrow.spark.arrived import nothing_arrived
 from windrow.spark.catalog import Catalog
 from windrow.spark.declared import declare, in_place, keys_of
 from windrow.spark.emission import Emitted, Materialization, common_ptime
-from windrow.spark.event_time import EventTimes, Timed, with_lifetimes
+from windrow.spark.event_time import EventTimes, Timed, clocks_of, with_lifetimes
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import EmittedPlan
 from windrow.spark.streams import Stream
@@ -270,7 +270,8 @@ def _event_times(
     body = items[-1].item[1] if items else 0
     place = (tokens.sql, watermark)
     promising = [name for name, stream in recorded.items() if stream.timed and stream.timed.may_promise]
-    times = EventTimes(inner, known, window_of, watermark, place, catalog.functions, promising)
+    clocks = clocks_of(gateway, recorded)
+    times = EventTimes(inner, known, window_of, watermark, place, catalog.functions, promising, clocks)
     return times, 0, len(inner), body
 
 

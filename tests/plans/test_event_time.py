@@ -18,7 +18,7 @@ OTHERS = "(SELECT wend FROM TUMBLE(TABLE r, DESCRIPTOR(u), 10) GROUP BY wend)"
 LENGTHS = {"dur": 10, "hopsize": 5, "step": 5, "gap": 3}
 
 
-def reader(text: str, *, watermark: bool = True):
+def reader(text: str, *, watermark: bool = True, clocks: dict[str, str] | None = None):
     tokens = tokenize(text)
 
     def window_of(call):
@@ -27,7 +27,7 @@ def reader(text: str, *, watermark: bool = True):
         return TimeWindow(parsed.kind, time, "bigint", CLOCK, LENGTHS, parsed.names)
 
     place = Span(0, 1) if watermark else None
-    return tokens, EventTimes(tokens, STREAMS, window_of, place, (text, place))
+    return tokens, EventTimes(tokens, STREAMS, window_of, place, (text, place), clocks=clocks)
 
 
 def timed(text: str, *, watermark: bool = True):
@@ -74,6 +74,26 @@ def test_of_two_keys_of_one_name_each_tells_of_its_own():
     assert [each.origin for each in timed(f"SELECT y, COUNT(*) FROM ({inner}) GROUP BY y").complete]
     with pytest.raises(AnalysisError):
         timed(f"SELECT x, COUNT(*) FROM ({inner}) GROUP BY x")
+
+
+@pytest.mark.parametrize(
+    ("key", "instants", "local"),
+    [
+        ("t + INTERVAL 1 HOUR", True, True),
+        ("t + INTERVAL 1 DAY", False, True),
+        ("CAST(t AS TIMESTAMP)", False, False),
+        ("date_trunc('DAY', t)", True, True),
+        ("CAST(t AS DATE) + INTERVAL 1 DAY", True, True),
+    ],
+)
+def test_days_are_of_unequal_length_where_clocks_are_set(key, instants, local):
+    for kind, rises in (("TIMESTAMP", instants), ("TIMESTAMP_NTZ", local)):
+        tokens, times = reader(f"SELECT COUNT(*) FROM s GROUP BY {key}", clocks={"s": kind})
+        if rises:
+            assert times.read(0, len(tokens), 0).complete
+        else:
+            with pytest.raises(AnalysisError, match="never complete"):
+                times.read(0, len(tokens), 0)
 
 
 def evaluated(text: str, instant: int) -> int:

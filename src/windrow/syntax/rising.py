@@ -11,7 +11,7 @@ import re
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import Kind, TokenList
 
-__all__ = ["goes_by_zone", "rising"]
+__all__ = ["STEADY", "goes_by_zone", "rising"]
 
 _CALLS_OF_TIME = {"DATE_TRUNC": 1, "TO_DATE": 0, "DATE": 0}  # and which argument is the time
 _OF_MONTHS = re.compile(r"MON|YEAR|QUARTER", re.IGNORECASE)
@@ -54,10 +54,17 @@ def _is_unit(tokens: TokenList, stretch: Range) -> bool:
     return is_text and tokens[start].text[1:-1].upper() in _UNITS
 
 
-def goes_by_zone(tokens: TokenList, start: int, stop: int) -> bool:
-    """Whether there is a shift or a cast that goes by clocks, which are set back where time goes on."""
+STEADY = ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z")
+"""Zones in which clocks are never set."""
+
+
+def goes_by_zone(tokens: TokenList, start: int, stop: int, *, is_local: bool = False) -> bool:
+    """Whether there is a shift or a cast that goes by clocks, which are set back where time goes on.
+
+    Of times that are `is_local`, as those of TIMESTAMP_NTZ, only a cast does.
+    """
     for at in range(start, stop):
-        if tokens.word(at) == "INTERVAL" and _OF_DAYS.search(tokens.text(at + 1, stop)):
+        if not is_local and tokens.word(at) == "INTERVAL" and _OF_DAYS.search(tokens.text(at + 1, stop)):
             return True
         if tokens.word(at) in _COARSER[1:] and tokens.word(at - 1) == "AS":
             return True

@@ -14,6 +14,7 @@ its group. What is not understood is refused; nothing is guessed.
 | UNION, DISTINCT | those that are so in all of its sides, alike |
 """
 
+from windrow.spark.event_time.clocks import clocks_of
 from windrow.spark.event_time.facts import (
     HIDDEN,
     UNTIL,
@@ -41,5 +42,6 @@ __all__ = [
     "Plain",
     "Sessions",
     "Timed",
+    "clocks_of",
     "with_lifetimes",
 ]

@@ -10,7 +10,7 @@ from windrow.spark.grouping import alias_of, without_alias
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, Select
-from windrow.syntax.rising import rising
+from windrow.syntax.rising import goes_by_zone, rising
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["column_of", "columns_of", "event_of", "is_star", "name_of", "place_in", "seen", "starred"]
@@ -178,6 +178,9 @@ def event_of(tokens: TokenList, item: Range, sides: Sides) -> EventColumn | None
     event = event_of(tokens, inner, sides) if inner is not None else None
     if event is None or inner is None:
         return None
+    if event.clocks and goes_by_zone(tokens, start, stop, is_local=event.clocks == "TIMESTAMP_NTZ"):
+        return None
+    is_date = tokens.word(start) in ("DATE", "TO_DATE") or tokens.word(stop - 2) == "DATE"
     text = tokens.sql[tokens[start].start : tokens[inner[0]].start]
     rest = tokens.sql[tokens[inner[1] - 1].stop : tokens[stop - 1].stop]
     if "?" in text + rest:
@@ -187,4 +190,5 @@ def event_of(tokens: TokenList, item: Range, sides: Sides) -> EventColumn | None
     )
     peers = tuple((origin, each and f"({text}{each}{rest})") for origin, each in event.peers)
     mapped = f"({text}{event.mapped}{rest})"
-    return replace(event, mapped=mapped, greatest=greatest, settled=settled, peers=peers)
+    clocks = None if is_date else event.clocks
+    return replace(event, mapped=mapped, greatest=greatest, settled=settled, peers=peers, clocks=clocks)

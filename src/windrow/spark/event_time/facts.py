@@ -63,6 +63,9 @@ class EventColumn:
         Whether a row stays when the watermark has passed it here, as far as this stream is concerned.
     is_optional
         Whether it is NULL where an outer join finds no partner.
+    clocks
+        TIMESTAMP or TIMESTAMP_NTZ, where it is one in a zone whose clocks are set: shifts by days, and casts,
+        do not rise with it.
     made
         Where the call of the windows stands that it is of, by which those of windows over windows differ.
     """
@@ -76,6 +79,7 @@ class EventColumn:
     peers: tuple[tuple[int, str | None], ...] = ()
     tells: bool = True
     is_optional: bool = False
+    clocks: str | None = None
     made: int | None = None
 
     @property

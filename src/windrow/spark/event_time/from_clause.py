@@ -46,6 +46,8 @@ class FromClause:
         Those of the user's own, by name.
     promising
         The streams that may promise patterns.
+    clocks
+        The type of the rowtime of streams, by name in lower case, where it goes by a zone that sets clocks.
 
     Attributes
     ----------
@@ -62,9 +64,11 @@ class FromClause:
         place: tuple[str, Span | None],
         functions: Collection[str] = (),
         promising: Collection[str] = (),
+        clocks: Mapping[str, str] | None = None,
     ) -> None:
         self.tokens, self.streams, self.window_of, self.watermark = tokens, streams, window_of, watermark
         self.place, self.functions, self.promising = place, functions, promising
+        self._clocks = clocks or {}
         self._called_own = self._met_by_keys = False
         self._edits = Edits(tokens)
         self._late = Late(tokens, self._edits)
@@ -135,7 +139,7 @@ class FromClause:
             text, " " if named or is_data else f" AS {quoted(alias or token.name)} "
         )
         names, rowtime = self.streams[name]
-        event = EventColumn("{t}", at, greatest="{t}")
+        event = EventColumn("{t}", at, greatest="{t}", clocks=self._clocks.get(name))
         columns = tuple((each.lower(), event if each == rowtime else None) for each in names)
         hidden = (rowtime.lower(),) if wanted.keys and self.watermark is not None else ()
         facts = Facts(

@@ -27,13 +27,10 @@ from windrow.spark.scope import ROWS, Scope
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.monotone import Family, going
 from windrow.syntax.nodes import Range
-from windrow.syntax.rising import goes_by_zone, rising
+from windrow.syntax.rising import STEADY, goes_by_zone, rising
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["BlockMoved"]
-
-_STEADY = ("UTC", "Etc/UTC", "GMT", "Z")
-"""Zones in which clocks are never set."""
 
 
 class BlockMoved(BlockNodes):
@@ -86,7 +83,7 @@ class BlockMoved(BlockNodes):
     def _cast(self, name: str, column: str, to: DataType, joined: Joined) -> list[Going]:
         """How a cast to the type of what it is compared with goes with a column."""
         kind = joined.rows.kinds[column].dataType
-        is_steady = self._zone() in _STEADY and isinstance(kind, DateType)
+        is_steady = self._zone() in STEADY and isinstance(kind, DateType)
         is_number = _family(kind) == "number" and isinstance(to, NumericType) and is_ansi(self.gateway)
         if not (is_number or is_steady) or line_if_any(arrow_type(kind)) is None:
             return []
@@ -117,7 +114,7 @@ class BlockMoved(BlockNodes):
 
     def _is_set_back(self, start: int, stop: int) -> bool:
         """Whether a computed time may fall where its time rises, as clocks are set back."""
-        return self._zone() not in _STEADY and goes_by_zone(self.tokens, start, stop)
+        return self._zone() not in STEADY and goes_by_zone(self.tokens, start, stop)
 
     def _zone(self) -> str | None:
         return self.gateway.spark.conf.get("spark.sql.session.timeZone")

@@ -11,6 +11,7 @@ from pyspark.sql.types import DataType, StructField, StructType, TimestampNTZTyp
 
 from windrow.algebra.names import ROW
 from windrow.algebra.physical import Hoisted, field_of, is_field
+from windrow.syntax.rising import STEADY
 
 __all__ = [
     "MARK",
@@ -29,7 +30,6 @@ MARK = "windrow.rowtime"
 _RELATION = "windrow.relation"
 _COLUMN = "windrow.column"
 _SHOWN = re.compile(r"CAST\(\(?([^.()]+)\.([^.()]+)\)? AS TIMESTAMP_NTZ\)", re.IGNORECASE)
-_WITHOUT_CHANGES = frozenset(["UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z"])
 
 
 def stub(
@@ -114,7 +114,7 @@ def rises(item: Hoisted, rows: DataFrame, zone: str) -> DataType | None:
     if is_field(item):
         return rowtimes.get(field_of(item))
     shown = _SHOWN.fullmatch(item.text.render())
-    if shown is None or zone not in _WITHOUT_CHANGES or shown[1].strip("`") != item.variable.strip("`"):
+    if shown is None or zone not in STEADY or shown[1].strip("`") != item.variable.strip("`"):
         return None
     kind = rowtimes.get(shown[2].strip("`"))
     return TimestampNTZType() if kind is not None and kind.typeName() == "timestamp" else None
