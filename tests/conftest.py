@@ -24,7 +24,7 @@ settings.load_profile("windrow")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # And compiling a query's Java code takes longer than running small data through the same code interpreted
 # would save: the first tier of the compiler is enough, and one thread to collect garbage. With the first tier
-# alone Java has room for the code of two hundred tests, and would compile Spark again and again after that;
+# alone Java has room for the code of a hundred tests, and would compile Spark again and again after that;
 # room for classes that it grows by little and little has it collect all garbage each time.
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
@@ -74,7 +74,7 @@ def names_are_kept() -> None:
     """Have Python ask Java once what a name of a class, package or static method stands for.
 
     PySpark asks at each call, and for each part of a name of which there is no class Java goes through all of
-    Spark's archives: a tenth of all that Java does in tests.
+    Spark's archives: a fourteenth of all that Java does in tests.
     """
     from py4j.java_gateway import JavaClass, JavaMember, JavaPackage, JVMView
 

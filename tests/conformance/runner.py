@@ -144,7 +144,7 @@ def _collect(frame: DataFrame) -> Answer:
 def _wanted(case: Case, *, interpreted: bool) -> dict[str, str]:
     """The settings with which a case runs; `interpreted`, Spark reads its plans instead of compiling them.
 
-    That takes a quarter less of the time, and what the rows of Windrow are judged by needs no compiled plans.
+    That takes less time for few rows, and what the rows of Windrow are judged by needs no compiled plans.
     """
     plans: dict[str, str] = {}
     if interpreted:
