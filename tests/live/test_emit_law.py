@@ -50,6 +50,9 @@ OVER = {
     "DESCRIPTOR(ts), 3) GROUP BY wend) AS b ON a.wend = b.wend",
     "groups that have no equal": "SELECT ts, COUNT(*) AS n FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE "
     "t.ts = s.ts AND t.k = s.k) GROUP BY ts",
+    "groups that may lack a partner": "SELECT s.ts, COUNT(*) AS n, COUNT(t.v) AS m FROM s LEFT JOIN t "
+    "ON s.ts = t.ts GROUP BY s.ts",
+    "groups of an anti join": "SELECT ts, COUNT(*) AS n FROM s LEFT ANTI JOIN t ON s.ts = t.ts GROUP BY ts",
     "ranks of windows": "SELECT k, v, RANK() OVER (PARTITION BY wend ORDER BY v DESC) AS place "
     "FROM TUMBLE(TABLE s, DESCRIPTOR(ts), 3)",
     "sums above a join of groups by time": "SELECT a.ts, SUM(n + m) OVER (ORDER BY a.ts) AS total "
@@ -268,6 +271,22 @@ def counted(tables):
     [0.3, 0.6],
     {1},
     f"{OVER['rows of sessions']} {WATERMARK[1]}",
+)
+@example(
+    [("a", 1, 1, 2, 1), ("a", 4, 1, 2, 4), ("a", 5, 2, 1, None), ("a", 7, 1, 1, 7), ("a", 8, 2, 0, 20)],
+    [("b", 1, 1, 3, 3), ("b", 6, 2, 0, 6), ("b", 5, 2, 0, None), ("b", 4, 1, 2, 9), ("b", 1, 2, 0, 20)],
+    None,
+    [0.3, 0.6],
+    {1},
+    f"{OVER['groups that may lack a partner']} {HOW[0]}",
+)
+@example(
+    [("a", 1, 1, 2, 1), ("a", 4, 1, 2, 4), ("a", 5, 2, 1, None), ("a", 7, 1, 1, 7), ("a", 8, 2, 0, 20)],
+    [("b", 1, 1, 3, 3), ("b", 6, 2, 0, 6), ("b", 5, 2, 0, None), ("b", 4, 1, 2, 9), ("b", 1, 2, 0, 20)],
+    None,
+    [0.3, 0.6],
+    {1},
+    f"{OVER['groups of an anti join']} {HOW[0]}",
 )
 @example(
     [("a", 0, None, 2, None), ("a", 8, 2, 1, None)],

@@ -96,6 +96,46 @@ def test_days_are_of_unequal_length_where_clocks_are_set(key, instants, local):
                 times.read(0, len(tokens), 0)
 
 
+IN_JANUARY = "t + INTERVAL 1 DAY BETWEEN DATE '2026-01-01' AND DATE '2026-02-01'"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT t, COUNT(*) FROM (SELECT * EXCEPT (t), v AS t FROM s) GROUP BY t",
+        "SELECT s.* EXCEPT (t), t AS e FROM s ORDER BY 2 LIMIT 3",
+        "SELECT inline(a), t AS e FROM s ORDER BY 2 LIMIT 3",
+        "SELECT e, COUNT(*) FROM (SELECT x.t AS e, x, COUNT(*) AS m FROM s GROUP BY t, x) GROUP BY e",
+        "SELECT s.t, COUNT(*) FROM names AS n JOIN r ON t = u JOIN s ON s.k = n.k GROUP BY s.t",
+        f"SELECT e, COUNT(*) FROM (SELECT {IN_JANUARY} AS e FROM s) GROUP BY e",
+        "SELECT e, COUNT(*) FROM (SELECT t + INTERVAL (v) DAY AS e FROM s) GROUP BY e",
+        "SELECT t FROM s WHERE NOT EXISTS (SELECT 1 FROM (SELECT u, u + 1 AS s FROM r) AS x WHERE u = s.t)",
+    ],
+)
+def test_what_only_seems_to_be_event_time_tells_nothing(text):
+    with pytest.raises(AnalysisError):
+        timed(text)
+
+
+def test_rows_without_a_partner_among_groups_are_told_by_their_own_time():
+    groups = "(SELECT u, MAX(k) AS m FROM r GROUP BY u) AS q"
+    query = timed(f"SELECT t FROM s LEFT JOIN {groups} ON s.t = q.u WHERE m IS NULL")
+    by = {
+        each.column: {one.origin for one in query.complete if one.column == each.column}
+        for each in query.complete
+    }
+    assert {2, 1} == {len(origins) for origins in by.values()}
+
+
+def test_late_rows_are_no_partners_and_of_what_select_does_not_see_none_are_judged():
+    outer = timed("SELECT s.t, COUNT(*) FROM s LEFT JOIN r ON s.t = r.u GROUP BY s.t", watermark=False)
+    assert outer.text.render().count("NOT coalesce") == 2
+    assert outer.holds == "of a join"
+    for kind in ("SEMI", "ANTI"):
+        text = timed(f"SELECT s.t, COUNT(*) FROM s {kind} JOIN r ON s.t = r.u GROUP BY s.t").text.render()
+        assert text.count("__of_watermark") == 1
+
+
 def evaluated(text: str, instant: int) -> int:
     text = text.replace("{t}", str(instant)).replace(" DIV ", "//").replace("BIGINT", "int")
     text = text.replace("L", "").replace("CAST(", "cast(").replace(" AS int", "")

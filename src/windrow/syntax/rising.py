@@ -37,14 +37,15 @@ def rising(tokens: TokenList, start: int, stop: int) -> Range | None:
         return (start + 2, stop - 3) if is_cast else None
     for at in tokens.level(start, stop):
         if (tokens.is_symbol(at, "+") or tokens.is_symbol(at, "-")) and tokens.word(at + 1) == "INTERVAL":
-            rest = [
-                each for each in tokens.level(at + 1, stop)
-                if tokens[each].kind is Kind.SYMBOL and tokens[each].text not in ("(", ")")
-            ]  # fmt: skip
-            names = [each for each in range(at + 2, stop) if tokens.is_symbol(each, ".")]
             by_months = _OF_MONTHS.search(tokens.text(at + 1, stop))
-            return (start, at) if not rest and not names and not by_months else None
+            is_length = all(_is_of_length(tokens, each) for each in range(at + 2, stop))
+            return (start, at) if is_length and not by_months else None
     return None
+
+
+def _is_of_length(tokens: TokenList, at: int) -> bool:
+    """Whether a token may stand in a length of time behind INTERVAL: a value, a unit, TO."""
+    return tokens[at].kind in (Kind.NUMBER, Kind.STRING) or tokens.word(at).rstrip("S") in (*_UNITS, "TO")
 
 
 def _is_unit(tokens: TokenList, stretch: Range) -> bool:

@@ -11,10 +11,22 @@ from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, Select
 from windrow.syntax.rising import goes_by_zone, rising
-from windrow.syntax.tokens import TokenList
+from windrow.syntax.tokens import Kind, TokenList
 
-__all__ = ["column_of", "columns_of", "event_of", "is_star", "name_of", "place_in", "seen", "starred"]
+__all__ = [
+    "column_of",
+    "columns_of",
+    "event_of",
+    "is_several",
+    "is_star",
+    "name_of",
+    "place_in",
+    "seen",
+    "starred",
+]
 
+_GENERATORS = {"EXPLODE", "EXPLODE_OUTER", "POSEXPLODE", "POSEXPLODE_OUTER", "INLINE", "INLINE_OUTER"}
+_GENERATORS |= {"STACK", "JSON_TUPLE", "VARIANT_EXPLODE", "VARIANT_EXPLODE_OUTER"}
 _OF_THE_FIRST = {"inner", "left", "semi", "anti"}  # of which a column of USING is that of the first side
 
 
@@ -25,7 +37,10 @@ def columns_of(
     columns: list[tuple[str, EventColumn | None]] = []
     sides = seen(sides)
     for start, stop in select.items:
-        if tokens.is_symbol(stop - 1, "*") or tokens.is_symbol(start, "*"):
+        is_simple = tokens.is_symbol(stop - 1, "*") or tokens.is_symbol(start, "*")
+        if not is_simple and is_several(tokens, (start, stop)):
+            return None
+        if is_simple:
             merges = any(item.using != () for item, _ in sides)
             if stop - start > 1 or merges or any(facts.columns is None for _, facts in sides):
                 return None
@@ -42,8 +57,12 @@ def starred(tokens: TokenList, select: Select, sides: Sides) -> dict[str, EventC
     events: dict[str, EventColumn] = {}
     sides = seen(sides)
     for start, stop in select.items:
-        if tokens.is_symbol(stop - 1, "*") or tokens.is_symbol(start, "*"):
-            alias = tokens[start].name.lower() if stop - start == 3 else None
+        if is_several(tokens, (start, stop)):
+            alias = None if tokens.is_symbol(start, "*") else tokens[start].name.lower()
+            star = start if alias is None else start + 2
+            if not tokens.is_symbol(star, "*"):
+                continue
+            out = {tokens[at].name.lower() for at in range(star + 1, stop) if tokens[at].is_name}
             for number, (item, facts) in enumerate(sides):
                 if alias is None or alias == (item.alias or "").lower():
                     own = {name: each for name, each in facts.events.items() if name not in facts.hidden}
@@ -57,7 +76,7 @@ def starred(tokens: TokenList, select: Select, sides: Sides) -> dict[str, EventC
                             if not any(_makes_equal(*side, name) for side in sides)
                             or _place_of(name, sides, lambda facts: facts.events) == number
                         }
-                    events |= own
+                    events |= {name: event for name, event in own.items() if name not in out}
         else:
             event = event_of(tokens, without_alias(tokens, (start, stop)), sides)
             if event is not None:
@@ -73,6 +92,15 @@ def is_star(tokens: TokenList, at: int) -> bool:
     return begins and not (tokens.is_symbol(at - 1, "(") and tokens.word(at - 2) == "COUNT")
 
 
+def is_several(tokens: TokenList, item: Range) -> bool:
+    """Whether an item of SELECT may be several columns or rows: a star, or a call of a generator."""
+    start = item[0]
+    star = start if tokens.is_symbol(start, "*") else start + 2
+    if tokens.is_symbol(star, "*") and (star == start or tokens.is_symbol(start + 1, ".")):
+        return True
+    return tokens.word(start) in _GENERATORS and tokens.is_symbol(start + 1, "(")
+
+
 def name_of(tokens: TokenList, item: Range) -> str:
     """The name of a column of SELECT."""
     alias = alias_of(tokens, item)
@@ -80,11 +108,12 @@ def name_of(tokens: TokenList, item: Range) -> str:
     return alias or (last.name.lower() if last.is_name else tokens.text(*item).lower())
 
 
-def place_in(tokens: TokenList, keys: Sequence[Range], item: Range) -> int | None:
+def place_in(tokens: TokenList, keys: Sequence[Range], item: Range, source: Sequence[FromItem]) -> int | None:
     """Which of some keys an expression is; None if it is not certainly one of them.
 
-    Spaces and capitals do not matter, nor the relation of a name, if one of the two leaves it out.
+    Spaces and capitals do not matter, nor the relation of a name in FROM, if one of the two leaves it out.
     """
+    aliases = [((each.alias or "").lower(),) for each in source if all(of.using == () for of in source)]
     parts = [_parts(tokens, each) for each in (item, *keys)]
     own, listed = parts[0], parts[1:]
     if own in listed:
@@ -93,6 +122,7 @@ def place_in(tokens: TokenList, keys: Sequence[Range], item: Range) -> int | Non
         place
         for place, each in enumerate(listed)
         if own[0] == each[0] == "" and own[-1] == each[-1] and min(len(own), len(each)) == 2
+        if max(own, each, key=len)[1:-1] in aliases
     ]
     return found[0] if len(found) == 1 else None
 
@@ -102,7 +132,10 @@ def _parts(tokens: TokenList, item: Range) -> tuple[str, ...]:
     expression = parse_expression(tokens, *item)
     if isinstance(expression, Name):
         return ("", *(part.lower() for part in expression.parts))
-    return (" ".join(tokens[at].text.lower() for at in range(*item)),)
+    texts = (
+        tokens[at].text if tokens[at].kind is Kind.STRING else tokens[at].text.lower() for at in range(*item)
+    )
+    return (" ".join(texts),)
 
 
 def seen(sides: Sides) -> Sides:

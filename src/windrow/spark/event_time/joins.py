@@ -86,8 +86,9 @@ def linked(tokens: TokenList, select: Select, sides: Sides) -> Sides:
     kind = sides[streams[1]][0].join
     alone = {streams[side] for side in (0, 1) if is_pair and kind in _ALONE[side]} or {*range(len(sides))}
     classes: list[set[_Column]] = []
-    holding = [item for item, facts in sides if item.join == "inner" or facts.streams]
-    clauses = [item.on for item in holding] + ([select.where] if kinds == {"inner"} else [])
+    holding = [number for number, (item, facts) in enumerate(sides) if item.join == "inner" or facts.streams]
+    clauses = [(sides[number][0].on, number + 1) for number in holding]
+    clauses += [(select.where, len(sides))] if kinds == {"inner"} else []
     for one, other in equalities(tokens, clauses, sides, _told_by_itself):
         known = {sides[side][1].events[name].mapped for side, name in (one, other)}
         if len(known) > 1:  # a value is complete in the one before it is in the other
@@ -165,7 +166,7 @@ def meetings(sides: Sides) -> tuple[tuple[Closing, ...], ...]:
 
 def equalities(
     tokens: TokenList,
-    clauses: Iterable[Range | None],
+    clauses: Iterable[tuple[Range | None, int]],
     sides: Sides,
     names: Callable[[Facts], Collection[str]],
 ) -> Iterator[tuple[_Column, _Column]]:
@@ -173,12 +174,14 @@ def equalities(
 
     Parameters
     ----------
+    clauses
+        Conditions, each with how many of the sides it sees.
     names
         The columns of a side that are meant.
     """
-    for clause in clauses:
+    for clause, count in clauses:
         for parts in equal_parts(tokens, clause):
-            one, other = (column_of(tokens, part, sides, names) for part in parts)
+            one, other = (column_of(tokens, part, sides[:count], names) for part in parts)
             if one is not None and other is not None and one[0] != other[0]:
                 yield one, other
     for number, (item, facts) in enumerate(sides):

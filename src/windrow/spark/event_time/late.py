@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from windrow.algebra.time_windows import TimeWindow
-from windrow.spark.event_time.columns import event_of, is_star
+from windrow.spark.event_time.columns import event_of, is_star, seen
 from windrow.spark.event_time.edits import Edits
 from windrow.spark.event_time.facts import HIDDEN, EventColumn, Sides
 from windrow.spark.grouping import without_alias
@@ -73,7 +73,7 @@ class Late:
 
         Groups of what has been grouped change only before that is complete.
         """
-        watermarks = [name for _, facts in sides for name in facts.watermarks]
+        watermarks = [name for _, facts in seen(sides) for name in facts.watermarks]
         telling = [(key, event) for key, event in keys if event.tells_late]
         if not watermarks or not telling or not all(facts.raw for _, facts in sides if facts.streams):
             return
@@ -87,6 +87,10 @@ class Late:
             " AND ", [SqlText.of("(", SqlText.join(" OR ", each), ")") for each in by_origin.values()]
         )
         condition = SqlText.of("NOT coalesce(", late, ", FALSE)")
+        last, _ = sides[-1]
+        if last.join in ("left", "right", "full") and last.on is not None:  # a late row is no partner either
+            self.edits.put(last.on[0], "(")
+            self.edits.put(last.on[1], ") AND ", condition)
         if select.where is not None:
             self.edits.put(select.where[0], "(")
             self.edits.put(select.where[1], ") AND ", condition)

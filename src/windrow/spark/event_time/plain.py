@@ -77,7 +77,8 @@ def joined(tokens: TokenList, select: Select, sides: Sides) -> Sides:
     if not inner and (len(sides) > 2 or kinds & {"full"}):
         return [(item, replace(facts, plain={})) for item, facts in sides]
     known = {(at, name): own for at, (_, facts) in enumerate(sides) for name, own in facts.plain.items()}
-    clauses = [item.on for item, _ in sides] + ([select.where] if inner else [])
+    clauses = [(item.on, number + 1) for number, (item, _) in enumerate(sides)]
+    clauses += [(select.where, len(sides))] if inner else []
     pairs = [*equalities(tokens, clauses, sides, lambda facts: facts.plain)]
     for _ in pairs:  # as many rounds as make what is equal to equal ones known
         for one, other in pairs:
@@ -167,7 +168,8 @@ def met(sides: Sides, *, judges: bool, waits: bool) -> tuple[tuple[Ending, ...],
     by_time = meetings(sides)
     # late rows are to be left out of all sides, beneath or here
     raw = {facts.raw for _, facts in sides if facts.streams}
-    if not (raw == {False} or (raw == {True} and judges)):
+    is_inner = all(item.join == "inner" for item, _ in sides)
+    if not (raw == {False} or (raw == {True} and judges and is_inner)):
         by_time = ()
     promised = () if by_time and waits else meeting_by(sides)
     grouping: tuple[Ending, ...] = (*(by_time[0] if by_time else ()), *promised)

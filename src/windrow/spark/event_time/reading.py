@@ -285,7 +285,7 @@ class EventTimes(FromClause):
             (event, SqlText.of(f"{quoted(item.alias)}." if item.alias else "", quoted(name)))
             for item, facts in seen(sides)
             for name, event in facts.events.items()
-            if event.peers and name not in facts.hidden
+            if event.peers
         ]
 
     def _over(
@@ -459,7 +459,7 @@ class EventTimes(FromClause):
         columns: list[tuple[str, EventColumn | None]] = []
         for item in select.items:
             expression = without_alias(self.tokens, item)
-            which = place_in(self.tokens, keys, expression)
+            which = place_in(self.tokens, keys, expression, select.source)
             columns.append((name_of(self.tokens, item), None if which is None else events[which]))
             own = frozenset() if which is None else plains[which]
             plain |= {name_of(self.tokens, item): own} if own else {}

@@ -211,8 +211,8 @@ def _as_of(tokens: TokenList, sides: Sides) -> Sides:
             of = None
             if ours and len(before) == 1:
                 of = column_of(tokens, (first, before[0]), sides[:number], lambda facts: facts.events)
-            if of is not None:
-                event = found[of[0]].events[of[1]]
+            event = None if of is None else found[of[0]].events[of[1]]
+            if of is not None and event is not None and event.mapped == "{t}":
                 peers = (*event.peers, *((origin, None) for origin in sorted(facts.settling.whole)))
                 found[of[0]] = instead(found[of[0]], event, replace(event, peers=peers))
     return [(item, facts) for (item, _), facts in zip(sides, found, strict=True)]
@@ -236,8 +236,9 @@ def _is_inside(tokens: TokenList, part: Range, inside: Sides) -> bool:
     if not isinstance(expression, Name):
         return True
     *alias, name = (each.lower() for each in expression.parts)
-    if alias:
-        return any(alias[-1] == (item.alias or "").lower() for item, _ in inside)
+    if alias:  # of a relation there, or a field of a column there
+        fields = (each for _, facts in inside for each, _ in facts.columns or ())
+        return alias[0] in fields or any(alias[-1] == (item.alias or "").lower() for item, _ in inside)
     return any(facts.columns is None or name in (each for each, _ in facts.columns) for _, facts in inside)
 
 

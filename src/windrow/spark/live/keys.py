@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windrow.errors import AnalysisError, did_you_mean
-from windrow.spark.event_time.columns import place_in
+from windrow.spark.event_time.columns import is_several, place_in
 from windrow.spark.grouping import calls_aggregate, without_alias
 from windrow.spark.live.plan import LivePlan
 from windrow.syntax.blocks import with_items
@@ -66,16 +66,17 @@ def _of(tokens: TokenList, shape: Shape) -> tuple[int, ...] | None:
     if not isinstance(shape, Select):
         return None
     expressions = [without_alias(tokens, item) for item in shape.items]
-    if any(tokens.is_symbol(at, "*") for start, stop in shape.items for at in (start, stop - 1)):
+    if any(is_several(tokens, item) for item in shape.items):
         return None
     if shape.distinct:
         return tuple(range(len(expressions)))
     if shape.group_by is None:
         return () if any(calls_aggregate(tokens, item) for item in shape.items) else None
     keys = _grouped_by(tokens, shape.group_by, expressions)
-    places = [None] if keys is None else [place_in(tokens, expressions, each) for each in keys]
+    places = [None] if keys is None else [place_in(tokens, expressions, each, shape.source) for each in keys]
     found = tuple(place for place in places if place is not None)
-    return found if len(found) == len(places) else None
+    # of two keys of one name it is not seen which of them is selected
+    return found if len({*found}) == len(places) else None
 
 
 def _grouped_by(tokens: TokenList, clause: Range, expressions: Sequence[Range]) -> list[Range] | None:

@@ -152,7 +152,10 @@ class RowMap:
             own = [one for one in self.moved if one.column == column and one.name in out]
             if closing.closed.covers({column: NULL}) and not had_null:
                 found += [{one.name: NULL} for one in own]
-            if reached in (before, closing.lines[column].end):
+            if reached == before:
+                continue
+            if reached == closing.lines[column].end:  # no value is to come of any that rises with it
+                found += [{one.name: (out[one.name].first, out[one.name].end)} for one in own]
                 continue
             row = self._one_row(column, closing.lines[column].value(reached), step.rows.schema)
             for one in own:
