@@ -142,3 +142,19 @@ def test_patterns_of_a_key_and_a_time_end_groups_of_the_key_and_what_rises_with_
     assert rows(given) == [], "what is at 9:05 on the last of February, two days give"
     assert sorted(row[2] for row in recorded(session, months)) == [5, 6, 50, 50, 70, 70]
     session.sql("DROP STREAM ticks")
+
+
+def test_a_column_that_is_promised_whole_in_two_parts_ends_what_rises_with_it(spark, session, tmp_path):
+    columns = pa.schema([("at", pa.int64()), ("d", pa.timestamp("us"))])
+    days = NamedStream.create(tmp_path / "days", columns, "at", ordering=Ordering.unordered())
+    session.stream("days", days)
+    query = "SELECT STREAM date_trunc('DAY', d) AS day, COUNT(*) AS n FROM days GROUP BY 1"
+    first, noon, later = (datetime.datetime(2026, 1, day, 12) for day in (1, 2, 3))
+    with session.stream("days").producer("p") as p:
+        p.insert([{"at": 1, "d": first}, {"at": 2, "d": noon}, {"at": 3, "d": later}])
+        p.punctuate(d={"<": noon})
+        p.punctuate(d={">=": noon})
+        given, progress = live(spark, session, tmp_path / "c", query, (0.65, 0.85), {1})
+    assert [len(rows([one])) for one in given] == [0, 1, 2]
+    assert progress["rows_in_windows"] == 0
+    session.sql("DROP STREAM days")

@@ -270,7 +270,7 @@ def test_what_overflows_is_for_spark_to_refuse_and_times_of_zones_to_tell(spark,
 
 
 def test_types_for_which_arrow_has_no_function_are_left_to_spark_from_the_start(leaf, utc, monkeypatch):
-    def unknown(*given):
+    def unknown(*given):  # as Arrow does of types that a function does not take: those differ by its version
         raise pa.ArrowNotImplementedError("no kernel for these types")
 
     monkeypatch.setattr(pa.compute, "split_pattern", unknown)

@@ -100,9 +100,12 @@ def computed(plan: Node, leaf: str, columns: pa.Schema, result: pa.Schema, table
     """
     try:
         found = _Reading(plan, leaf, columns, tables).of(result)
-        # of no rows Arrow says as well as of many whether it has a function for values of these types
         return None if found.of(columns.empty_table()) is None else found
-    except (Unread, pa.ArrowNotImplementedError):
+    except Unread:
+        return None
+    except pa.ArrowNotImplementedError:
+        # Which types a function of Arrow's takes depends on its version; only calling it tells, of no rows as
+        # well as of many. Spark, whose expressions these are, computes such values: docs/limits.md.
         return None
 
 
