@@ -89,6 +89,17 @@ HOW = ["EMIT STREAM", "EMIT STREAM AFTER DELAY INTERVAL 6 SECONDS", "EMIT AFTER 
 BOTH = ["EMIT STREAM AFTER DELAY INTERVAL 6 SECONDS AND AFTER WATERMARK"]
 
 
+IN_TIME = (
+    [("a", 1, 1, 2, 1), ("a", 4, 1, 2, 4), ("a", 4, 2, 1, None), ("a", 7, 1, 1, 7), ("a", 8, 2, 0, 20)],
+    [("b", 1, 1, 3, 3), ("b", 4, 2, 0, 5), ("b", 6, 2, 0, None), ("b", 8, 1, 2, 9), ("b", 11, 2, 0, 20)],
+)
+SOME_LATE = (
+    [("a", 1, 1, 2, 1), ("a", 4, 1, 2, 4), ("a", 5, 2, 1, None), ("a", 7, 1, 1, 7), ("a", 8, 2, 0, 20)],
+    [("b", 1, 1, 3, 3), ("b", 6, 2, 0, 6), ("b", 5, 2, 0, None), ("b", 4, 1, 2, 9), ("b", 1, 2, 0, 20)],
+)
+"""Logs of both streams: nothing is late in the one, and partners of rows are in the other."""
+
+
 @st.composite
 def queries(draw):
     query, how = draw(
@@ -216,78 +227,15 @@ def counted(tables):
     {1},
     f"{OVER['groups without a partner']} {WATERMARK[1]}",
 )
-@example(
-    [("a", 1, 1, 2, 1), ("a", 4, 1, 2, 4), ("a", 4, 2, 1, None), ("a", 7, 1, 1, 7), ("a", 8, 2, 0, 20)],
-    [("b", 1, 1, 3, 3), ("b", 4, 2, 0, 5), ("b", 6, 2, 0, None), ("b", 8, 1, 2, 9), ("b", 11, 2, 0, 20)],
-    None,
-    [0.3, 0.6],
-    {1},
-    f"{OVER['groups of either']} {HOW[0]}",
-)
-@example(
-    [("a", 1, 1, 2, 1), ("a", 4, 1, 2, 4), ("a", 4, 2, 1, None), ("a", 7, 1, 1, 7), ("a", 8, 2, 0, 20)],
-    [("b", 1, 1, 3, 3), ("b", 4, 2, 0, 5), ("b", 6, 2, 0, None), ("b", 8, 1, 2, 9), ("b", 11, 2, 0, 20)],
-    None,
-    [0.3, 0.6],
-    {1},
-    f"{OVER['groups of either']} {WATERMARK[1]}",
-)
-@example(
-    [("a", 1, 1, 2, 1), ("a", 4, 1, 2, 4), ("a", 4, 2, 1, None), ("a", 7, 1, 1, 7), ("a", 8, 2, 0, 20)],
-    [("b", 1, 1, 3, 3), ("b", 4, 2, 0, 5), ("b", 6, 2, 0, None), ("b", 8, 1, 2, 9), ("b", 11, 2, 0, 20)],
-    None,
-    [0.3, 0.6],
-    {1},
-    f"{OVER['groups that have no equal']} {WATERMARK[1]}",
-)
-@example(
-    [("a", 1, 1, 2, 1), ("a", 4, 1, 2, 4), ("a", 4, 2, 1, None), ("a", 7, 1, 1, 7), ("a", 8, 2, 0, 20)],
-    [("b", 1, 1, 3, 3), ("b", 4, 2, 0, 5), ("b", 6, 2, 0, None), ("b", 8, 1, 2, 9), ("b", 11, 2, 0, 20)],
-    None,
-    [0.3, 0.6],
-    {1},
-    f"{OVER['ranks of windows']} {WATERMARK[1]}",
-)
-@example(
-    [("a", 1, 1, 2, 1), ("a", 4, 1, 2, 4), ("a", 4, 2, 1, None), ("a", 7, 1, 1, 7), ("a", 8, 2, 0, 20)],
-    [("b", 1, 1, 3, 3), ("b", 4, 2, 0, 5), ("b", 6, 2, 0, None), ("b", 8, 1, 2, 9), ("b", 11, 2, 0, 20)],
-    None,
-    [0.3, 0.6],
-    {1},
-    f"{OVER['sums above a join of groups by time']} {HOW[0]}",
-)
-@example(
-    [("a", 1, 1, 2, 1), ("a", 4, 1, 2, 4), ("a", 4, 2, 1, None), ("a", 7, 1, 1, 7), ("a", 8, 2, 0, 20)],
-    [("b", 1, 1, 3, 3), ("b", 4, 2, 0, 5), ("b", 6, 2, 0, None), ("b", 8, 1, 2, 9), ("b", 11, 2, 0, 20)],
-    None,
-    [0.3, 0.6],
-    {1},
-    f"{OVER['sums in order of time']} {WATERMARK[1]}",
-)
-@example(
-    [("a", 1, 1, 2, 1), ("a", 4, 1, 2, 4), ("a", 4, 2, 1, None), ("a", 7, 1, 1, 7), ("a", 8, 2, 0, 20)],
-    [("b", 1, 1, 3, 3), ("b", 4, 2, 0, 5), ("b", 6, 2, 0, None), ("b", 8, 1, 2, 9), ("b", 11, 2, 0, 20)],
-    None,
-    [0.3, 0.6],
-    {1},
-    f"{OVER['rows of sessions']} {WATERMARK[1]}",
-)
-@example(
-    [("a", 1, 1, 2, 1), ("a", 4, 1, 2, 4), ("a", 5, 2, 1, None), ("a", 7, 1, 1, 7), ("a", 8, 2, 0, 20)],
-    [("b", 1, 1, 3, 3), ("b", 6, 2, 0, 6), ("b", 5, 2, 0, None), ("b", 4, 1, 2, 9), ("b", 1, 2, 0, 20)],
-    None,
-    [0.3, 0.6],
-    {1},
-    f"{OVER['groups that may lack a partner']} {HOW[0]}",
-)
-@example(
-    [("a", 1, 1, 2, 1), ("a", 4, 1, 2, 4), ("a", 5, 2, 1, None), ("a", 7, 1, 1, 7), ("a", 8, 2, 0, 20)],
-    [("b", 1, 1, 3, 3), ("b", 6, 2, 0, 6), ("b", 5, 2, 0, None), ("b", 4, 1, 2, 9), ("b", 1, 2, 0, 20)],
-    None,
-    [0.3, 0.6],
-    {1},
-    f"{OVER['groups of an anti join']} {HOW[0]}",
-)
+@example(*IN_TIME, None, [0.3, 0.6], {1}, f"{OVER['groups of either']} {HOW[0]}")
+@example(*IN_TIME, None, [0.3, 0.6], {1}, f"{OVER['groups of either']} {WATERMARK[1]}")
+@example(*IN_TIME, None, [0.3, 0.6], {1}, f"{OVER['groups that have no equal']} {WATERMARK[1]}")
+@example(*IN_TIME, None, [0.3, 0.6], {1}, f"{OVER['ranks of windows']} {WATERMARK[1]}")
+@example(*IN_TIME, None, [0.3, 0.6], {1}, f"{OVER['sums above a join of groups by time']} {HOW[0]}")
+@example(*IN_TIME, None, [0.3, 0.6], {1}, f"{OVER['sums in order of time']} {WATERMARK[1]}")
+@example(*IN_TIME, None, [0.3, 0.6], {1}, f"{OVER['rows of sessions']} {WATERMARK[1]}")
+@example(*SOME_LATE, None, [0.3, 0.6], {1}, f"{OVER['groups that may lack a partner']} {HOW[0]}")
+@example(*SOME_LATE, None, [0.3, 0.6], {1}, f"{OVER['groups of an anti join']} {HOW[0]}")
 @example(
     [("a", 0, None, 2, None), ("a", 8, 2, 1, None)],
     [("b", 8, 2, 0, None)],
