@@ -142,3 +142,34 @@ def test_rows_without_rowtime_and_late_rows_can_fail_the_query(spark, incoming, 
     put(incoming, 2, [(20, "a", 1)])
     with pytest.raises(WindrowError, match="no number"):
         query.process_all_available()
+
+
+_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+
+
+def managers(query):
+    """What writes Spark's logs of the offsets, of what is done and of the files that are read."""
+    stream = query.streaming._jsq.streamingQuery()
+    source = stream.logicalPlan().collectLeaves().head().source()
+    (field,) = [one for one in source.getClass().getDeclaredFields() if one.getName() == "metadataLog"]
+    field.setAccessible(True)
+    logs = (stream.offsetLog(), stream.commitLog(), field.get(source))
+    return {log.fileManager().getClass().getSimpleName() for log in logs}
+
+
+@pytest.mark.parametrize("given", [None, "FileContextBasedCheckpointFileManager"])
+def test_no_other_program_helps_to_write_what_spark_keeps_of_micro_batches(spark, incoming, tmp_path, given):
+    session = declared(spark, incoming)
+    put(incoming, 0, [(0, "a", 1)])
+    package = "org.apache.spark.sql.execution.streaming.checkpointing."
+    name = None if given is None else f"{package}{given}"
+    if name is not None:
+        spark.conf.set(_MANAGER, name)
+    try:
+        query = session.sql(COUNTS).start(Memory(), checkpoint=tmp_path / "checkpoint")
+        query.process_all_available()
+        query.stop()
+        assert spark.conf.get(_MANAGER, None) == name
+    finally:
+        spark.conf.unset(_MANAGER)
+    assert managers(query) == {given or "FileSystemBasedCheckpointFileManager"}

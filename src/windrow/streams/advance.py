@@ -216,6 +216,8 @@ def _judged(running: _Swift, entries: Entries, broken: Bools) -> _Judged:
     """
     if not running.state.started:
         return _NOTHING
+    if (judged := _of_one_in_order(running, entries, broken)) is not None:
+        return judged
     count = len(entries.names)
     present = np.flatnonzero(np.bincount(entries.code, minlength=count))
     known = [running.producers.get(entries.names[code], _UNKNOWN) for code in present.tolist()]
@@ -256,6 +258,25 @@ def _judged(running: _Swift, entries: Entries, broken: Bools) -> _Judged:
         judged.decision[outside] = np.where(is_below | is_broken, Decision.REJECTED, Decision.LATE)
         judged.violated[outside] = np.where(is_below, promise, np.where(is_broken, NO_BOUND, bound))
         return judged
+
+
+def _of_one_in_order(running: _Swift, entries: Entries, broken: Bools) -> _Judged | None:
+    """The decisions where all are rows of one open producer, each at or above those before it and its bound,
+    as most stretches are: all are in, and the last one tells the bounds. None where it is otherwise.
+    """
+    at = entries.at
+    if (entries.kind != Kind.ROW).any() or (entries.code != entries.code[0]).any() or broken.any():
+        return None
+    name = entries.names[entries.code[0]]
+    known = running.producers.get(name, _UNKNOWN)
+    if not known.is_open or at[0] < known.bound or (at[1:] < at[:-1]).any():
+        return None
+    last, ordering = int(at[-1]), running.ordering
+    which = "promised" if ordering.is_promise else "estimated"
+    said = {which: max(getattr(known, which), ordering.implied(last))}
+    after = replace(known, **said, seen=max(known.seen, last), heard=int(entries.ptime[-1]))
+    nothing = np.zeros(len(entries), np.int8), np.full(len(entries), NO_BOUND, np.int64)
+    return _Judged(*nothing, {name: after})
 
 
 _STRUCTURAL = (Kind.OPEN, Kind.IDLE, Kind.CLOSE, Kind.TICK)

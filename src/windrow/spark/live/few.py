@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import (
     BinaryType,
@@ -19,6 +15,8 @@ from pyspark.sql.types import (
     TimestampNTZType,
     TimestampType,
 )
+
+from windrow.spark.settings import setting
 
 __all__ = ["FEW", "few", "frame_of_few", "is_plain"]
 
@@ -39,23 +37,9 @@ def frame_of_few(spark: SparkSession, rows: pa.Table, schema: StructType) -> Dat
     whole = rows.combine_chunks()
     if rows.num_rows <= FEW:
         return spark.createDataFrame(whole, schema)
-    with _by_tasks(spark):
+    # not rows that Spark's driver computes with, row by row and uncompiled
+    with setting(spark, _LOCAL, "0"):
         return spark.createDataFrame(whole, schema)
-
-
-@contextmanager
-def _by_tasks(spark: SparkSession) -> Iterator[None]:
-    """Let no rows be ones that Spark's driver computes with, row by row and uncompiled."""
-    try:
-        before = spark.conf.get(_LOCAL)
-    except PySparkException:  # a Spark without this setting
-        yield
-        return
-    spark.conf.set(_LOCAL, "0")
-    try:
-        yield
-    finally:
-        spark.conf.set(_LOCAL, str(before))
 
 
 _LOCAL = "spark.sql.execution.arrow.localRelationThreshold"

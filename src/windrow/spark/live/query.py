@@ -23,6 +23,7 @@ from windrow.spark.live.into_stream import IntoStream, refuse_other
 from windrow.spark.live.plan import LivePlan
 from windrow.spark.live.progress import described, in_words
 from windrow.spark.live.sinks import uri
+from windrow.spark.live.spark_log import clear_unfinished, started
 from windrow.spark.live.staged_steps import steps_of
 from windrow.spark.live.state import State, StateRow
 from windrow.spark.live.steps import LATE
@@ -79,14 +80,14 @@ class LiveQuery:
                 # the server calls functions in processes of its own, where neither this query nor its sink is
                 check_shared(self._spark, folder)
                 self._incoming = Incoming(folder / "incoming", self._steps.last, self._step)
-            _clear_unfinished(folder / "spark")
+            clear_unfinished(folder / "spark")
             function = self._step if self._incoming is None else writing(self._incoming.folder)
             writer = self._steps.input().writeStream.queryName(name).foreachBatch(function)
             writer = writer.option("checkpointLocation", uri(folder / "spark"))
             if trigger is not None:
                 writer = _triggered(writer, trigger)
             with plan.gateway.translated():
-                self.streaming: StreamingQuery = writer.start()
+                self.streaming: StreamingQuery = started(writer, self._spark)
         except BaseException:
             self._steps.close()
             raise
@@ -274,11 +275,3 @@ def _triggered(writer: DataStreamWriter, trigger: object) -> DataStreamWriter:
     except (TypeError, PySparkException) as error:
         told = f"{dict(trigger)} is no trigger: {error}"
         raise UsageError(told, condition="INVALID_ARGUMENT", hint=hint) from None
-
-
-def _clear_unfinished(checkpoint: Path) -> None:
-    """Delete what a process that was killed was writing: Spark never starts where it is the first offset."""
-    for part in ("offsets", "commits"):
-        for pattern in (".*.tmp", "..*.tmp.crc"):
-            for left in (checkpoint / part).glob(pattern):
-                left.unlink(missing_ok=True)

@@ -1,0 +1,59 @@
+"""Spark's own part of a checkpoint: its log of what each micro-batch has read, and which of them are done."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from windrow.spark.settings import setting
+
+__all__ = ["clear_unfinished", "started"]
+
+_SETTING = "spark.sql.streaming.checkpointFileManagerClass"
+_PACKAGES = (
+    "org.apache.spark.sql.execution.streaming.checkpointing",
+    "org.apache.spark.sql.execution.streaming",  # until Spark 4.0
+)
+_MANAGER = "FileSystemBasedCheckpointFileManager"
+_PATIENCE = 10_000  # milliseconds: after so long the log of what is read is written in Spark's way
+
+
+def started(writer: DataStreamWriter, spark: SparkSession) -> StreamingQuery:
+    """Start a query that writes its log without the help of other programs.
+
+    Where Hadoop has no native library, as it seldom has on a machine of one's own, Spark's way for any file
+    system has the shell's ``stat`` and ``readlink`` look at each file of the log: a tenth of a second and
+    more in each micro-batch. The other way that Spark has, of the same files, renames them itself, which is
+    as safe in a folder of this machine of which no other query writes the log. What the session says of it
+    holds; on Spark Connect nothing is changed.
+    """
+    manager = None if spark.conf.get(_SETTING, None) is not None else _manager(spark)
+    if manager is None:
+        return writer.start()
+    with setting(spark, _SETTING, manager):
+        query = writer.start()
+        # files that are read have a log, too, which a thread of the query's makes
+        with suppress(PySparkException):  # the query has it and tells it
+            query._jsq.streamingQuery().awaitInitialization(_PATIENCE)
+    return query
+
+
+def _manager(spark: SparkSession) -> str | None:
+    java = getattr(spark, "_jvm", None)
+    if java is None:
+        return None
+    names = [f"{package}.{_MANAGER}" for package in _PACKAGES]
+    return next((name for name in names if java.org.apache.spark.util.Utils.classIsLoadable(name)), None)
+
+
+def clear_unfinished(checkpoint: Path) -> None:
+    """Delete what a process that was killed was writing: Spark never starts where it is the first offset."""
+    for part in ("offsets", "commits"):
+        for pattern in (".*.tmp", "..*.tmp.crc"):
+            for left in (checkpoint / part).glob(pattern):
+                left.unlink(missing_ok=True)
