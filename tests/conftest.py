@@ -57,6 +57,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # Few are the first of those that are tried otherwise.
         few = max(count // FEW, 5) if config.getoption("few") else count
         setattr(*at, settings(full, max_examples=min(few, count)))
+    _long_ones_first(items)
+
+
+def _long_ones_first(items: list[pytest.Item]) -> None:
+    """Begin with files that have slow tests, then with those of many: none is left for one process alone."""
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+
+    def is_quick(tests: list[pytest.Item]) -> bool:
+        return not any(item.get_closest_marker("slow") for item in tests)
+
+    ordered = sorted(files.values(), key=lambda tests: (is_quick(tests), -len(tests)))
+    items[:] = [item for tests in ordered for item in tests]
 
 
 @pytest.hookimpl(wrapper=True)
