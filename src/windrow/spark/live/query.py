@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from windrow.errors import InputError, UsageError
+from windrow.spark.live.emitted_steps import is_log
 from windrow.spark.live.failures import failure
 from windrow.spark.live.incoming import Incoming, check_shared, writing
 from windrow.spark.live.into_stream import IntoStream, refuse_other
@@ -86,8 +87,9 @@ class LiveQuery:
             writer = writer.option("checkpointLocation", uri(folder / "spark"))
             if trigger is not None:
                 writer = _triggered(writer, trigger)
+            has_logs = any(is_log(stream) for _, _, stream in self._steps.streams())
             with plan.gateway.translated():
-                self.streaming: StreamingQuery = started(writer, self._spark)
+                self.streaming: StreamingQuery = started(writer, self._spark, reads_files=not has_logs)
         except BaseException:
             self._steps.close()
             raise

@@ -23,7 +23,7 @@ _MANAGER = "FileSystemBasedCheckpointFileManager"
 _PATIENCE = 10_000  # milliseconds: after so long the log of what is read is written in Spark's way
 
 
-def started(writer: DataStreamWriter, spark: SparkSession) -> StreamingQuery:
+def started(writer: DataStreamWriter, spark: SparkSession, *, reads_files: bool) -> StreamingQuery:
     """Start a query that writes its log without the help of other programs.
 
     Where Hadoop has no native library, as it seldom has on a machine of one's own, Spark's way for any file
@@ -31,15 +31,21 @@ def started(writer: DataStreamWriter, spark: SparkSession) -> StreamingQuery:
     more in each micro-batch. The other way that Spark has, of the same files, renames them itself, which is
     as safe in a folder of this machine of which no other query writes the log. What the session says of it
     holds; on Spark Connect nothing is changed.
+
+    Parameters
+    ----------
+    reads_files
+        Whether it may read files, and nothing of which Spark starts a process of its own: files have a log,
+        too, which the query makes a moment after it is started, and that is waited for.
     """
     manager = None if spark.conf.get(_SETTING, None) is not None else _manager(spark)
     if manager is None:
         return writer.start()
     with setting(spark, _SETTING, manager):
         query = writer.start()
-        # files that are read have a log, too, which a thread of the query's makes
-        with suppress(PySparkException):  # the query has it and tells it
-            query._jsq.streamingQuery().awaitInitialization(_PATIENCE)
+        if reads_files:
+            with suppress(PySparkException):  # what the query fails with it tells itself
+                query._jsq.streamingQuery().awaitInitialization(_PATIENCE)
     return query
 
 
