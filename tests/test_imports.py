@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "windrow"
 # nothing of each other, except for the outermost: `FACE` is everything that is not listed here.
 LAYERS = {
     "errors": 0,
+    "caches": 0,
     "punctuations": 1,
     "syntax": 2,
     "kernels": 2,
@@ -24,6 +25,7 @@ LAYERS = {
     "plot": 7,
     "cli": 8,
     "notebook": 9,
+    "__main__": 9,
 }
 FACE = 6
 

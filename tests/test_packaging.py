@@ -60,7 +60,9 @@ def run(installed, tmp_path, path_without_java):
     """Runs an executable of the installation with no Java on the machine, in an empty directory."""
     hidden = {"JAVA_HOME", "PYTHONPATH", "SPARK_HOME"}
     environment = {key: value for key, value in os.environ.items() if key not in hidden}
-    environment |= {"PATH": path_without_java, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    # Nothing is to go on in a directory that goes away.
+    environment |= {"PATH": path_without_java, "WINDROW_CACHE_DIR": str(tmp_path / "cache")}
+    environment["WINDROW_JAVA_CLASSES"] = "off"
     directory = tmp_path / "empty"
     directory.mkdir()
 

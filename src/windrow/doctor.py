@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import importlib.util
 import os
 import platform
 import re
@@ -107,6 +108,7 @@ def checks(*, start_spark: bool = False) -> tuple[Check, ...]:
     found += [_package(package, "fail") for package in PACKAGES]
     found += [_package(package, "warn") for package in CONNECT_PACKAGES]
     found += _spark_home()
+    found += _java_classes()
     if start_spark:
         found.append(_spark_session())
     return tuple(found)
@@ -190,6 +192,15 @@ def _spark_home() -> list[Check]:
     if spark != pyspark:
         return [Check("SPARK_HOME", "fail", f"{home} holds Spark {spark}, PySpark is {pyspark}", fix)]
     return [Check("SPARK_HOME", "ok", f"{home}, Spark {spark}")]
+
+
+def _java_classes() -> list[Check]:
+    java, _ = find_java()
+    if java is None or importlib.util.find_spec("pyspark") is None:
+        return []
+    from windrow.spark.java_classes import state
+
+    return [Check("Java classes", "ok", state(java))]
 
 
 _PROBE = """

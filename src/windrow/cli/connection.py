@@ -258,10 +258,15 @@ def _pair(option: str, given: str, example: str) -> tuple[str, str]:
 
 def start_spark(asked: Connection) -> SparkSession:
     """The SparkSession that the command line asks for: one of this machine, a cluster's, or a server's."""
-    from windrow.spark.local import local_session
+    from windrow.cli.java_classes import keep_after
+    from windrow.spark.local import JAVA_OPTIONS, local_session
 
     if not asked.master.startswith("sc://"):
-        return local_session(master=asked.master, conf=asked.conf)
+        session = local_session(master=asked.master, conf=asked.conf)
+        # Those who have options of their own for Java may have them for its classes too.
+        if JAVA_OPTIONS not in asked.conf:
+            keep_after(session)
+        return session
     from pyspark.sql import SparkSession
 
     _reachable(asked.master)

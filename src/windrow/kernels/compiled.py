@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from windrow.caches import cache_directory
 from windrow.kernels.codegen import OPTIONS, translate
 from windrow.kernels.pairs import Array, Rows, Sides, holds
 from windrow.kernels.plan import PairExpression
@@ -142,9 +143,7 @@ def _directory() -> Path:
     """Where programs are kept; by interpreter and numba, whose machine code differs."""
     import numba
 
-    chosen, caches = os.environ.get("WINDROW_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME")
-    root = Path(chosen) if chosen else (Path(caches) if caches else Path.home() / ".cache") / "windrow"
-    return root / "kernels" / f"{sys.implementation.cache_tag}-numba-{numba.__version__}"
+    return cache_directory() / "kernels" / f"{sys.implementation.cache_tag}-numba-{numba.__version__}"
 
 
 def _stored(name: str, source: str) -> Path:

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from windrow.caches import cache_directory
 from windrow.errors import UsageError
 
 __all__ = ["MINIMUM", "JavaRuntime", "Rejected", "ensure_java", "find_java", "quiet_home"]
@@ -130,7 +131,7 @@ def quiet_home(home: Path, version: str) -> Path:
     # Another content has another name, so that none is ever changed while in use.
     name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
     try:
-        return _made_once(_cache_directory() / name, script)
+        return _made_once(cache_directory() / name, script)
     except OSError:
         # No cache directory, a damaged one, or one from which nothing may be executed.
         private = Path(tempfile.mkdtemp(prefix="windrow-"))
@@ -218,14 +219,6 @@ for argument do
 done
 exec {shlex.quote(str(java))} "$@"
 """
-
-
-def _cache_directory() -> Path:
-    chosen = os.environ.get("XDG_CACHE_HOME")
-    try:
-        return (Path(chosen) if chosen else Path.home() / ".cache") / "windrow"
-    except RuntimeError as error:
-        raise OSError("this user has no home directory") from error
 
 
 def _made_once(target: Path, script: str) -> Path:

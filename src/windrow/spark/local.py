@@ -17,9 +17,10 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from windrow.errors import UsageError
+from windrow.spark import java_classes
 from windrow.spark.java import ensure_java, quiet_home
 
-__all__ = ["local_session", "use_own_interpreter"]
+__all__ = ["JAVA_OPTIONS", "local_session", "use_own_interpreter"]
 
 
 def local_session(
@@ -65,13 +66,15 @@ def local_session(
             hint="unset it, or make that session with SparkSession.builder and hand it to Windrow",
         )
     use_own_interpreter()
+    java = ensure_java()
     settings = _settings(master)
-    if options := given.pop(_JAVA_OPTIONS, ""):
-        settings[_JAVA_OPTIONS] += f" {options}"
+    if kept := java_classes.options(java):
+        settings[JAVA_OPTIONS] += f" {kept}"
+    if options := given.pop(JAVA_OPTIONS, ""):
+        settings[JAVA_OPTIONS] += f" {options}"
     builder = SparkSession.builder.master(master).appName(app_name)
     for key, value in (settings | given).items():
         builder = builder.config(key, value)
-    java = ensure_java()
     with _java_home(quiet_home(java.home, java.version)):
         return builder.getOrCreate()
 
@@ -88,7 +91,7 @@ def use_own_interpreter() -> None:
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
 
-_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def _existing_session() -> SparkSession | None:
@@ -106,7 +109,7 @@ def _settings(master: str) -> dict[str, str]:
         "spark.pyspark.driver.python": sys.executable,
         # The log is Windrow's: errors only, and no announcement of where its configuration comes from.
         # A URI has no spaces, whatever the path, and so is one argument.
-        _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={_LOG_CONFIGURATION.as_uri()}",
+        JAVA_OPTIONS: f"-Dlog4j2.configurationFile={_LOG_CONFIGURATION.as_uri()}",
         # The bar is drawn over whatever else the terminal shows; the command line has its own.
         "spark.ui.showConsoleProgress": "false",
         # A web server on a port is nothing that a library should open unasked; it also costs start-up time.

@@ -1,0 +1,96 @@
+"""When Spark's Java classes are kept: once, after a command has ended, by a process that gives way.
+
+That process runs ``windrow demo`` with nobody to see it and keeps the classes that this needs; the commands
+after it start sooner. What goes wrong is written to a file beside them, which ``windrow doctor`` shows; it
+is tried again a day later.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windrow.errors import UsageError
+from windrow.spark.java import ensure_java
+from windrow.spark.java_classes import file_of, keep, recorded, tried_file, was_tried, were_kept, why_not
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["keep_after", "main"]
+
+
+def keep_after(session: SparkSession) -> None:
+    """When this process ends, have another keep the classes, where `session` has started without."""
+    if why_not() is None and not were_kept(session):
+        atexit.register(_start)
+
+
+def main() -> None:
+    """Keep the classes, where it is to be done. What goes wrong is written to the file beside them."""
+    kept = _wanted()
+    if kept is None:
+        return
+    os.nice(19)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    tried = tried_file(kept)
+    tried.write_text("", encoding="utf-8")
+    try:
+        _keep()
+    except (OSError, RuntimeError, UsageError) as error:
+        tried.write_text(f"{error}\n", encoding="utf-8")
+    else:
+        tried.unlink()
+
+
+def _start() -> None:
+    with contextlib.suppress(OSError):
+        if _wanted() is not None:
+            subprocess.Popen(
+                [sys.executable, "-m", __name__],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd=tempfile.gettempdir(),
+                start_new_session=True,
+            )
+
+
+def _wanted() -> Path | None:
+    """The file that is to be made, if it is."""
+    if why_not() is not None:
+        return None
+    try:
+        kept = file_of(ensure_java())
+        return None if kept.exists() or was_tried(kept) else kept
+    except (OSError, UsageError):
+        return None
+
+
+def _keep() -> None:
+    with tempfile.TemporaryDirectory(prefix="windrow-classes-") as directory:
+        names = Path(directory) / "names"
+        option = f"spark.driver.extraJavaOptions={recorded(names)}"
+        # Ends when Java has ended, which writes to the same pipe.
+        done = subprocess.run(
+            [sys.executable, "-m", "windrow", "demo", "--conf", option],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        if done.returncode != 0 or not names.exists():
+            said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+            raise RuntimeError(said[-1] if said else f"the demonstration ended with {done.returncode}")
+        keep(ensure_java(), names)
+
+
+if __name__ == "__main__":
+    main()

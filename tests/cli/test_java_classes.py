@@ -1,0 +1,213 @@
+"""Spark's Java classes, kept for the sessions to come."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from windrow.cli import java_classes as keeping
+from windrow.spark.java import JavaRuntime, ensure_java
+from windrow.spark.java_classes import file_of, keep, options, state, tried_file, was_tried
+
+DAY = 24 * 3600
+ANSWER = "from windrow.spark.local import local_session\nprint(local_session().range(3).count())\n"
+MAPPED = (
+    "from windrow.spark.local import local_session\n"
+    "spark = local_session(conf={'spark.driver.extraJavaOptions': '-Xshare:on'})\n"
+    "print(spark.range(3).count())\n"
+)
+
+
+def java_that(home: Path, does: str) -> JavaRuntime:
+    """A Java that is a shell script."""
+    program = home / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
+    program.chmod(0o755)
+    return JavaRuntime(home, "17.0.15", "JAVA_HOME")
+
+
+# Makes what it is told to make; as the program of Spark's that tells how Java is started, it says so.
+MAKES = """\
+for each do case $each in
+  -XX:SharedArchiveFile=*) file=${each#*=} ;;
+  -Xshare:dump) made=yes ;;
+  org.apache.spark.launcher.Main) printf 'java\\0-cp\\0a:b\\0' ;;
+esac done
+if [ "$made" ]; then echo kept > "$file"; fi"""
+FAILS = "echo 'there is no room' >&2; exit 1"
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty directory of caches, and an environment that says nothing about kept classes."""
+    monkeypatch.setenv("WINDROW_CACHE_DIR", str(tmp_path / "cache"))
+    for name in ("WINDROW_JAVA_CLASSES", "HADOOP_CONF_DIR", "SPARK_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / "cache"
+
+
+def test_a_file_is_kept_for_each_java_and_each_spark(cache, tmp_path, monkeypatch):
+    java = java_that(tmp_path / "java", MAKES)
+    assert file_of(java) == file_of(java)
+    others = [JavaRuntime(tmp_path, java.version, "PATH"), JavaRuntime(java.home, "17.0.16", "PATH")]
+    spark = tmp_path / "spark"
+    (spark / "jars").mkdir(parents=True)
+    files = {file_of(each) for each in (java, *others)}
+    monkeypatch.setenv("SPARK_HOME", str(spark))
+    files.add(file_of(java))
+    archive = spark / "jars" / "a.jar"
+    for content in ("", "changed"):
+        archive.write_text(content, encoding="utf-8")
+        files.add(file_of(java))
+    os.utime(archive, (0, 0))
+    files.add(file_of(java))
+    assert len(files) == 7
+    assert {file.parent for file in files} == {cache}
+
+
+def test_kept_classes_are_used_as_soon_as_they_are_there_and_no_sooner(cache, tmp_path):
+    java = java_that(tmp_path / "java", MAKES)
+    assert options(java) == ""
+    assert state(java).startswith("not kept yet")
+    kept = keep(java, tmp_path / "names")
+    assert options(java).split()[0] == f"-XX:SharedArchiveFile={kept}"
+    assert state(java).startswith(f"kept in {kept} (")
+    assert list(cache.iterdir()) == [kept]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("WINDROW_JAVA_CLASSES", "off", "WINDROW_JAVA_CLASSES is off"),
+        ("HADOOP_CONF_DIR", "/etc/hadoop", "HADOOP_CONF_DIR adds to Spark's classes"),
+        ("SPARK_CONF_DIR", "/etc/spark", "SPARK_CONF_DIR adds to Spark's classes"),
+    ],
+)
+def test_kept_classes_are_not_used_where_they_are_not_wanted_or_not_all(
+    cache, tmp_path, monkeypatch, name, value, said
+):
+    java = java_that(tmp_path / "java", MAKES)
+    keep(java, tmp_path / "names")
+    monkeypatch.setenv(name, value)
+    assert options(java) == ""
+    assert state(java) == f"not kept: {said}"
+
+
+def test_what_java_cannot_make_is_not_there(cache, tmp_path):
+    java = java_that(tmp_path / "java", FAILS)
+    with pytest.raises(RuntimeError, match=r"^there is no room$"):
+        keep(java, tmp_path / "names")
+    assert list(cache.iterdir()) == []
+
+
+def test_what_no_session_has_used_for_a_month_goes_away(cache, tmp_path):
+    cache.mkdir()
+    java = java_that(tmp_path / "java", MAKES)
+    unused, used, killed, others = (
+        cache / name for name in ("classes-1.jsa", "classes-2.jsa", ".classes-3.jsa-x", "kernels")
+    )
+    for path, days in ((unused, 31), (used, 29), (killed, 2), (others, 99)):
+        path.mkdir() if path in (killed, others) else path.touch()
+        os.utime(path, times=(time.time() - days * DAY,) * 2)
+    kept = keep(java, tmp_path / "names")
+    assert set(cache.iterdir()) == {used, others, kept}
+    os.utime(kept, (0, 0))
+    options(java)
+    assert time.time() - kept.stat().st_mtime < DAY
+
+
+def test_what_went_wrong_is_said_and_tried_again_after_a_day(cache, tmp_path, monkeypatch):
+    java = java_that(tmp_path / "java", FAILS)
+    monkeypatch.setattr(keeping, "ensure_java", lambda: java)
+    monkeypatch.setattr(os, "nice", lambda _: None)
+    monkeypatch.setattr(keeping, "_keep", lambda: keep(java, tmp_path / "names"))
+    keeping.main()
+    kept = file_of(java)
+    assert state(java) == "not kept: there is no room"
+    assert was_tried(kept)
+    os.utime(tried_file(kept), times=(time.time() - DAY,) * 2)
+    assert not was_tried(kept)
+    (java.home / "bin" / "java").write_text(f"#!/bin/sh\n{MAKES}\n", encoding="utf-8")
+    keeping.main()
+    assert list(cache.iterdir()) == [kept]
+
+
+def test_one_that_was_killed_stands_in_the_way_for_an_hour(cache, tmp_path):
+    java = java_that(tmp_path / "java", MAKES)
+    cache.mkdir()
+    tried = tried_file(file_of(java))
+    tried.touch()
+    assert state(java) == "not kept: being made"
+    os.utime(tried, times=(time.time() - 3600,) * 2)
+    assert state(java).startswith("not kept yet")
+
+
+def test_a_cache_that_cannot_be_read_does_no_harm(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("WINDROW_CACHE_DIR", str(tmp_path / "file"))
+    java = java_that(tmp_path / "java", MAKES)
+    assert options(java) == ""
+    assert state(java).startswith("not kept")
+
+
+def test_a_session_without_kept_classes_is_followed_by_a_process_that_keeps_them(
+    cache, tmp_path, monkeypatch
+):
+    started, registered = [], []
+    java = java_that(tmp_path / "java", MAKES)
+    monkeypatch.setattr(keeping, "ensure_java", lambda: java)
+    monkeypatch.setattr("atexit.register", registered.append)
+    starts = SimpleNamespace(DEVNULL=None, Popen=lambda *given, **options: started.append((given, options)))
+    monkeypatch.setattr(keeping, "subprocess", starts)
+    keeping.keep_after(session_with(""))
+    (at_the_end,) = registered
+    at_the_end()
+    (((command,), how),) = started
+    assert command == [sys.executable, "-m", "windrow.cli.java_classes"]
+    assert how["start_new_session"]
+    # None where another process has been sooner, and none after a session that had them.
+    cache.mkdir()
+    tried_file(file_of(java)).touch()
+    at_the_end()
+    keep(java, tmp_path / "names")
+    at_the_end()
+    keeping.keep_after(session_with(options(java)))
+    monkeypatch.setenv("WINDROW_JAVA_CLASSES", "off")
+    keeping.keep_after(session_with(""))
+    assert (len(started), len(registered)) == (1, 1)
+
+
+def session_with(java_options: str) -> Any:
+    """As much of a session as says which options its Java has."""
+    conf = {"spark.driver.extraJavaOptions": java_options}
+    return SimpleNamespace(sparkContext=SimpleNamespace(getConf=lambda: conf))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_spark_starts_with_the_kept_classes_and_without_torn_ones(tmp_path, monkeypatch):
+    monkeypatch.delenv("WINDROW_JAVA_CLASSES", raising=False)
+    # In the user's cache, as `make whole` does: it takes a minute.
+    keeping.main()
+    kept = file_of(ensure_java())
+    assert state(ensure_java()).startswith(f"kept in {kept} (")
+    # Java ends at once where it cannot map the file, as if Spark had started it with other classes.
+    assert output(MAPPED) == "3\n"
+    torn = tmp_path / kept.name
+    torn.write_bytes(kept.read_bytes()[: kept.stat().st_size // 2])
+    monkeypatch.setenv("WINDROW_CACHE_DIR", str(tmp_path))
+    assert output(ANSWER) == "3\n"
+
+
+def output(script: str) -> str:
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    return done.stdout
