@@ -6,6 +6,7 @@ come the first commands of ``docs/first-session.md``. With ``--update`` the time
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import subprocess
@@ -31,6 +32,7 @@ WINDOW BY w AS (
     ONLY END NEXT AS n WHEN n.val >= 25)
 """
 _TIMES = 5
+_PATIENCE = 600.0
 
 
 def measured() -> dict[str, float]:
@@ -54,6 +56,14 @@ def measured() -> dict[str, float]:
         query = [windrow, "run", "-c", _QUERY, "--table", "weather=weather.parquet"]
         found["the first `windrow run`"] = _run(query, home)
         found["the next one"] = _run(query, home)
+        began = time.perf_counter()
+        while not list(home.glob("cache/classes-*.jsa")):
+            if time.perf_counter() - began > _PATIENCE:
+                raise TimeoutError("no process keeps Java's classes")
+            time.sleep(0.1)
+        found["one with [Java's classes kept](cli.md#what-is-kept)"] = min(
+            _run(query, home) for _ in range(_TIMES)
+        )
         found["`windrow shell`, until one can type"] = min(seconds_to_prompt(python) for _ in range(_TIMES))
     return found
 
@@ -75,7 +85,9 @@ def _machine() -> str:
 
 def _run(words: Sequence[str], home: Path) -> float:
     began = time.perf_counter()
-    subprocess.run(words, cwd=home, check=True, capture_output=True)
+    # As for one who has never had it, whatever is in this user's caches.
+    environment = {**os.environ, "WINDROW_CACHE_DIR": str(home / "cache")}
+    subprocess.run(words, cwd=home, check=True, capture_output=True, env=environment)
     return time.perf_counter() - began
 
 

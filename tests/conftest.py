@@ -147,12 +147,15 @@ class _Settings:
         # Each name that is looked up, and each entry of a map, is a round trip to Java.
         self._sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
         self._conf = spark._jsparkSession.sessionState().conf()
+        self._rules = spark._jvm.org.apache.spark.sql.catalyst.rules.RuleExecutor
         self._shown = self._show()
 
     def _show(self) -> str:
         return self._conf.getAllConfs().toString()
 
     def activate(self) -> None:
+        # Spark adds up the times of all rules that it has ever applied, eight times for each batch of them.
+        self._rules.resetMetrics()
         self._sessions.setActiveSession(self._spark._jsparkSession)
         type(self._spark)._activeSession = self._spark
 
