@@ -58,6 +58,11 @@ def test_the_version_is_told(program):
     assert (done.returncode, done.stdout, done.stderr) == (0, f"windrow {__version__}\n", "")
 
 
+def test_python_runs_it_where_no_programs_are_on_the_path():
+    told = subprocess.check_output([sys.executable, "-m", "windrow", "--version"], text=True)
+    assert told == f"windrow {__version__}\n"
+
+
 @pytest.mark.parametrize("command", ["", "run", "explain", "check", "demo", "doctor", "datasets"])
 def test_every_help_has_an_example_of_the_command(before_spark, command):
     done = before_spark(*command.split(), "--help")
