@@ -17,9 +17,9 @@ def cache_directory() -> Path:
         Neither is named, and this user has no home directory.
     """
     if chosen := os.environ.get("WINDROW_CACHE_DIR"):
-        return Path(chosen)
+        return Path(chosen).absolute()
     caches = os.environ.get("XDG_CACHE_HOME")
     try:
-        return (Path(caches) if caches else Path.home() / ".cache") / "windrow"
+        return (Path(caches) if caches else Path.home() / ".cache").absolute() / "windrow"
     except RuntimeError as error:
         raise OSError("this user has no home directory") from error

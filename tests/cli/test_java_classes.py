@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from windrow.cli import java_classes as keeping
+from windrow.spark import java_classes
 from windrow.spark.java import JavaRuntime, ensure_java
 from windrow.spark.java_classes import file_of, keep, options, state, tried_file, was_tried
 
@@ -109,26 +110,26 @@ def test_what_java_cannot_make_is_not_there(cache, tmp_path):
 
 
 def test_what_no_session_has_used_for_a_month_goes_away(cache, tmp_path):
-    cache.mkdir()
     java = java_that(tmp_path / "java", MAKES)
-    unused, used, killed, others = (
-        cache / name for name in ("classes-1.jsa", "classes-2.jsa", ".classes-3.jsa-x", "kernels")
-    )
-    for path, days in ((unused, 31), (used, 29), (killed, 2), (others, 99)):
-        path.mkdir() if path in (killed, others) else path.touch()
-        os.utime(path, times=(time.time() - days * DAY,) * 2)
     kept = keep(java, tmp_path / "names")
-    assert set(cache.iterdir()) == {used, others, kept}
-    os.utime(kept, (0, 0))
-    options(java)
-    assert time.time() - kept.stat().st_mtime < DAY
+    unused, used, killed, made, others = (
+        cache / name for name in ("classes-1.jsa", "classes-2.jsa", ".classes-3", ".classes-4", "kernels")
+    )
+    hours = {unused: 31 * 24, used: 29 * 24, killed: 2, made: 0, others: 99 * 24, kept: 99 * 24}
+    for path, age in hours.items():
+        if path != kept:
+            path.mkdir() if path in (killed, made, others) else path.touch()
+        os.utime(path, times=(time.time() - age * 3600,) * 2)
+    # Used now, whenever it was made.
+    assert options(java)
+    assert set(cache.iterdir()) == {used, made, others, kept}
 
 
 def test_what_went_wrong_is_said_and_tried_again_after_a_day(cache, tmp_path, monkeypatch):
     java = java_that(tmp_path / "java", FAILS)
     monkeypatch.setattr(keeping, "ensure_java", lambda: java)
     monkeypatch.setattr(os, "nice", lambda _: None)
-    monkeypatch.setattr(keeping, "_keep", lambda: keep(java, tmp_path / "names"))
+    monkeypatch.setattr(keeping, "_keep", lambda _: keep(java, tmp_path / "names"))
     keeping.main()
     kept = file_of(java)
     assert state(java) == "not kept: there is no room"
@@ -140,22 +141,49 @@ def test_what_went_wrong_is_said_and_tried_again_after_a_day(cache, tmp_path, mo
     assert list(cache.iterdir()) == [kept]
 
 
-def test_one_that_was_killed_stands_in_the_way_for_an_hour(cache, tmp_path):
+def test_one_that_goes_on_stands_in_the_way_and_one_that_was_killed_does_not(cache, tmp_path):
     java = java_that(tmp_path / "java", MAKES)
     cache.mkdir()
     tried = tried_file(file_of(java))
-    tried.touch()
-    assert state(java) == "not kept: being made"
+    tried.write_text(f"{os.getpid()}\n", encoding="utf-8")
+    assert was_tried(file_of(java))
+    assert state(java) == "not kept yet: being made"
+    # Its number is that of another process by now.
     os.utime(tried, times=(time.time() - 3600,) * 2)
-    assert state(java).startswith("not kept yet")
+    assert not was_tried(file_of(java))
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    tried.write_text(f"{ended.pid}\n", encoding="utf-8")
+    assert not was_tried(file_of(java))
+    assert state(java).startswith("not kept yet: a session's")
 
 
-def test_a_cache_that_cannot_be_read_does_no_harm(tmp_path, monkeypatch):
+def test_a_cache_that_cannot_be_written_does_no_harm_and_is_told_of(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("WINDROW_CACHE_DIR", str(tmp_path / "file"))
     java = java_that(tmp_path / "java", MAKES)
+    monkeypatch.setattr(keeping, "ensure_java", lambda: java)
     assert options(java) == ""
-    assert state(java).startswith("not kept")
+    assert state(java) == f"not kept: {tmp_path / 'file'} cannot be written"
+    keeping.main()
+    assert (tmp_path / "file").is_file()
+
+
+def test_a_full_disk_is_told_of_before_anything_is_made(cache, tmp_path, monkeypatch):
+    java = java_that(tmp_path / "java", MAKES)
+    monkeypatch.setattr(keeping, "ensure_java", lambda: java)
+    monkeypatch.setattr(java_classes, "_ROOM", 2**80)
+    keeping.main()
+    assert not cache.exists()
+    assert state(java).startswith(f"not kept: {tmp_path} has less than ")
+
+
+@pytest.mark.parametrize("name", ["a cache", "a:cache"])
+def test_a_path_that_java_does_not_take_is_told_of(tmp_path, monkeypatch, name):
+    monkeypatch.setenv("WINDROW_CACHE_DIR", str(tmp_path / name))
+    java = java_that(tmp_path / "java", MAKES)
+    assert options(java) == ""
+    assert state(java).startswith("not kept: Java's options take no path with a space or :")
 
 
 def test_a_session_without_kept_classes_is_followed_by_a_process_that_keeps_them(
@@ -165,17 +193,23 @@ def test_a_session_without_kept_classes_is_followed_by_a_process_that_keeps_them
     java = java_that(tmp_path / "java", MAKES)
     monkeypatch.setattr(keeping, "ensure_java", lambda: java)
     monkeypatch.setattr("atexit.register", registered.append)
-    starts = SimpleNamespace(DEVNULL=None, Popen=lambda *given, **options: started.append((given, options)))
+
+    def start(*given: Any, **options: Any) -> SimpleNamespace:
+        started.append((given, options))
+        return SimpleNamespace()
+
+    starts = SimpleNamespace(DEVNULL=None, Popen=start)
     monkeypatch.setattr(keeping, "subprocess", starts)
     keeping.keep_after(session_with(""))
     (at_the_end,) = registered
     at_the_end()
     (((command,), how),) = started
-    assert command == [sys.executable, "-m", "windrow.cli.java_classes"]
+    assert command == [sys.executable, "-P", "-m", "windrow.cli.java_classes"]
+    assert how["cwd"] == "/"
     assert how["start_new_session"]
     # None where another process has been sooner, and none after a session that had them.
     cache.mkdir()
-    tried_file(file_of(java)).touch()
+    tried_file(file_of(java)).write_text(f"{os.getpid()}\n", encoding="utf-8")
     at_the_end()
     keep(java, tmp_path / "names")
     at_the_end()
@@ -204,7 +238,13 @@ def test_spark_starts_with_the_kept_classes_and_without_torn_ones(tmp_path, monk
     torn = tmp_path / kept.name
     torn.write_bytes(kept.read_bytes()[: kept.stat().st_size // 2])
     monkeypatch.setenv("WINDROW_CACHE_DIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
     assert output(ANSWER) == "3\n"
+    # One that is damaged where Java does not look ends it at once: it goes away, and Java starts without.
+    content = kept.read_bytes()
+    torn.write_bytes(content[: 20 * 2**20] + bytes(60 * 2**20) + content[80 * 2**20 :])
+    assert output(ANSWER).endswith("\n3\n")
+    assert not torn.exists()
 
 
 def output(script: str) -> str:

@@ -58,6 +58,14 @@ def test_the_version_is_told(program):
     assert (done.returncode, done.stdout, done.stderr) == (0, f"windrow {__version__}\n", "")
 
 
+def test_a_closed_stdout_is_as_one_that_nobody_reads(executable):
+    for closed in (">&-", "2>&-", ">&- 2>&-"):
+        done = subprocess.run(
+            ["sh", "-c", f"{executable} datasets {closed}"], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_python_runs_it_where_no_programs_are_on_the_path():
     told = subprocess.check_output([sys.executable, "-m", "windrow", "--version"], text=True)
     assert told == f"windrow {__version__}\n"

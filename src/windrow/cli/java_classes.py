@@ -16,14 +16,26 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from windrow.caches import cache_directory
 from windrow.errors import UsageError
 from windrow.spark.java import ensure_java
-from windrow.spark.java_classes import file_of, keep, recorded, tried_file, was_tried, were_kept, why_not
+from windrow.spark.java_classes import (
+    file_of,
+    keep,
+    no_room,
+    recorded,
+    tried_file,
+    was_tried,
+    were_kept,
+    why_not,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["keep_after", "main"]
+
+_PYTHON = (sys.executable, "-P", "-m")
 
 
 def keep_after(session: SparkSession) -> None:
@@ -40,9 +52,9 @@ def main() -> None:
     os.nice(19)
     kept.parent.mkdir(parents=True, exist_ok=True)
     tried = tried_file(kept)
-    tried.write_text("", encoding="utf-8")
+    tried.write_text(f"{os.getpid()}\n", encoding="utf-8")
     try:
-        _keep()
+        _keep(kept)
     except (OSError, RuntimeError, UsageError) as error:
         tried.write_text(f"{error}\n", encoding="utf-8")
     else:
@@ -52,14 +64,19 @@ def main() -> None:
 def _start() -> None:
     with contextlib.suppress(OSError):
         if _wanted() is not None:
-            subprocess.Popen(
-                [sys.executable, "-m", __name__],
+            process = subprocess.Popen(
+                [*_PYTHON, __name__],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                cwd=tempfile.gettempdir(),
+                # It outlives the directory that the user is in, and is to import nothing of what others put
+                # into one: programs that Spark starts look there first.
+                cwd=os.sep,
                 start_new_session=True,
+                env={**os.environ, "WINDROW_CACHE_DIR": str(cache_directory())},
             )
+            # Nobody waits for it, and none is to be warned of that.
+            process.returncode = 0
 
 
 def _wanted() -> Path | None:
@@ -68,18 +85,19 @@ def _wanted() -> Path | None:
         return None
     try:
         kept = file_of(ensure_java())
-        return None if kept.exists() or was_tried(kept) else kept
+        return None if kept.is_file() or was_tried(kept) or no_room(kept) is not None else kept
     except (OSError, UsageError):
         return None
 
 
-def _keep() -> None:
-    with tempfile.TemporaryDirectory(prefix="windrow-classes-") as directory:
+def _keep(kept: Path) -> None:
+    # Beside the file, from where it goes away if this process is killed.
+    with tempfile.TemporaryDirectory(prefix=".classes-", dir=kept.parent) as directory:
         names = Path(directory) / "names"
         option = f"spark.driver.extraJavaOptions={recorded(names)}"
         # Ends when Java has ended, which writes to the same pipe.
         done = subprocess.run(
-            [sys.executable, "-m", "windrow", "demo", "--conf", option],
+            [*_PYTHON, "windrow", "demo", "--conf", option],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -52,6 +52,9 @@ app = typer.Typer(
 
 def run() -> None:
     """The console script: runs the command that the arguments name, and exits."""
+    # None where the shell has closed them (`>&-`).
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         # JSON is UTF-8 by its standard, CSV in practice, whatever the locale.
         if hasattr(stream, "reconfigure"):

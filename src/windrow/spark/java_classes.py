@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 __all__ = [
     "CHOICE",
     "file_of",
+    "forget",
     "keep",
+    "no_room",
     "options",
     "recorded",
     "state",
@@ -53,16 +55,18 @@ _CLASS_PATH = (
 """What Spark reads classes from beside its own archives. Java keeps none of directories."""
 
 _USED = "-XX:SharedArchiveFile="
-_QUIET = "-Xlog:disable", "-Xlog:all=error:stderr"
-"""Java is to say nothing where it does not use the file."""
+_QUIET = "-Xlog:cds*=off"
+"""Java is to say nothing where it does not use the file, or not all of it."""
 
-_DAY = 24 * 3600.0
-_AGAIN = _DAY
+_ROOM = 500 * 2**20
+"""Bytes that a file has at most, with what is needed to make it."""
+
+_AGAIN = 24 * 3600.0
 """Seconds after which keeping the classes is tried again where it has failed."""
 _AT_MOST = 3600.0
 """Seconds that it takes at the very most, on a machine that has other things to do."""
 
-_UNUSED = 30 * _DAY
+_UNUSED = 30 * 24 * 3600.0
 """Seconds after which a file that no session has used goes away."""
 
 
@@ -76,13 +80,19 @@ def why_not(environment: Mapping[str, str] = os.environ) -> str | None:
         return f"{given[0]} adds to Spark's classes"
     if (Path(_find_spark_home()) / "conf").exists():
         return "Spark has a directory of settings, which adds to its classes"
+    try:
+        directory = cache_directory()
+    except OSError as error:
+        return str(error)
+    if set(str(directory)) & {" ", os.pathsep}:
+        return f"Java's options take no path with a space or {os.pathsep} ({directory})"
     return None
 
 
 def file_of(java: JavaRuntime) -> Path:
     """Where the classes of the Spark that PySpark starts are kept for `java`.
 
-    Another Java, and other archives of Spark's, have another file.
+    Another Java, another build of it, and other archives of Spark's, have another file.
 
     Raises
     ------
@@ -90,10 +100,10 @@ def file_of(java: JavaRuntime) -> Path:
         There is no cache directory, or Spark's archives cannot be read.
     """
     parts = [str(java.home), java.version]
-    with os.scandir(_archives()) as entries:
-        for entry in sorted(entries, key=lambda entry: entry.name):
-            seen = entry.stat()
-            parts.append(f"{entry.name} {seen.st_size} {seen.st_mtime_ns}")
+    for file in (java.home / "lib" / "modules", *sorted(_archives().iterdir())):
+        with contextlib.suppress(FileNotFoundError):
+            seen = file.stat()
+            parts.append(f"{file.name} {seen.st_size} {seen.st_mtime_ns}")
     name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
     return cache_directory() / f"classes-{name}.jsa"
 
@@ -104,12 +114,19 @@ def options(java: JavaRuntime) -> str:
         return ""
     with contextlib.suppress(OSError):
         kept = file_of(java)
-        if " " not in str(kept) and kept.is_file():
+        if kept.is_file():
             with contextlib.suppress(OSError):
                 # Used, as far as this user may say so.
                 os.utime(kept)
-            return " ".join((f"{_USED}{kept}", *_QUIET))
+            _forget_unused(kept.parent)
+            return f"{_USED}{kept} {_QUIET}"
     return ""
+
+
+def forget(java: JavaRuntime) -> None:
+    """Remove the file, with which Java has ended at once: it is damaged where Java does not look."""
+    with contextlib.suppress(OSError):
+        file_of(java).unlink()
 
 
 def were_kept(session: SparkSession) -> bool:
@@ -124,8 +141,6 @@ def recorded(classes: Path) -> str:
 
 def keep(java: JavaRuntime, classes: Path) -> Path:
     """Keep the classes that are named in a file of :func:`recorded`; the file is there when it is complete.
-
-    Files that no session has used for a month go away.
 
     Raises
     ------
@@ -142,8 +157,10 @@ def keep(java: JavaRuntime, classes: Path) -> Path:
         _done([*start, "-Xshare:dump", "-Xlog:disable", f"-XX:SharedClassListFile={classes}"])
         # Java ends with an error where it cannot use the file at all.
         _done([*start, "-Xshare:on", "-XX:+VerifySharedSpaces", "-version"])
+        with draft.open("rb") as made:
+            # All of it, before its name: Java looks at little more than its beginning.
+            os.fsync(made.fileno())
         draft.replace(target)
-    _forget_unused(target.parent)
     return target
 
 
@@ -153,27 +170,52 @@ def state(java: JavaRuntime) -> str:
         return f"not kept: {reason}"
     try:
         kept = file_of(java)
-        if kept.exists():
+        if kept.is_file():
             return f"kept in {kept} ({kept.stat().st_size / 2**20:.0f} MiB)"
         if was_tried(kept):
-            return f"not kept: {tried_file(kept).read_text(encoding='utf-8').strip() or 'being made'}"
+            said = tried_file(kept).read_text(encoding="utf-8").strip()
+            return "not kept yet: being made" if said.isdecimal() else f"not kept: {said}"
+        if (reason := no_room(kept)) is not None:
+            return f"not kept: {reason}"
     except OSError as error:
         return f"not kept: {error}"
     return "not kept yet: a session's command is followed by a process that keeps them"
 
 
+def no_room(kept: Path) -> str | None:
+    """Why the file cannot be made in its directory, or None."""
+    there = next(parent for parent in kept.parents if parent.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        return f"{there} cannot be written"
+    if shutil.disk_usage(there).free < _ROOM:
+        return f"{there} has less than {_ROOM // 2**20} MiB of room"
+    return None
+
+
 def tried_file(kept: Path) -> Path:
-    """What came of the last attempt to keep the classes in `kept`: empty while it goes on, else its error."""
+    """What came of the last attempt to make `kept`: its process while it goes on, else its error."""
     return kept.with_suffix(".tried")
 
 
 def was_tried(kept: Path) -> bool:
-    """Whether the last attempt is so recent that the next would end as it did, or meet it."""
+    """Whether the last attempt goes on, or is so recent that the next would end as it did."""
     try:
-        seen = tried_file(kept).stat()
-    except FileNotFoundError:
+        said = tried_file(kept).read_text(encoding="utf-8").strip()
+        age = time.time() - tried_file(kept).stat().st_mtime
+    except (FileNotFoundError, NotADirectoryError):
         return False
-    return time.time() - seen.st_mtime < (_AGAIN if seen.st_size else _AT_MOST)
+    return age < _AT_MOST and _is_running(int(said)) if said.isdecimal() else age < _AGAIN
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        # Another user's.
+        return True
+    return True
 
 
 def _archives() -> Path:
@@ -216,7 +258,7 @@ def _forget_unused(directory: Path) -> None:
                 kept.unlink()
     # Of processes that were killed.
     for draft in directory.glob(".classes-*"):
-        if _age(draft) > _DAY:
+        if _age(draft) > _AT_MOST:
             shutil.rmtree(draft, ignore_errors=True)
 
 

@@ -76,7 +76,13 @@ def local_session(
     for key, value in (settings | given).items():
         builder = builder.config(key, value)
     with _java_home(quiet_home(java.home, java.version)):
-        return builder.getOrCreate()
+        try:
+            return builder.getOrCreate()
+        except PySparkRuntimeError as error:
+            if not kept or error.getCondition() != "JAVA_GATEWAY_EXITED":
+                raise
+            java_classes.forget(java)
+            return builder.config(JAVA_OPTIONS, settings[JAVA_OPTIONS].replace(kept, "")).getOrCreate()
 
 
 def use_own_interpreter() -> None:
