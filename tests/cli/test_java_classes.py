@@ -128,7 +128,7 @@ def test_what_no_session_has_used_for_a_month_goes_away(cache, tmp_path):
 def test_what_went_wrong_is_said_and_tried_again_after_a_day(cache, tmp_path, monkeypatch):
     java = java_that(tmp_path / "java", FAILS)
     monkeypatch.setattr(keeping, "ensure_java", lambda: java)
-    monkeypatch.setattr(os, "nice", lambda _: None)
+    monkeypatch.setattr(keeping, "_give_way", lambda: None)
     monkeypatch.setattr(keeping, "_keep", lambda _: keep(java, tmp_path / "names"))
     keeping.main()
     kept = file_of(java)

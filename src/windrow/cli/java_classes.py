@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["keep_after", "main"]
 
+_NICEST = 19
 _PYTHON = (sys.executable, "-P", "-m")
 
 
@@ -49,7 +50,7 @@ def main() -> None:
     kept = _wanted()
     if kept is None:
         return
-    os.nice(19)
+    _give_way()
     kept.parent.mkdir(parents=True, exist_ok=True)
     tried = tried_file(kept)
     tried.write_text(f"{os.getpid()}\n", encoding="utf-8")
@@ -59,6 +60,15 @@ def main() -> None:
         tried.write_text(f"{error}\n", encoding="utf-8")
     else:
         tried.unlink()
+
+
+def _give_way() -> None:
+    """Let all others run first."""
+    os.nice(_NICEST)
+    # On Linux that counts among the processes of one session only; among sessions theirs does.
+    if os.getsid(0) == os.getpid():
+        with contextlib.suppress(OSError):
+            Path("/proc/self/autogroup").write_text(str(_NICEST), encoding="utf-8")
 
 
 def _start() -> None:
