@@ -58,6 +58,13 @@ def test_the_version_is_told(program):
     assert (done.returncode, done.stdout, done.stderr) == (0, f"windrow {__version__}\n", "")
 
 
+@pytest.mark.parametrize("master", ["local[0]", "local[x]", "locals"])
+def test_a_master_that_is_none_is_told_of_before_spark_starts(program, master):
+    done = program("run", "-c", "SELECT 1", "--master", master)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error [MALFORMED_OPTION] --master {master} is no Spark of this machine\n")
+
+
 def test_a_closed_stdout_is_as_one_that_nobody_reads(executable):
     for closed in (">&-", "2>&-", ">&- 2>&-"):
         done = subprocess.run(

@@ -259,8 +259,14 @@ def _pair(option: str, given: str, example: str) -> tuple[str, str]:
 def start_spark(asked: Connection) -> SparkSession:
     """The SparkSession that the command line asks for: one of this machine, a cluster's, or a server's."""
     from windrow.cli.java_classes import keep_after
-    from windrow.spark.local import JAVA_OPTIONS, local_session
+    from windrow.spark.local import JAVA_OPTIONS, local_cores, local_session
 
+    if asked.master.startswith("local") and not local_cores(asked.master):
+        raise UsageError(
+            f"--master {asked.master} is no Spark of this machine",
+            condition="MALFORMED_OPTION",
+            hint="write local, local[4] for four threads, or local[*] for one a core",
+        )
     if not asked.master.startswith("sc://"):
         session = local_session(master=asked.master, conf=asked.conf)
         # Those who have options of their own for Java may have them for its classes too.

@@ -143,7 +143,11 @@ def split_script(text: str) -> list[Statement]:
     tokens = tokenize(text)
     statements = [_statement(tokens, start, stop) for start, stop in split_statements(tokens)]
     if not statements:
-        raise UsageError("query is empty", condition="NO_QUERY", hint="write a statement, such as SELECT 1")
+        raise UsageError(
+            "query is empty",
+            condition="NO_QUERY",
+            hint="write a statement, such as SELECT 1, into a file that is named, after -c, or to stdin",
+        )
     return statements
 
 

@@ -20,7 +20,7 @@ from windrow.errors import UsageError
 from windrow.spark import java_classes
 from windrow.spark.java import ensure_java, quiet_home
 
-__all__ = ["JAVA_OPTIONS", "local_session", "use_own_interpreter"]
+__all__ = ["JAVA_OPTIONS", "local_cores", "local_session", "use_own_interpreter"]
 
 
 def local_session(
@@ -123,7 +123,7 @@ def _settings(master: str) -> dict[str, str]:
         # Rows reach pandas as Arrow columns: many times faster, and decimals and times as they are.
         "spark.sql.execution.arrow.pyspark.enabled": "true",
     }
-    cores = _local_cores(master)
+    cores = local_cores(master)
     if cores is not None:
         settings |= {
             # Everything runs on this machine: what Spark opens for itself is not to be reached from others,
@@ -155,12 +155,12 @@ _LONGEST_DIRECTORY = 60  # characters: a socket's path has 104 on some systems, 
 _LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 
 
-def _local_cores(master: str) -> int | None:
+def local_cores(master: str) -> int | None:
     """How many tasks run at once where `master` means this machine, else None.
 
-    >>> _local_cores("local"), _local_cores("local[3]"), _local_cores("local[4,2]")
+    >>> local_cores("local"), local_cores("local[3]"), local_cores("local[4,2]")
     (1, 3, 4)
-    >>> _local_cores("local-cluster[2,3,1024]"), _local_cores("spark://host:7077")
+    >>> local_cores("local-cluster[2,3,1024]"), local_cores("spark://host:7077")
     (6, None)
     """
     if master == "local":
