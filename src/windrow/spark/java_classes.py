@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CHOICE",
     "file_of",
-    "forget",
+    "forget_damaged",
     "keep",
     "no_room",
     "options",
@@ -123,10 +123,16 @@ def options(java: JavaRuntime) -> str:
     return ""
 
 
-def forget(java: JavaRuntime) -> None:
-    """Remove the file, with which Java has ended at once: it is damaged where Java does not look."""
+def forget_damaged(java: JavaRuntime) -> bool:
+    """Remove the file if it is damaged, which Java does not look for when it starts; whether it was."""
     with contextlib.suppress(OSError):
-        file_of(java).unlink()
+        kept = file_of(java)
+        try:
+            _verify(java, kept)
+        except RuntimeError:
+            kept.unlink()
+            return True
+    return False
 
 
 def were_kept(session: SparkSession) -> bool:
@@ -153,10 +159,9 @@ def keep(java: JavaRuntime, classes: Path) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as directory:
         draft = Path(directory) / target.name
-        start = [*_java(java), f"{_USED}{draft}", "-cp", _class_path(java)]
-        _done([*start, "-Xshare:dump", "-Xlog:disable", f"-XX:SharedClassListFile={classes}"])
-        # Java ends with an error where it cannot use the file at all.
-        _done([*start, "-Xshare:on", "-XX:+VerifySharedSpaces", "-version"])
+        made_of = "-Xlog:disable", f"-XX:SharedClassListFile={classes}"
+        _done([*_with(java, draft), "-Xshare:dump", *made_of])
+        _verify(java, draft)
         with draft.open("rb") as made:
             # All of it, before its name: Java looks at little more than its beginning.
             os.fsync(made.fileno())
@@ -222,14 +227,20 @@ def _archives() -> Path:
     return Path(_find_spark_home()) / "jars"
 
 
-def _java(java: JavaRuntime) -> list[str]:
-    return [str(java.home / "bin" / "java")]
+def _with(java: JavaRuntime, file: Path) -> list[str]:
+    """Java with a file, as PySpark starts it."""
+    return [str(java.home / "bin" / "java"), f"{_USED}{file}", "-cp", _class_path(java)]
+
+
+def _verify(java: JavaRuntime, file: Path) -> None:
+    """Have Java use a file and look at all of it, which it ends with an error where it cannot."""
+    _done([*_with(java, file), "-Xshare:on", "-XX:+VerifySharedSpaces", "-version"])
 
 
 def _class_path(java: JavaRuntime) -> str:
     """Where Java looks for classes when PySpark starts it, as the program says that PySpark asks for it."""
     program = "org.apache.spark.launcher.Main", "org.apache.spark.deploy.SparkSubmit", "pyspark-shell"
-    command = _done([*_java(java), "-cp", f"{_archives()}{os.sep}*", *program])
+    command = _done([str(java.home / "bin" / "java"), "-cp", f"{_archives()}{os.sep}*", *program])
     arguments = command.split("\0")
     return arguments[arguments.index("-cp") + 1]
 

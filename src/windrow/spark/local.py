@@ -79,9 +79,9 @@ def local_session(
         try:
             return builder.getOrCreate()
         except PySparkRuntimeError as error:
-            if not kept or error.getCondition() != "JAVA_GATEWAY_EXITED":
+            ended = error.getCondition() == "JAVA_GATEWAY_EXITED"
+            if not (kept and ended and java_classes.forget_damaged(java)):
                 raise
-            java_classes.forget(java)
             return builder.config(JAVA_OPTIONS, settings[JAVA_OPTIONS].replace(kept, "")).getOrCreate()
 
 
