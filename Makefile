@@ -44,7 +44,7 @@ fast: env ## the tests that do not start Spark, with few random examples (under 
 	$(BIN)/python -m pytest -m "not spark and not slow" --few -n auto --dist worksteal
 
 whole: env ## the tests that start Spark, are slow, or try random examples, with all of these
-	@# Tests start Spark a hundred times; each then takes half as long.
+	@# Many tests start Spark, which is sooner done with Java's classes kept.
 	$(BIN)/python -m windrow.cli.java_classes
 	$(BIN)/python -m pytest -m "spark or slow or property" -n 2 --dist loadfile --no-loadscope-reorder
 

@@ -219,6 +219,18 @@ def test_a_session_without_kept_classes_is_followed_by_a_process_that_keeps_them
     assert (len(started), len(registered)) == (1, 1)
 
 
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="Linux alone groups sessions")
+def test_it_gives_way_to_other_sessions_and_leaves_that_of_a_terminal_alone():
+    script = (
+        "from pathlib import Path; from windrow.cli.java_classes import _give_way\n"
+        "group = Path('/proc/self/autogroup')\n"
+        "before = group.read_text(); _give_way(); print(before == group.read_text(), group.read_text())"
+    )
+    command = [sys.executable, "-c", script]
+    assert subprocess.check_output(command, text=True, start_new_session=True).endswith(" nice 19\n\n")
+    assert subprocess.check_output(command, text=True).startswith("True ")
+
+
 def session_with(java_options: str) -> Any:
     """As much of a session as says which options its Java has."""
     conf = {"spark.driver.extraJavaOptions": java_options}
@@ -229,6 +241,7 @@ def session_with(java_options: str) -> Any:
 @pytest.mark.slow
 def test_spark_starts_with_the_kept_classes_and_without_torn_ones(tmp_path, monkeypatch):
     monkeypatch.delenv("WINDROW_JAVA_CLASSES", raising=False)
+    monkeypatch.setattr(keeping, "_give_way", lambda: None)
     # In the user's cache, as `make whole` does: it takes a minute.
     keeping.main()
     kept = file_of(ensure_java())

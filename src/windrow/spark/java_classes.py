@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
-    "CHOICE",
     "file_of",
     "forget_damaged",
     "keep",
@@ -42,7 +40,7 @@ __all__ = [
     "why_not",
 ]
 
-CHOICE = "WINDROW_JAVA_CLASSES"
+_CHOICE = "WINDROW_JAVA_CLASSES"
 """The environment variable that says ``off`` where no classes are to be kept, and no kept ones used."""
 
 _CLASS_PATH = (
@@ -70,13 +68,13 @@ _UNUSED = 30 * 24 * 3600.0
 """Seconds after which a file that no session has used goes away."""
 
 
-def why_not(environment: Mapping[str, str] = os.environ) -> str | None:
+def why_not() -> str | None:
     """Why no classes are kept here, or None where they may be."""
     if os.name == "nt":
         return "not on Windows"
-    if environment.get(CHOICE, "").lower() in ("off", "0", "false", "no"):
-        return f"{CHOICE} is {environment[CHOICE]}"
-    if given := [name for name in _CLASS_PATH if environment.get(name)]:
+    if os.environ.get(_CHOICE, "").lower() in ("off", "0", "false", "no"):
+        return f"{_CHOICE} is {os.environ[_CHOICE]}"
+    if given := [name for name in _CLASS_PATH if os.environ.get(name)]:
         return f"{given[0]} adds to Spark's classes"
     if (Path(_find_spark_home()) / "conf").exists():
         return "Spark has a directory of settings, which adds to its classes"
