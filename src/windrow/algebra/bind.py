@@ -14,7 +14,6 @@ from windrow.algebra.match import (
     Match,
     compiled,
     mentioned_outside,
-    tree_of,
 )
 from windrow.algebra.names import IDENTITY, ROW, order_key, partition_key, verbatim
 from windrow.algebra.navigations import find_leaves
@@ -202,7 +201,7 @@ class _Binder:
         members = {name: frozenset([number]) for name, number in numbers.items()}
         for subset in clause.subsets:
             members[subset.name] = frozenset(numbers[name] for name in subset.members)
-        tree = tree_of(clause.pattern, numbers)
+        tree, program = compiled(clause.pattern, numbers, tokens, clause.pattern_at)
         known = frozenset(members)
         in_window = clause.frame is not None
         for item in clause.defines:
@@ -221,7 +220,7 @@ class _Binder:
         )
         return Match(
             f"__matches{len(self.windows)}_{at}", tokens.sql, tokens, clause, prefix, rows,
-            partition_by, order_by, tree, compiled(tree, tokens, clause.pattern_at), labels, members,
+            partition_by, order_by, tree, program, labels, members,
             measures, defines, mentioned, self.replace,
         )  # fmt: skip
 

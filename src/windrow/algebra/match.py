@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from windrow.algebra.navigations import Leaf
 from windrow.algebra.nodes import Fragment
-from windrow.errors import Span, WindrowError
+from windrow.errors import AnalysisError, Span, WindrowError
 from windrow.kernels.patterns.program import Program, compile_pattern
-from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree
+from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree, has_one_way
 from windrow.syntax import patterns
 from windrow.syntax.match_nodes import MatchClause
 from windrow.syntax.nodes import OrderItem, Range
@@ -78,7 +78,13 @@ class Match:
 
 
 def tree_of(pattern: patterns.Pattern, labels: Mapping[str, int], *, excluded: bool = False) -> Tree:
-    """The pattern with numbers for variables; PERMUTE as the alternation of its orders."""
+    """The pattern with numbers for variables; PERMUTE as the alternation of its permutations.
+
+    Raises
+    ------
+    AnalysisError
+        ``PATTERN_TOO_LONG``, at a PERMUTE whose permutations are too many instructions.
+    """
 
     def inner(part: patterns.Pattern) -> Tree:
         return tree_of(part, labels, excluded=excluded)
@@ -90,8 +96,8 @@ def tree_of(pattern: patterns.Pattern, labels: Mapping[str, int], *, excluded: b
             return Sequence(tuple(map(inner, parts)))
         case patterns.Alternation(parts=parts):
             return Choice(tuple(map(inner, parts)))
-        case patterns.Permutation(parts=parts):
-            return _orders(tuple(map(inner, parts)))
+        case patterns.Permutation(parts=parts, span=span):
+            return _permuted(tuple(map(inner, parts)), span)
         case patterns.Quantified(part=part, low=low, high=high, greedy=greedy):
             return Repeat(inner(part), low, high, greedy)
         case patterns.Exclusion(part=part):
@@ -100,28 +106,64 @@ def tree_of(pattern: patterns.Pattern, labels: Mapping[str, int], *, excluded: b
             return Edge(is_start)
 
 
-def _orders(parts: tuple[Tree, ...]) -> Tree:
-    if len(parts) == 1:
-        return parts[0]
-    choices = []
-    for at, part in enumerate(parts):
-        rest = _orders(parts[:at] + parts[at + 1 :])
-        choices.append(Sequence((part, *(rest.parts if isinstance(rest, Sequence) else (rest,)))))
-    return Choice(tuple(choices))
+def _permuted(parts: tuple[Tree, ...], span: Span) -> Tree:
+    tree = _alternation(_permutations((), parts))
+    try:
+        compile_pattern(tree)
+    except AnalysisError as error:
+        raise AnalysisError(
+            f"PERMUTE of {len(parts)} parts is too long as the alternation of its permutations",
+            condition=error.condition,
+            sqlstate=error.sqlstate,
+            span=span,
+            hint="write an alternation of the orders that occur",
+        ) from None
+    return tree
 
 
-def compiled(tree: Tree, tokens: TokenList, pattern_at: Range) -> Program:
-    """The pattern's program.
+def _permutations(before: tuple[Tree, ...], rest: tuple[Tree, ...]) -> list[Tree]:
+    """The permutations of `rest` behind `before`, in lexicographic order, as parts of an alternation.
+
+    Permutations share what they begin with only where that matches in one way at most: of ``X P | X Q`` all
+    ways through X are tried with P before any is with Q, of ``X (P | Q)`` each with both before the next.
+    """
+    if len(rest) <= 1:
+        return [_sequence(before + rest)]
+    if all(map(has_one_way, before)):
+        orders = [
+            _alternation(_permutations((part,), rest[:at] + rest[at + 1 :])) for at, part in enumerate(rest)
+        ]
+        return [_sequence((*before, _alternation(orders)))] if before else orders
+    return [
+        order
+        for at, part in enumerate(rest)
+        for order in _permutations((*before, part), rest[:at] + rest[at + 1 :])
+    ]
+
+
+def _sequence(parts: tuple[Tree, ...]) -> Tree:
+    return parts[0] if len(parts) == 1 else Sequence(parts)
+
+
+def _alternation(parts: list[Tree]) -> Tree:
+    return parts[0] if len(parts) == 1 else Choice(tuple(parts))
+
+
+def compiled(
+    pattern: patterns.Pattern, labels: Mapping[str, int], tokens: TokenList, pattern_at: Range
+) -> tuple[Tree, Program]:
+    """The pattern's tree and its program.
 
     Raises
     ------
     AnalysisError
-        ``PATTERN_TOO_LONG``, at the pattern.
+        ``PATTERN_TOO_LONG``, at the pattern or at what is too long of it.
     """
     try:
-        return compile_pattern(tree)
+        tree = tree_of(pattern, labels)
+        return tree, compile_pattern(tree)
     except WindrowError as error:
-        error.span = tokens.span(*pattern_at)
+        error.span = error.span or tokens.span(*pattern_at)
         raise error.located(tokens.sql) from None
 
 

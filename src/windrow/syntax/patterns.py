@@ -60,9 +60,10 @@ class Alternation:
 
 @dataclass(frozen=True, slots=True)
 class Permutation:
-    """All parts in any order, in lexicographic order of their places in the text."""
+    """The alternation of all orders of the parts, in lexicographic order of their places in the text."""
 
     parts: tuple[Pattern, ...]
+    span: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +300,7 @@ class _Parser:
             self.fail("a variable")
         parts = tuple(self.inside(*item) for item in ranges)
         self.at = close + 1
-        return Permutation(parts)
+        return Permutation(parts, self.tokens.span(first, self.at))
 
     def permuted(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The ranges between the commas of a list, but for those in braces."""

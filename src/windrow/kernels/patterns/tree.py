@@ -1,15 +1,15 @@
 """Row patterns as trees whose variables are numbers: *labels*.
 
-PERMUTE is an alternation here. What is tried first is the standard's: the part further left of a
-:class:`Choice`, and of a greedy :class:`Repeat` one more iteration. An iteration beyond the least number of
-them takes at least one row.
+PERMUTE is an alternation here, of all its permutations. What is tried first is the standard's: the part
+further left of a :class:`Choice`, and of a greedy :class:`Repeat` one more iteration. An iteration beyond the
+least number of them takes at least one row.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Choice", "Edge", "Label", "Repeat", "Sequence", "Tree", "is_nullable", "longest"]
+__all__ = ["Choice", "Edge", "Label", "Repeat", "Sequence", "Tree", "has_one_way", "is_nullable", "longest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,23 @@ def is_nullable(tree: Tree) -> bool:
             return low == 0 or is_nullable(part)
         case Edge():
             return True
+
+
+def has_one_way(tree: Tree) -> bool:
+    """Whether the pattern can match from a row in one way at most: no choice is made on the way.
+
+    >>> has_one_way(Sequence((Label(0), Repeat(Label(1), 2, 2)))), has_one_way(Repeat(Label(0), 1, 2))
+    (True, False)
+    """
+    match tree:
+        case Label() | Edge():
+            return True
+        case Sequence(parts=parts):
+            return all(map(has_one_way, parts))
+        case Choice(parts=parts):
+            return len(parts) == 1 and has_one_way(parts[0])
+        case Repeat(part=part, low=low, high=high):
+            return low == high and has_one_way(part)
 
 
 def longest(tree: Tree) -> int | None:
