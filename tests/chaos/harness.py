@@ -408,7 +408,7 @@ class _Run:
         if (+was, -was) != (+wanted, -wanted):
             differ = [(key, wanted[key], was[key]) for key in wanted | was if wanted[key] != was[key]]
             found.wrong.append(f"{len(differ)} changes differ (wanted, given): {differ[:5]}")
-        late = late_rows(self.folder / "checkpoint" / "late")
+        late = late_rows(self.folder / "checkpoint")
         for source in self.sources:
             if late.get(source.name, Counter()) != source.late:
                 found.wrong.append(f"late rows of {source.name} differ")

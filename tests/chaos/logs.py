@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from tests.live.test_law import COLUMNS, SCHEMA, admitted, table
 from windrow import Session
+from windrow.spark.live.side_outputs import Listing, SideOutput
 from windrow.streams import FOREVER, NamedStream, Ordering, Producer
 
 __all__ = ["Arriving", "Named", "Source", "late_rows"]
@@ -151,10 +152,14 @@ class Named:
         return Counter(batch.late.column("v").to_pylist())
 
 
-def late_rows(folder: Path) -> dict[str, Counter[int]]:
+def late_rows(checkpoint: Path) -> dict[str, Counter[int]]:
     """Of each stream the v of the rows that a live query told as late."""
     found: dict[str, Counter[int]] = {}
-    for path in sorted(folder.glob("*.parquet")):
+    steps = sorted(int(path.name) for path in (checkpoint / "windrow").glob("[0-9]*"))
+    if not steps:
+        return found
+    told = json.loads((checkpoint / "windrow" / str(steps[-1]) / "step.json").read_text())
+    for path in SideOutput(checkpoint / "late").paths(Listing.from_json(told["sides"]["late"])):
         for row in pq.read_table(path).to_pylist():
             found.setdefault(row["stream"], Counter())[json.loads(row["row"])["v"]] += 1
     return found

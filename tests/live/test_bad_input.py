@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import json
 import shutil
 import time
 from functools import partial
@@ -34,12 +35,12 @@ def refused(condition):
 class Run:
     """A query whose micro-batches the test takes."""
 
-    def __init__(self, spark, folder, sink, columns=COLUMNS, in_memory=True):
+    def __init__(self, spark, folder, sink, columns=COLUMNS, in_memory=True, envelope="diff"):
         session = Session(spark)
         arriving = spark.readStream.schema(columns).parquet(str(folder))
         session.stream("s", arriving, rowtime="ts", unit="seconds")
         self.spark, self.sink = spark, sink
-        plan, rest = session.sql(COUNTS)._live, (sink, folder / "checkpoint", "diff", "keep")
+        plan, rest = session.sql(COUNTS)._live, (sink, folder / "checkpoint", envelope, "keep")
         self.steps = StagedSteps(plan, plan.stage, *rest) if in_memory else Steps(plan, *rest)
 
     def __enter__(self):
@@ -150,6 +151,52 @@ def test_a_folder_of_rows_is_of_one_checkpoint(spark, tmp_path):
     with Run(spark, tmp_path / "one", Files(tmp_path / "out")) as run:
         run.take(2)
     assert len(given_by(tmp_path / "out")) == len(whole(spark))
+
+
+def test_late_rows_that_are_gone_from_a_checkpoint_are_noticed(spark, tmp_path):
+    with Run(spark, tmp_path, Memory()) as run:
+        run.take(0, [(5, "a", 1)])
+        run.take(1, [(2, "b", 1)])
+        assert [row.rowtime for row in run.steps.late_rows().collect()] == ["2"]
+    shutil.move(tmp_path / "checkpoint" / "late", tmp_path / "kept")
+    with refused("MISSING_FILE") as caught:
+        Run(spark, tmp_path, Memory())
+    assert "late/part-000000001.parquet" in caught.value.message
+    shutil.rmtree(tmp_path / "checkpoint" / "late")
+    shutil.move(tmp_path / "kept", tmp_path / "checkpoint" / "late")
+    with Run(spark, tmp_path, Memory()) as run:
+        run.take(2, [(6, "b", 1)])
+        assert [row.rowtime for row in run.steps.late_rows().collect()] == ["2"]
+
+
+def test_a_checkpoint_goes_on_with_its_envelope_and_its_target(spark, tmp_path):
+    out, other = tmp_path / "out", tmp_path / "other"
+    with Run(spark, tmp_path, Files(out), envelope="op") as run:
+        run.take(0)
+    with refused("CHECKPOINT_OF_ANOTHER_QUERY") as caught:
+        Run(spark, tmp_path, Files(out), envelope="diff")
+    assert "its envelope was 'op', and is 'diff'" in caught.value.message
+    with refused("CHECKPOINT_OF_ANOTHER_QUERY") as caught:
+        Run(spark, tmp_path, Files(other), envelope="op")
+    assert f"its target was 'folder {out}', and is 'folder {other}'" in caught.value.message
+    with refused("CHECKPOINT_OF_ANOTHER_QUERY"):
+        Run(spark, tmp_path, Memory(), envelope="op")
+    other.rmdir()
+    out.rename(other)  # with the rows that are in it, it is the same folder
+    with Run(spark, tmp_path, Files(other), envelope="op") as run:
+        run.take(1)
+
+
+def test_a_checkpoint_that_does_not_name_its_target_is_gone_on_with(spark, tmp_path):
+    with Run(spark, tmp_path, Memory()) as run:
+        run.take(0, [(5, "a", 1), (3, "a", 1)])
+    meta = tmp_path / "checkpoint" / "windrow" / "0" / "step.json"
+    told = json.loads(meta.read_text())
+    del told["query"]["envelope"], told["query"]["target"], told["sides"]
+    meta.write_text(json.dumps({**told, "version": 4}))
+    with Run(spark, tmp_path, Files(tmp_path / "out"), envelope="op") as run:
+        run.take(1, [(4, "b", 1)])
+        assert sorted(row.rowtime for row in run.steps.late_rows().collect()) == ["3", "4"]
 
 
 @contextlib.contextmanager

@@ -117,7 +117,7 @@ def in_steps(
                 taking.close()
                 taking = started()
                 taking.take(taking.input(entries), number)
-        late = [row for file in sorted(taking.late.folder.glob("*.parquet")) for row in _rows_of(file)]
+        late = [row for file in taking.side_files("late") for row in _rows_of(file)]
         given = dict(sorted(sink.batches.items()))
         return Played(len(steps), given, tuple(late), dict(taking.progress))
     finally:

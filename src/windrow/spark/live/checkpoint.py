@@ -26,6 +26,7 @@ from pyspark.sql.types import StructType
 from windrow.errors import InputError, UsageError
 from windrow.spark.live.few import few, frame_of_few
 from windrow.spark.live.seals import Seal, check, missing, seal, sealed, torn
+from windrow.spark.live.side_outputs import Listing, SideOutput
 from windrow.spark.live.sinks import uri, written_to
 from windrow.spark.live.size import size_of
 from windrow.streams import Position
@@ -33,9 +34,11 @@ from windrow.streams.files import flush
 
 __all__ = ["Checkpoint", "Kept", "Step"]
 
-_VERSION = 4
-_READ = (3, _VERSION)
-"""Those of before had no chunks of the rows of clauses, and are gone on with."""
+_VERSION = 5
+_READ = (3, 4, _VERSION)
+"""Steps of version 3 had no chunks of the rows of clauses; up to 4 they did not list the files of late rows,
+and did not say where a query's rows go. All are gone on with."""
+_SINCE_5 = ("envelope", "target")
 _META = "step.json"
 _CHUNKS = "chunks"
 _IDENTITY = "identity"
@@ -67,6 +70,8 @@ class Step:
         Of a query that is told by processing time: when each stream's clock has moved, and where to.
     told
         Of the same, where that is asked for: what each stream has promised by patterns, and when.
+    sides
+        The files of each side output.
     """
 
     number: int = -1
@@ -79,6 +84,7 @@ class Step:
     marks: Mapping[str, int] = field(default_factory=dict)
     moves: Mapping[str, list[tuple[int, int]]] = field(default_factory=dict)
     told: Mapping[str, list[tuple[int, str]]] = field(default_factory=dict)
+    sides: Mapping[str, Listing] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,11 @@ class Checkpoint:
         Where steps are kept.
     fingerprint
         What the query is: of another one, the checkpoint is refused.
+    sides
+        Where rows are set aside, by name; they are committed with each step.
+    had
+        Whether the query's target has had rows of a checkpoint's query, by its identity: a target of another
+        name is then the same, moved.
 
     Raises
     ------
@@ -112,8 +123,16 @@ class Checkpoint:
         ``CHECKPOINT_IN_USE``.
     """
 
-    def __init__(self, spark: SparkSession, folder: Path, fingerprint: Mapping[str, Any]) -> None:
-        self.spark, self.folder, self.fingerprint = spark, folder, dict(fingerprint)
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: Path,
+        fingerprint: Mapping[str, Any],
+        sides: Mapping[str, SideOutput],
+        had: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self.spark, self.folder, self.fingerprint, self.sides = spark, folder, dict(fingerprint), sides
+        self._had = had
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = _locked(folder)
         self._known: dict[int, Step] = {}
@@ -165,6 +184,8 @@ class Checkpoint:
         """
         last = self.last()
         if last.number == number - 1:
+            for side in self.sides.values():
+                side.undo(number)
             return last
         if last.number == number and count() == last.counts.get("entries"):
             return None
@@ -234,7 +255,11 @@ class Checkpoint:
         for path in pending.rglob("*"):
             flush(path)
         seals = sealed(pending)
-        whole = replace(step, rows=schemas)
+        listed = self.last().sides
+        sides = {
+            name: side.after(listed.get(name, Listing()), step.number) for name, side in self.sides.items()
+        }
+        whole = replace(step, rows=schemas, sides=sides)
         meta = {
             "version": _VERSION,
             "query": self.fingerprint,
@@ -248,6 +273,7 @@ class Checkpoint:
             "marks": dict(whole.marks),
             "moves": dict(whole.moves),
             "told": dict(whole.told),
+            "sides": {name: listing.to_json() for name, listing in sides.items()},
             "seals": {name: self._seals[name] for name in _chunk_files(whole)},
             "files": seals,
         }
@@ -264,6 +290,8 @@ class Checkpoint:
         self._known = {number: known for number, known in self._known.items() if number == step.number - 1}
         self._known[whole.number] = whole
         self._sweep()
+        for name, side in self.sides.items():
+            side.tidy(sides[name])
         return whole
 
     def write_chunk(self, name: str, chunk: int, rows: pa.Table) -> None:
@@ -321,23 +349,36 @@ class Checkpoint:
                 condition="CHECKPOINT_VERSION",
                 hint="go on with the version of Windrow that wrote it, or start with another checkpoint",
             )
-        differs = [key for key, value in self.fingerprint.items() if meta["query"].get(key) != value]
-        if differs:
-            was = meta["query"].get(differs[0])
-            raise InputError(
-                f"the checkpoint is of another query: its {differs[0]} was {was!r},"
-                f" and is {self.fingerprint[differs[0]]!r}",
-                condition="CHECKPOINT_OF_ANOTHER_QUERY",
-                hint="start a changed query with a checkpoint of its own",
-            )
+        self._refuse_another(meta["query"])
         check(folder, meta["files"])
+        if "sides" in meta:
+            sides = {name: Listing.from_json(one) for name, one in meta["sides"].items()}
+        else:
+            sides = {name: side.adopted(number) for name, side in self.sides.items()}
+        for name, listing in sides.items():
+            self.sides[name].check(listing)
         clocks = {name: Position.from_json(text) for name, text in meta["clocks"].items()}
         told = {name: meta[name] for name in ("frontier", "origin", "rows", "counts", "chunks", "marks")}
         moves = {name: [(at, mark) for at, mark in steps] for name, steps in meta["moves"].items()}
         self._seals |= {file: tuple(known) for file, known in meta["seals"].items()}
         promised = {name: [(at, text) for at, text in one] for name, one in meta.get("told", {}).items()}
-        self._known[number] = Step(number, clocks, **told, moves=moves, told=promised)
+        self._known[number] = Step(number, clocks, **told, moves=moves, told=promised, sides=sides)
         return self._known[number]
+
+    def _refuse_another(self, was: Mapping[str, Any]) -> None:
+        """Refuse to go on with another query than the one that the steps are of."""
+        for key, value in self.fingerprint.items():
+            if was.get(key) == value or (key in _SINCE_5 and key not in was):
+                continue
+            if key == "target" and self._had(self.identity):
+                continue
+            raise InputError(
+                f"the checkpoint is of another query: its {key} was {was.get(key)!r}, and is {value!r}",
+                condition="CHECKPOINT_OF_ANOTHER_QUERY",
+                hint="start a changed query with a checkpoint of its own"
+                if key not in _SINCE_5
+                else f"go on with that {key}; or start with a checkpoint and a target of their own",
+            )
 
     def _numbers(self) -> list[int]:
         return sorted(int(path.name) for path in self.folder.iterdir() if path.name.isdigit())

@@ -47,9 +47,18 @@ class IntoStream(Receiver):
         self.stream, self.columns = stream, columns
         self._producer: Producer | None = None
 
+    @property
+    def target(self) -> str:
+        """The stream."""
+        return f"stream {self.stream.folder}"
+
+    def had(self, identity: str) -> bool:
+        """Whether the query is one of the stream's producers."""
+        return _name(identity) in self.stream.position().clock.producers
+
     def begin(self, spark: SparkSession, identity: str) -> None:  # noqa: ARG002 - of other sinks
         """Attach the query as a producer."""
-        self._producer = self.stream.producer(f"query-{identity}", wait=_WAIT)
+        self._producer = self.stream.producer(_name(identity), wait=_WAIT)
 
     def insert(self, rows: Stream, until: int | None, before: int) -> int:
         """Insert the rows of a micro-batch; how many they were.
@@ -131,6 +140,11 @@ class IntoStream(Receiver):
         whole = to_table(named, definition.columns)
         order = np.argsort(rowtime.ticks(whole.column(rowtime.column)), kind="stable")
         return whole.take(pa.array(order))
+
+
+def _name(identity: str) -> str:
+    """The name of a query as a producer."""
+    return f"query-{identity}"
 
 
 def columns_taken(

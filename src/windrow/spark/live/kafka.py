@@ -38,6 +38,11 @@ class Kafka(Sink):
     key: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def target(self) -> str:
+        """The topic."""
+        return f"topic {self.topic}"
+
     def write(self, rows: DataFrame, number: int) -> int | None:  # noqa: ARG002 - Kafka knows no micro-batches
         """Send the rows of a micro-batch."""
         value = F.to_json(F.struct("*"), {"ignoreNullFields": "false"}).alias("value")

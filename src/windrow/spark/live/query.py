@@ -27,7 +27,6 @@ from windrow.spark.live.sinks import uri
 from windrow.spark.live.spark_log import clear_unfinished, started
 from windrow.spark.live.staged_steps import steps_of
 from windrow.spark.live.state import State, StateRow
-from windrow.spark.live.steps import LATE
 from windrow.spark.live.targets import in_mode, sink_of
 from windrow.spark.live.ticking import Ticker
 
@@ -211,10 +210,7 @@ class LiveQuery:
     @property
     def late(self) -> DataFrame:
         """The late rows so far, each with its stream, rowtime, producer and the bound that it violates."""
-        files = sorted(self._steps.late.folder.glob("*.parquet"))
-        if not files:
-            return self._spark.createDataFrame([], LATE)
-        return self._spark.read.schema(LATE).parquet(*map(uri, files))
+        return self._steps.late_rows()
 
     def _watched(self, wait: Callable[[], Any], rest: Callable[[Incoming], Any]) -> Any:
         """Wait for Spark's query, and, if that is over or has no more, for what is still to be taken."""

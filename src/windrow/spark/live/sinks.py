@@ -25,6 +25,7 @@ __all__ = [
     "TableSink",
     "called",
     "console",
+    "is_owned",
     "take_folder",
     "takes_tables",
     "uri",
@@ -52,6 +53,15 @@ class Receiver(Protocol):
     """
 
     mode: str | None = None
+
+    @property
+    def target(self) -> str:
+        """Where rows go, as errors name it: a checkpoint is gone on with for one target."""
+        return type(self).__name__
+
+    def had(self, identity: str) -> bool:  # noqa: ARG002 - few know
+        """Whether the target has had rows of the query with this identity, under whatever name."""
+        return False
 
     def begin(self, spark: SparkSession, identity: str) -> None:  # noqa: ARG002 - not all need to
         """Get ready for the rows of a query; after a restart it has the same identity."""
@@ -83,6 +93,15 @@ class Around(Sink):
 
     def __init__(self, inner: Sink) -> None:
         self.inner = inner
+
+    @property
+    def target(self) -> str:
+        """That of the sink."""
+        return self.inner.target
+
+    def had(self, identity: str) -> bool:
+        """Whether the sink has had rows of a query."""
+        return self.inner.had(identity)
 
     def begin(self, spark: SparkSession, identity: str) -> None:
         """Have the sink get ready."""
@@ -116,6 +135,15 @@ class Files(Sink):
             )
         self.folder, self.format = Path(folder).resolve(), format
         self.folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def target(self) -> str:
+        """The folder."""
+        return f"folder {self.folder}"
+
+    def had(self, identity: str) -> bool:
+        """Whether the folder is that of a query."""
+        return is_owned(self.folder, identity)
 
     def begin(self, spark: SparkSession, identity: str) -> None:  # noqa: ARG002 - of other sinks
         """Take the folder for the query of a checkpoint.
@@ -154,10 +182,9 @@ def take_folder(folder: Path, identity: str) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     owner = folder / _OWNER
-    if owner.exists():
-        if owner.read_text() == identity:
-            return
-    elif not any(folder.glob("part-*")):
+    if is_owned(folder, identity):
+        return
+    if not owner.exists() and not any(folder.glob("part-*")):
         pending = folder / f".{uuid.uuid4().hex}.pending"
         pending.write_text(identity)
         flush(pending)
@@ -168,6 +195,12 @@ def take_folder(folder: Path, identity: str) -> None:
         condition="SINK_IN_USE",
         hint="go on with that checkpoint, or name an empty folder",
     )
+
+
+def is_owned(folder: Path, identity: str) -> bool:
+    """Whether a folder is that of the query of a checkpoint."""
+    owner = folder / _OWNER
+    return owner.exists() and owner.read_text() == identity
 
 
 def takes_tables(sink: object) -> bool:
@@ -230,6 +263,8 @@ class Memory(Sink):
 
 
 class _Console(Sink):
+    target = "console"
+
     def write(self, rows: DataFrame, number: int) -> int | None:
         table = rows.toArrow()
         if table.num_rows:
@@ -239,6 +274,8 @@ class _Console(Sink):
 
 
 class _Call(Sink):
+    target = "a function"
+
     def __init__(self, function: Callable[[DataFrame, int], object]) -> None:
         self.function = function
 

@@ -26,7 +26,8 @@ from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.latest import latest_of
 from windrow.spark.live.plan import LivePlan, RowtimePlan
 from windrow.spark.live.runner import Span
-from windrow.spark.live.sinks import Files, Sink
+from windrow.spark.live.side_outputs import Listing, SideOutput
+from windrow.spark.live.sinks import Sink, uri
 from windrow.spark.live.source import BOUND, LOGGED, PLACE, PRODUCER, PTIME
 from windrow.spark.live.state import State, kept_in, state_of
 from windrow.spark.streams import ROWTIME, Stream
@@ -67,7 +68,7 @@ class Steps:
     progress
         What the last step did.
     late
-        The files of late rows.
+        Where late rows go.
     """
 
     def __init__(
@@ -77,15 +78,21 @@ class Steps:
         self._spark = plan.gateway.spark
         self._clock = plan.clock
         self._endings = Endings(plan.ends if _takes_any_order(sink) else {})
-        fingerprint = {**plan.fingerprint(), "mode": sink.mode}
-        self._checkpoint = Checkpoint(self._spark, folder / "windrow", fingerprint)
+        fingerprint = {
+            **plan.fingerprint(),
+            "mode": sink.mode,
+            "envelope": envelope if plan.is_relation else None,
+            "target": sink.target,
+        }
+        self.late = SideOutput(folder / "late")
+        sides = {"late": self.late}
+        self._checkpoint = Checkpoint(self._spark, folder / "windrow", fingerprint, sides, sink.had)
         try:
             self._checkpoint.last()  # of another query it is refused before anything runs
             sink.begin(self._spark, self._checkpoint.identity)
         except BaseException:
             self._checkpoint.close()
             raise
-        self.late = Files(folder / "late")
         self.progress: dict[str, Any] = {}
 
     @property
@@ -120,6 +127,22 @@ class Steps:
             else:
                 windows[name] = kept_in(folder / name, self._clock, self._plan.rowtimes)
         return state_of(self._plan, step, waiting, windows)
+
+    def late_rows(self) -> DataFrame:
+        """The late rows up to the last step."""
+        return self._set_aside("late", LATE)
+
+    def _set_aside(self, name: str, columns: str) -> DataFrame:
+        """The rows of a side output up to the last step."""
+        paths = self.side_files(name)
+        if not paths:
+            return self._spark.createDataFrame([], columns)
+        return self._spark.read.schema(columns).parquet(*map(uri, paths))
+
+    def side_files(self, name: str) -> list[Path]:
+        """The files that have the rows of a side output up to the last step, each once."""
+        listed = self._checkpoint.last().sides.get(name, Listing())
+        return self._checkpoint.sides[name].paths(listed)
 
     def latest(self, count: int) -> pa.Table | None:
         """The last rows that were given, where they can be read back."""

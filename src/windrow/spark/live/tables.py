@@ -48,6 +48,11 @@ class Table(Sink):
         self._kept: _Kept | None = None
         self._identity = ""
 
+    @property
+    def target(self) -> str:
+        """The table."""
+        return f"table {self.name}"
+
     def begin(self, spark: SparkSession, identity: str) -> None:
         """Find out how the table is kept.
 

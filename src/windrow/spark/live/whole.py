@@ -18,7 +18,7 @@ from windrow.errors import InputError
 from windrow.kernels.stages import netted
 from windrow.kernels.zset.relation import AT, DIFF
 from windrow.spark.live.few import FEW, few, is_plain
-from windrow.spark.live.sinks import Around, Sink, take_folder, uri, written_to
+from windrow.spark.live.sinks import Around, Sink, is_owned, take_folder, uri, written_to
 from windrow.spark.varying import columns_of
 from windrow.streams.files import flush
 
@@ -171,6 +171,15 @@ class Replaced(Sink):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+
+    @property
+    def target(self) -> str:
+        """The folder."""
+        return f"folder {self.folder}"
+
+    def had(self, identity: str) -> bool:
+        """Whether the folder is that of a query."""
+        return is_owned(self.folder, identity)
 
     def begin(self, spark: SparkSession, identity: str) -> None:  # noqa: ARG002 - of other sinks
         """Take the folder for the query of a checkpoint.
