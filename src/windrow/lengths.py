@@ -11,7 +11,7 @@ from windrow.syntax.streams import TIME_UNITS
 
 __all__ = ["length_given"]
 
-_TEXT = re.compile(r"\s*(?:INTERVAL\s+)?(?P<parts>'?\d.*?)\s*", re.IGNORECASE)
+_TEXT = re.compile(r"\s*(?:INTERVAL\s+)?(?P<parts>'?\d.*)", re.IGNORECASE)
 _PART = re.compile(r"'?(\d+(?:\.\d+)?)'?\s*([a-z]+)\s*", re.IGNORECASE)
 
 

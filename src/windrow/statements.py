@@ -46,10 +46,10 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "run"]
 
-_GAP = r"(\s|/\*.*?\*/|--[^\n]*\n)"
-_PATTERNS = re.compile(rf"\bmatch_recognize\b|\bpattern{_GAP}*\(", re.IGNORECASE | re.DOTALL)
-_OURS = re.compile(rf"\bwindow{_GAP}+by\b|{_PATTERNS.pattern}", re.IGNORECASE | re.DOTALL)
-_WHOLE = re.compile(r"\s*(?:TABLE|SELECT\s+\*\s+FROM)\s+`?(\w+)`?\s*;?\s*", re.IGNORECASE)
+# a comment may hold anything, so what follows one is read as tokens
+_PATTERNS = re.compile(r"\bmatch_recognize\b|\bpattern\s*(?:\(|/\*|--)", re.IGNORECASE)
+_OURS = re.compile(rf"\bwindow(?:\s+by\b|\s*(?:/\*|--))|{_PATTERNS.pattern}", re.IGNORECASE)
+_WHOLE = re.compile(r"\s*(?:TABLE|SELECT\s+\*\s+FROM)\s+`?(\w+)`?\s*(?:;\s*)?", re.IGNORECASE)
 _BUILDERS = {"batch": build_window, "reference": build_reference}
 
 
@@ -104,7 +104,7 @@ def _run(
         found = run_continuous(Asked(gateway, catalog, tokens, _only_statement(tokens), execution, run_query))
         if found is not None:
             return found
-    if not _OURS.search(text):
+    if not _may_be_ours(text):
         plain = _plain(gateway, text, positional)
         plain.made_of = _stream_shown(text, catalog)
         return plain
@@ -197,23 +197,25 @@ def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
             is not None
         ):
             return
-    if not _OURS.search(text):
+    algebra = None
+    if _may_be_ours(text):
+        tokens = tokenize(text)
+        statement = _only_statement(tokens)
+        query = _query_of(tokens, _view_query(tokens, statement) or statement)
+        algebra = bind(tokens, query, _rowtimes(catalog))
+        live = _live(gateway, tokens, query, "batch", catalog)
+        if live is not None and live.is_endless:
+            live.bound  # noqa: B018 - it is analysed here
+            return
+    if algebra is None:
         # a query is analysed and not run; of a command Spark is asked for the plan
         is_query = re.match(r"[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b", text, re.IGNORECASE) is not None
         gateway.sql(SqlText.of("" if is_query else "EXPLAIN ", Piece(text, text)))
         return
-    tokens = tokenize(text)
-    statement = _only_statement(tokens)
-    query = _query_of(tokens, _view_query(tokens, statement) or statement)
-    algebra = bind(tokens, query, _rowtimes(catalog))
-    live = _live(gateway, tokens, query, "batch", catalog)
-    if live is not None and live.is_endless:
-        live.bound  # noqa: B018 - it is analysed here
-    elif algebra is not None:
-        gateway.plan_only = True
-        bound, frames = bind_statement(gateway, algebra, build_window)
-        with explained(bound):
-            gateway.sql(algebra.text, frames)
+    gateway.plan_only = True
+    bound, frames = bind_statement(gateway, algebra, build_window)
+    with explained(bound):
+        gateway.sql(algebra.text, frames)
 
 
 @contextmanager
@@ -242,9 +244,14 @@ def _without_table_functions(
         yield rendered
 
 
+def _may_be_ours(text: str) -> bool:
+    """Whether a text may have a clause of ours; whether it does is known by its tokens."""
+    return _OURS.search(text) is not None
+
+
 def _may_be_sequence(text: str, catalog: Catalog) -> bool:
     """Whether a text may be about windows or matches of streams, or views of them."""
-    return is_continuous(text, catalog) and (_OURS.search(text) is not None or names_sequence(text, catalog))
+    return is_continuous(text, catalog) and (_may_be_ours(text) or names_sequence(text, catalog))
 
 
 def _matches_rows(text: str) -> bool:

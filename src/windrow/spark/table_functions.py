@@ -34,7 +34,7 @@ __all__ = ["Functions", "TableFunctions", "calls_table_functions", "length_of", 
 Functions = Mapping[str, Callable[..., DataFrame]]
 """The user's table functions, by their names in lower case."""
 
-_CALL = re.compile(r"(\w+)`?\s*\(")
+_CALL = re.compile(r"\b(\w+)`?\s*\(")
 
 
 def calls_table_functions(text: str, functions: Functions) -> bool:

@@ -27,7 +27,7 @@ from windrow.syntax.sqltext import quoted
 
 __all__ = ["TextLog", "is_text_log", "of_text_log", "read_text_log"]
 
-_LINE = re.compile(r"\s*(?P<beat>h\s+)?(?P<instant>[+-]?\d+)\s*:?(?:\s+(?P<values>\S.*?))?\s*")
+_LINE = re.compile(r"\s*(?P<beat>h\s+)?(?P<instant>[+-]?\d+)(?:\s*:)?(?:\s+(?P<values>\S.*)?)?")
 _HEADING = re.compile(r"\s*timestamp\s+tuple\s*", re.IGNORECASE)
 _MALFORMED = ("fail", "keep")
 
@@ -148,7 +148,7 @@ def _problem(line: str, width: int | None) -> str | None:
 
 
 def _values(text: str) -> tuple[str | None, ...]:
-    (values,) = csv.reader([text], skipinitialspace=True, strict=True)
+    (values,) = csv.reader([text.rstrip()], skipinitialspace=True, strict=True)
     return tuple(value.strip() or None for value in values)
 
 
