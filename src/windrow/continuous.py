@@ -272,7 +272,7 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
                 span=tokens.span(*create.options[word]),
                 hint="make a stream with LOCATION, and insert the rows into it",
             )
-    for word in ("ORDERED", "UNORDERED") if create.is_live else ("ORDERED", "UNORDERED", "LAG", "IDLE"):
+    for word in ("ORDERED", "UNORDERED") if create.is_live else _OF_STREAMS:
         if word in create.options:
             raise NotSupportedError(
                 f"{word} is not of streams FROM a table"
@@ -281,7 +281,7 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
                 condition="UNSUPPORTED_CLAUSE",
                 sql=tokens.sql,
                 span=tokens.span(*create.options[word]),
-                hint="what is recorded is there; LAG and IDLE are of FROM STREAM and of named streams",
+                hint="what is recorded is there; these are of FROM STREAM and of named streams",
             )
     types = [(column.name, kind(column.kind)) for column in create.columns]
     try:
@@ -319,13 +319,18 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
     clock = _clock_of(gateway, tokens, rowtime)
     lag = _length_of(gateway, tokens, create.lag)
     idle = _length_of(gateway, tokens, create.idle)
+    future = _length_of(gateway, tokens, create.future)
     return live_stream(
         gateway.spark,
         chosen,
         entries,
         lag=None if lag is None else int(lag // clock.nanoseconds),
         idle=None if idle is None else int(idle // 1000),
+        future=None if future is None else int(future // 1000),
     )
+
+
+_OF_STREAMS = ("ORDERED", "UNORDERED", "LAG", "IDLE", "FUTURE")
 
 
 def _length_of(gateway: Gateway, tokens: TokenList, duration: Duration | None) -> Decimal | None:

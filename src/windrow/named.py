@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -73,6 +73,7 @@ def create_named(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: 
             )
     folder = _folder(gateway, tokens, create)
     ordering, idle = _promises(gateway, tokens, create, rowtime)
+    future = None if create.future is None else float(_nanoseconds(gateway, tokens, create.future)) / 1e9
     columns = pa.schema([pa.field(column.name, _type(gateway, tokens, column)) for column in create.columns])
     told = _Told(gateway, tokens, create.name, columns)
     domain, schemes = told.domain(create), told.schemes(create)
@@ -85,6 +86,7 @@ def create_named(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: 
         if create.keep and (folder / "stream.json").exists():
             stream = NamedStream.open(folder)
             _refuse_another(tokens, create, stream.definition, columns, rowtime, ordering)
+            _refuse_another_future(tokens, create, stream.definition, future)
             _refuse_other_promises(tokens, create, stream.definition, columns, domain, schemes)
         else:
             stream = NamedStream.create(
@@ -96,6 +98,7 @@ def create_named(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: 
                 idle=idle,
                 domain=domain,
                 schemes=schemes,
+                future=future,
             )
     except WindrowError as error:
         if error.span is None:
@@ -204,7 +207,7 @@ def _refuse_another(
 ) -> None:
     """Refuse a stream that is there and is not as it is declared."""
     declared = Rowtime.of(columns, rowtime.name, rowtime.unit)
-    if ordering not in (None, found.ordering):
+    if ordering not in (None, replace(found.ordering, future=None)):
         (word,) = {"ORDERED", "UNORDERED", "LAG"} & create.options.keys()
         raise AnalysisError(
             f"the stream that is there has {_shown(found.ordering)}",
@@ -225,6 +228,23 @@ def _refuse_another(
         sql=tokens.sql,
         span=tokens.span(create.columns[0].tokens[0], create.columns[-1].tokens[1]),
         hint="declare it as it is, or name another folder",
+    )
+
+
+def _refuse_another_future(
+    tokens: TokenList, create: CreateStream, found: Definition, future: float | None
+) -> None:
+    """Refuse a stream that is there and quarantines other rows than is declared."""
+    known = None if found.ordering.future is None else found.ordering.future.micros
+    if future is None or known == round(future * 1e6):
+        return
+    told = "no FUTURE" if known is None else f"FUTURE {known / 1e6:g} SECONDS"
+    raise AnalysisError(
+        f"the stream that is there has {told}",
+        condition="STREAM_DIFFERS",
+        sql=tokens.sql,
+        span=tokens.span(*create.options["FUTURE"]),
+        hint="declare it as it is; or make another stream, and insert the rows of this one into it",
     )
 
 
@@ -443,8 +463,11 @@ def insert(
     if receipt is None:
         frame = gateway.spark.createDataFrame([(f"insert into stream {named.name}",)], "plan string")
         return Relation(frame, f"insert into stream {named.name}", gateway, is_plan=True)
-    counts = (receipt.admitted, receipt.late, receipt.rejected)
-    frame = gateway.spark.createDataFrame([counts], "inserted BIGINT, late BIGINT, rejected BIGINT")
+    counts = {"inserted": receipt.admitted, "late": receipt.late, "rejected": receipt.rejected}
+    if named.stream.definition.ordering.future is not None:
+        counts["quarantined"] = receipt.quarantined
+    columns_of_counts = ", ".join(f"{name} BIGINT" for name in counts)
+    frame = gateway.spark.createDataFrame([tuple(counts.values())], columns_of_counts)
     return Relation(frame, "done when it was given", gateway)
 
 

@@ -157,7 +157,9 @@ class Relation:
         """The rows that came late to the recorded streams that this is made of, which are not in it.
 
         Their columns are ``stream``, ``row`` (as JSON), ``rowtime``, ``bound``: what was promised before and
-        is violated, and ``producer``.
+        is violated, ``producer``, and ``reason``: ``watermark``, ``bound`` or ``punctuation`` for rows below
+        an estimate, below a promise, or like a promised pattern; ``future`` and ``future bound`` for rows and
+        bounds too far ahead of their processing time.
 
         Raises
         ------

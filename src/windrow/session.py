@@ -363,6 +363,7 @@ class Session:
         on_late: Literal["keep", "fail"] = "keep",
         lag: datetime.timedelta | str | int | None = None,
         idle: datetime.timedelta | str | None = None,
+        future: datetime.timedelta | str | None = None,
         columns: Mapping[str, str] | None = None,
         malformed: Literal["fail", "keep"] = "fail",
     ) -> Relation:
@@ -409,6 +410,10 @@ class Session:
         idle
             Of a streaming DataFrame: a producer that has been silent for so long holds the others no longer
             back.
+        future
+            Of a streaming DataFrame: rows and bounds further ahead of the time of the micro-batch in which
+            they come are quarantined: they are late rows, and move no clock. ``"1 day"`` keeps a wrong clock
+            somewhere from making all later rows late.
         columns
             The names and types of the values of a recorded text; by default c1, c2, and so on, with types
             told from the values.
@@ -432,7 +437,19 @@ class Session:
         _check_name(name)
         gateway = Gateway(self.spark)
         if source is None or isinstance(source, NamedStream) or _is_named_stream(source):
-            given = (rowtime, unit, ptime, producer, bound, watermark, punctuation, lag, idle, columns)
+            given = (
+                rowtime,
+                unit,
+                ptime,
+                producer,
+                bound,
+                watermark,
+                punctuation,
+                lag,
+                idle,
+                future,
+                columns,
+            )
             if any(value is not None for value in given):
                 raise UsageError(
                     f"stream {name} is a named stream: its folder says what it is",
@@ -470,12 +487,19 @@ class Session:
                 )
             if frame.isStreaming:
                 waits = lag if lag is None or isinstance(lag, int) else length_given(lag, "lag")
-                stream = live_stream(self.spark, frame, log_columns, lag=waits, idle=_micros_of(idle))
-            elif lag is not None or idle is not None:
+                stream = live_stream(
+                    self.spark,
+                    frame,
+                    log_columns,
+                    lag=waits,
+                    idle=_micros_of(idle, "idle"),
+                    future=_micros_of(future, "future"),
+                )
+            elif lag is not None or idle is not None or future is not None:
                 raise UsageError(
                     f"stream {name} is recorded, and so has no lag",
                     condition="UNKNOWN_OPTION",
-                    hint="lag and idle are of streaming DataFrames",
+                    hint="lag, idle and future are of streaming DataFrames",
                 )
             else:
                 stream = of_frame(frame, log_columns)
@@ -516,7 +540,7 @@ class Session:
     def count_late(self) -> dict[str, int]:
         """How many rows of each stream came late, where any did."""
         found = {
-            name: stream.late.count()
+            name: stream.count_late()
             for name, stream in self._catalog.streams.items()
             if stream.late is not None
         }
@@ -546,5 +570,5 @@ def _refuse_no_text(text: object) -> None:
         raise TypeError(f"SQL is a text, not {type(text).__name__}")
 
 
-def _micros_of(length: datetime.timedelta | str | None) -> int | None:
-    return None if length is None else length_given(length, "idle") // datetime.timedelta(microseconds=1)
+def _micros_of(length: datetime.timedelta | str | None, name: str) -> int | None:
+    return None if length is None else length_given(length, name) // datetime.timedelta(microseconds=1)

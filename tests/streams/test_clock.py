@@ -17,13 +17,15 @@ from windrow.streams import advance as fast
 from windrow.streams.advance import advance
 from windrow.streams.clock import Ordering, Running, State, decide
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, Kind
+from windrow.streams.future import Future
 
 ROW, BOUND, WATERMARK, OPEN, IDLE, CLOSE, PATTERN, TICK = Kind
-ADMITTED, LATE, REJECTED, ECLIPSED = (
+ADMITTED, LATE, REJECTED, ECLIPSED, QUARANTINED = (
     Decision.ADMITTED,
     Decision.LATE,
     Decision.REJECTED,
     Decision.ECLIPSED,
+    Decision.QUARANTINED,
 )
 
 
@@ -244,9 +246,70 @@ def test_a_lag_is_not_negative():
 
 
 def test_a_state_of_another_version_is_refused():
-    text = State().to_json().replace('"version": 3', '"version": 4')
+    text = State().to_json().replace('"version": 4', '"version": 5')
     with pytest.raises(InputError, match="CLOCK_VERSION"):
         State.from_json(text)
+
+
+def test_a_state_from_before_anything_was_quarantined_is_read():
+    text = State(admitted=3, at=7).to_json().replace('"version": 4', '"version": 3')
+    for name in ("quarantined", "quarantined_bounds"):
+        text = text.replace(f'"{name}": 0, ', "")
+    assert "quarantined" not in text
+    assert State.from_json(text) == State(admitted=3, at=7)
+
+
+def test_what_is_too_far_ahead_of_its_processing_time_is_as_if_it_had_not_come():
+    wary = replace(Ordering.lagging(5), future=Future(10, 1000))
+    said = [
+        (ROW, "P1", 1000, 1000, ADMITTED, NO_BOUND),
+        (ROW, "P1", 1011, 1000, QUARANTINED, 1010),
+        (BOUND, "P1", 1011, 1000, QUARANTINED, 1010),
+        (WATERMARK, "P1", 9999, 1001, QUARANTINED, 1011),
+        (PATTERN, "P1", 1012, 1001, QUARANTINED, 1011),
+        (ROW, "P2", 1012, 1001, QUARANTINED, 1011),
+        (ROW, "P1", 1011, 1001, ADMITTED, NO_BOUND),
+        (ROW, "P1", 1005, 1001, LATE, 1006),
+        (BOUND, "P1", FOREVER, 1001, ADMITTED, NO_BOUND),
+    ]
+    entries = Entries.of([one[:4] for one in said])
+    entries = replace(
+        entries,
+        told=pa.array([None] * 4 + [Pattern.where(COLUMNS, [("at", "<", 1012)]).to_json()] + [None] * 4),
+        rows=pa.Table.from_pylist([{"at": 0}] * len(said), COLUMNS),
+    )
+    for judge in (decide, advance):
+        found = judge(State(), wary, entries)
+        assert found.decision.tolist() == [one[4] for one in said]
+        assert found.violated.tolist() == [one[5] for one in said]
+        state = found.state
+        assert (state.quarantined, state.quarantined_bounds, state.refused) == (2, 3, 3)
+        assert set(state.producers) == {"P1"}, "P2 has not entered"
+        assert not state.patterns
+        assert judge(State(), wary, entries.part(0, 6)).state.producers["P1"].heard == 1000, "no sign of life"
+
+
+@pytest.mark.parametrize(
+    ("tick", "limit"),
+    [
+        (1, 1_000_000_001_999),
+        (1000, 1_000_000_001),
+        (1_000_000, 1_000_000),
+        (10**9, 1000),
+        (86_400 * 10**9, 0),
+    ],
+)
+def test_how_far_ahead_is_in_ticks_of_the_rowtime(tick, limit):
+    future = Future(1, tick)
+    assert future.limits(np.array([10**9])).tolist() == [limit]
+    extremes = future.limits(np.array([2**63 - 1, NO_BOUND]))
+    assert extremes[0] >= limit > extremes[1], "no processing time overflows"
+    assert (Future(2**63, tick).limits(np.array([2**62])) > 0).all()
+
+
+def test_no_time_is_less_than_none():
+    with pytest.raises(UsageError, match="INVALID_ARGUMENT"):
+        Future(-1, 1000)
 
 
 def test_rows_of_a_source_may_carry_bounds():
@@ -276,7 +339,10 @@ def test_rows_of_a_source_may_carry_bounds():
 # -- any log -----------------------------------------------------------------------------------------
 
 TICKS = st.one_of(st.integers(-3, 12), st.sampled_from([NO_BOUND, NO_BOUND + 1, 2**63 - 1, 2**63 - 2]))
-ORDERINGS = [Ordering.ordered(), Ordering.unordered(), Ordering.lagging(0), Ordering.lagging(3)]
+TRUSTING = [Ordering.ordered(), Ordering.unordered(), Ordering.lagging(0), Ordering.lagging(3)]
+WARY = [replace(one, future=Future(1, 1000)) for one in TRUSTING]
+"""Entries more than a tick ahead of their processing time are quarantined."""
+ORDERINGS = [*TRUSTING, *WARY]
 
 
 @st.composite
@@ -468,7 +534,7 @@ def test_the_clock_never_goes_back_and_no_admitted_row_is_below_it(entries, orde
 def test_rows_refused_change_nothing_and_every_row_is_counted(entries, ordering):
     found = decide(State(), ordering, entries)
     is_row = entries.kind == ROW
-    refused = is_row & (found.decision == REJECTED)
+    refused = is_row & np.isin(found.decision, (REJECTED, QUARANTINED))
     kept = np.flatnonzero(~refused)
     rest = Entries(
         entries.kind[kept], entries.code[kept], entries.at[kept], entries.ptime[kept], entries.names
@@ -477,11 +543,11 @@ def test_rows_refused_change_nothing_and_every_row_is_counted(entries, ordering)
     assert again.decision.tolist() == found.decision[kept].tolist()
     assert (again.state.at, again.state.firm_at) == (found.state.at, found.state.firm_at)
     state = found.state
-    assert state.admitted + state.late + state.rejected == is_row.sum()
+    assert state.admitted + state.refused == is_row.sum()
 
 
 @settings(deadline=None, max_examples=300)
-@given(entries=logs(), ordering=st.sampled_from(ORDERINGS), data=st.data())
+@given(entries=logs(), ordering=st.sampled_from(TRUSTING), data=st.data())
 def test_bounds_that_later_rows_keep_change_no_row_and_let_the_clock_move_no_later(entries, ordering, data):
     found = decide(State(), ordering, entries)
     place = data.draw(st.integers(0, len(entries)))

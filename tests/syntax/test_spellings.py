@@ -106,3 +106,37 @@ def test_order_by_within_an_interval():
     assert found.written.text(*found.within) == "INTERVAL '2' MINUTE"
     assert read("SELECT STREAM a FROM s ORDER BY within").within is None
     assert read("SELECT a FROM s ORDER BY a WITHIN INTERVAL 1 DAY").within is None
+
+
+@pytest.mark.parametrize(
+    ("clause", "nanoseconds"),
+    [
+        ("FUTURE 1 DAY", 86_400 * 10**9),
+        ("future 1.5 SECONDS", 1_500_000_000),
+        ("FUTURE INTERVAL 2 HOURS", None),
+        ("FUTURE INTERVAL '1' DAY", None),
+        ("FUTURE INTERVAL '1 2' DAY TO HOUR", None),
+    ],
+)
+@pytest.mark.parametrize("after", ["", " AS s WHERE a > 1", " [RANGE 5] AS s"])
+def test_how_far_ahead_rows_may_be_is_read_away(clause, nanoseconds, after):
+    text = f"SELECT a FROM STREAM t WATERMARK ts DELAY OF INTERVAL 5 SECONDS {clause}{after}"
+    found = read(text)
+    (source,) = found.sources.values()
+    assert found.tokens.sql.split() == f"SELECT a FROM t{after}".split()
+    assert source.future is not None
+    assert source.future.nanoseconds == nanoseconds
+    assert found.written.text(*source.future.tokens) == clause.split(maxsplit=1)[1]
+
+
+def test_a_table_may_be_called_future():
+    found = read("SELECT future.a FROM STREAM t WATERMARK ts DELAY OF INTERVAL 5 SECONDS future")
+    (source,) = found.sources.values()
+    assert source.future is None
+    assert found.tokens.sql.split()[-1] == "future"
+
+
+def test_a_future_without_a_unit_is_refused():
+    with pytest.raises(ParseError, match="expected a length of time after FUTURE") as caught:
+        read("SELECT a FROM STREAM t WATERMARK ts DELAY OF INTERVAL 5 SECONDS FUTURE 1")
+    assert [context.fragment() for context in caught.value.getQueryContext()] == ["1"]

@@ -1,4 +1,4 @@
-"""Streams that a statement declares itself: FROM STREAM t WATERMARK ts DELAY OF INTERVAL …."""
+"""Streams that a statement declares itself: FROM STREAM t WATERMARK ts DELAY OF INTERVAL … FUTURE …."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def in_place(written: Spelled, start: int, stop: int) -> SqlText:
         assert source.delay is not None
         named = tokens[first]
         key = Piece(quoted(keys[place]), tokens.sql, named.start, at - named.start)
-        is_named = alias_after(tokens, source.delay[1], stop) is not None
+        is_named = alias_after(tokens, source.end, stop) is not None
         parts += [key, " " if is_named else f" AS {quoted(tokens[last - 1].name)} "]
-        at = tokens[source.delay[1] - 1].stop
+        at = tokens[source.end - 1].stop
     return SqlText.of(*parts, verbatim(tokens, at, tokens.span(start, stop).stop))
 
 
@@ -108,7 +108,13 @@ def declare(gateway: Gateway, catalog: Catalog, written: Spelled, used: Collecti
         clock = Clock.of(kinds.get(column.name.lower(), ""))
         delay = length_of(gateway, tokens, source.delay, may_be_zero=True)
         lag = None if clock is None else int(delay // clock.nanoseconds)
-        catalog.streams[key] = live_stream(gateway.spark, frame, log, lag=lag)
+        future = None
+        if source.future is not None:
+            length = source.future.nanoseconds
+            if length is None:
+                length = length_of(gateway, tokens, source.future.tokens, may_be_zero=True)
+            future = int(length // 1000)
+        catalog.streams[key] = live_stream(gateway.spark, frame, log, lag=lag, future=future)
 
 
 def refuse_mixed(catalog: Catalog, query: Continuous, sql: str) -> None:
@@ -151,5 +157,7 @@ def _kinds(catalog: Catalog, query: Continuous) -> Iterable[tuple[str, str, Span
 def _key(tokens: TokenList, source: Watermark) -> str:
     assert source.column is not None
     assert source.delay is not None
-    parts = tokens.text(*source.name), tokens[source.column].name, tokens.text(*source.delay)
+    parts = [tokens.text(*source.name), tokens[source.column].name, tokens.text(*source.delay)]
+    if source.future is not None:
+        parts.append(f"future {tokens.text(*source.future.tokens)}")
     return quote("-".join(" ".join(part.lower().split()) for part in parts), safe=" '-")

@@ -25,7 +25,7 @@ from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.source import BOUND, LOGGED, PRODUCER, PTIME, LiveSource
 from windrow.spark.log_source import FORMAT, LogSource
 from windrow.spark.stored import clock_of, in_spark, in_types
-from windrow.spark.streams import ARRIVED, ROWTIME, Stream
+from windrow.spark.streams import ARRIVED, REASON, ROWTIME, Stream
 from windrow.streams import FOREVER, NO_BOUND, Kind, NamedStream, Position, Producer, Receipt
 from windrow.streams.entries import AT, KIND, SEQUENCE
 from windrow.streams.reordering import too_late
@@ -169,7 +169,7 @@ class Named:
         if self._late:
             schema = self._late[0].schema
             broken = F.nullif(F.col(_VIOLATED), F.lit(NO_BOUND))
-            late = self._frame(self._late, schema).select(*shown, broken.alias(PROMISED))
+            late = self._frame(self._late, schema).select(*shown, broken.alias(PROMISED), REASON)
         at = self._position.clock.at
         return Stream(
             rows,

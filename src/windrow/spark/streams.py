@@ -17,7 +17,7 @@ from windrow.algebra.watermarks import Steps, of_producers
 from windrow.spark.admission import PROMISED
 from windrow.spark.arrow import told_of
 from windrow.spark.errors import raising, translate
-from windrow.streams.entries import PATTERN
+from windrow.streams.entries import PATTERN, REASONS
 from windrow.streams.position import Told
 from windrow.streams.promises import told_by_all
 from windrow.streams.told import pattern_of
@@ -35,6 +35,7 @@ __all__ = [
     "PRODUCER",
     "PROMISE",
     "PTIME",
+    "REASON",
     "ROWTIME",
     "SENDER",
     "SEQUENCE",
@@ -52,10 +53,12 @@ ARRIVED = "__tie0"
 SENDER = "__tie1"
 """The ties of recorded tables: when an entry came, and from whom."""
 
+REASON = "__reason"
+"""Of a late row, why it is: one of `windrow.streams.entries.REASONS`."""
 CAME, PTIME, PRODUCER, PROMISE, IS_LATE = "__came", "__ptime", "__producer", "__promise", "__late"
 """The columns of the entries of :class:`Arrivals`, beside `ROWTIME`."""
 
-LATE = "stream STRING, row STRING, rowtime {kind}, bound {kind}, producer STRING"
+LATE = "stream STRING, row STRING, rowtime {kind}, bound {kind}, producer STRING, reason STRING"
 """The columns of the late rows of several streams, of which the instants are of this type."""
 
 
@@ -183,7 +186,8 @@ class Stream:
     promises
         `ROWTIME`: the bounds in the log, in ticks; None if there are none but `bounds`.
     late
-        The rows that were not admitted, as those of `frame`, with `PROMISED`: the bound that each violates.
+        The rows that were not admitted, as those of `frame`, with `PROMISED`: the bound that each violates;
+        maybe with `REASON`.
     name
         That it has in the session.
     live
@@ -261,6 +265,7 @@ class Stream:
         }
         if SENDER in self.late.columns:
             ours["_producer"] = F.col(SENDER)
+        ours["_reason"] = self._reason(self.late)
         return self.late.select(
             *map(quoted, self.columns), *(made.alias(name) for name, made in ours.items())
         )
@@ -272,13 +277,29 @@ class Stream:
             producer = F.col(SENDER) if SENDER in self.late.columns else F.lit(None)
             told = self.late.select(
                 F.lit(self.name).alias("stream"),
-                F.to_json(F.struct(*map(quoted, self.columns))).alias("row"),
+                F.when(
+                    self._reason(self.late) != REASONS[-1], F.to_json(F.struct(*map(quoted, self.columns)))
+                ).alias("row"),
                 F.expr(self.clock.to_column(ROWTIME)).alias("rowtime"),
                 F.expr(self.clock.to_column(PROMISED)).alias("bound"),
                 producer.cast("string").alias("producer"),
+                self._reason(self.late).alias("reason"),
             )
             found.append((self.name or "", told))
         return found
+
+    def count_late(self) -> int:
+        """How many rows are late."""
+        if self.late is None:
+            return 0
+        return self.late.where(self._reason(self.late) != REASONS[-1]).count()
+
+    @staticmethod
+    def _reason(late: DataFrame) -> Column:
+        """Why rows are late."""
+        if REASON in late.columns:
+            return F.col(REASON)
+        return F.when(F.col(PROMISED).isNull(), "punctuation").otherwise("bound")
 
     @cached_property
     def ends(self) -> tuple[int, int] | None:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from windrow.streams.clock import Decided, Ordering, Running, Standing, State, decide
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, Ints, Kind
+from windrow.streams.future import quarantined
 from windrow.streams.promises import breaches
 
 __all__ = ["advance"]
@@ -28,10 +29,29 @@ _SHORT, _SINGLY = 256, 512  # after so short a stretch so many entries are judge
 
 def advance(state: State, ordering: Ordering, entries: Entries) -> Decided:
     """What :func:`windrow.streams.clock.decide` gives for these entries."""
+    if ordering.future is None:
+        return _advanced(state, ordering, entries)
+    ahead, limits = quarantined(ordering.future, entries)
+    if not ahead.any():
+        return _advanced(state, ordering, entries)
+    rest = _advanced(state, ordering, entries.only(~ahead))
+    decision, violated = np.full(len(entries), Decision.QUARANTINED, np.int8), limits
+    decision[~ahead], violated[~ahead] = rest.decision, rest.violated
+    rows = int((ahead & (entries.kind == Kind.ROW)).sum())
+    after = replace(
+        rest.state,
+        quarantined=rest.state.quarantined + rows,
+        quarantined_bounds=rest.state.quarantined_bounds + int(ahead.sum()) - rows,
+    )
+    return Decided(decision, violated, after)
+
+
+def _advanced(state: State, ordering: Ordering, entries: Entries) -> Decided:
+    """The same where nothing is quarantined."""
     standing = {name: known.promised for name, known in state.producers.items() if known.is_open}
     promises = breaches(state.patterns, state.shared, standing, entries)
     if promises is None:
-        return decide(state, ordering, entries)
+        return decide(state, replace(ordering, future=None), entries)
     broken = promises.broken
     running = _Swift(state, ordering)
     decision = np.zeros(len(entries), np.int8)

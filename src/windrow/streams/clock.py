@@ -29,16 +29,19 @@ import pyarrow as pa
 
 from windrow.errors import InputError, UsageError
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, Ints, Kind
+from windrow.streams.future import Future, quarantined
 from windrow.streams.promises import is_breach, shared
 
 __all__ = ["Decided", "Ordering", "Running", "Standing", "State", "decide"]
 
-_VERSION = 3
+_VERSION = 4
+_READ = (3, 4)
+"""The versions that are read: before 4 nothing was quarantined."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """What a row says about the later rows of its producer.
+    """What a row says about the later rows of its producer, and which entries say nothing.
 
     Attributes
     ----------
@@ -46,10 +49,13 @@ class Ordering:
         None: nothing. Else that none is more than so many ticks below it.
     is_promise
         Whether that is a promise, as it is with a lag of 0 of ordered producers, or an estimate.
+    future
+        Entries that are further ahead of their processing time are quarantined; None for none.
     """
 
     lag: int | None = 0
     is_promise: bool = True
+    future: Future | None = None
 
     def __post_init__(self) -> None:
         if self.lag is not None and (self.lag < 0 or (self.is_promise and self.lag > 0)):
@@ -121,8 +127,10 @@ class State:
         Where the clocks move when no producer is open.
     producers
         The open ones, and those that are idle and whose bound is above the clock.
-    admitted, late, rejected, eclipsed
-        How many entries were decided so; of rows the first three are all.
+    admitted, late, rejected, eclipsed, quarantined
+        How many entries were decided so; of rows these are all but `eclipsed`, which is of bounds.
+    quarantined_bounds
+        How many bounds and patterns were quarantined.
     patterns
         Of each producer what it has promised beside bounds. States that say the same in other patterns are
         equal.
@@ -140,6 +148,8 @@ class State:
     late: int = 0
     rejected: int = 0
     eclipsed: int = 0
+    quarantined: int = 0
+    quarantined_bounds: int = 0
     patterns: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
     shared: tuple[str, ...] = field(default=(), compare=False)
 
@@ -147,6 +157,11 @@ class State:
     def clock(self) -> int | None:
         """The stream's bound: every later row that is not late has a rowtime of at least this."""
         return None if self.at == NO_BOUND else self.at
+
+    @property
+    def refused(self) -> int:
+        """How many rows are among the late rows, for whatever reason."""
+        return self.late + self.rejected + self.quarantined
 
     @property
     def firm(self) -> int | None:
@@ -181,7 +196,7 @@ class State:
         """
         values = json.loads(text)
         version = values.pop("version", None)
-        if version != _VERSION:
+        if version not in _READ:
             raise InputError(
                 f"the state of a clock has version {version}, this version of Windrow reads {_VERSION}",
                 condition="CLOCK_VERSION",
@@ -202,8 +217,9 @@ class Decided:
     decision
         int8 of each entry: values of :class:`~windrow.streams.entries.Decision`.
     violated
-        int64 of each entry: the bound that a late, rejected or eclipsed one is below; else `NO_BOUND`, as for
-        a row that is rejected because it matches a pattern.
+        int64 of each entry: the bound that a late, rejected or eclipsed one is below, the greatest rowtime
+        that a quarantined one may have; else `NO_BOUND`, as for a row that is rejected because it matches a
+        pattern.
     state
         That after the batch.
     """
@@ -230,16 +246,26 @@ def decide(state: State, ordering: Ordering, entries: Entries) -> Decided:
     rows = [None] * count if entries.rows is None else entries.rows.to_pylist()
     told = [None] * count if entries.told is None else entries.told.to_pylist()
     columns = None if entries.rows is None else entries.rows.schema
+    ahead, limits = [False] * count, [NO_BOUND] * count
+    if ordering.future is not None:
+        beyond, greatest = quarantined(ordering.future, entries)
+        ahead, limits = beyond.tolist(), greatest.tolist()
     found = []
-    for kind, code, at, ptime, row, pattern in zip(
+    for kind, code, at, ptime, row, pattern, is_ahead, limit in zip(
         entries.kind.tolist(),
         entries.code.tolist(),
         entries.at.tolist(),
         entries.ptime.tolist(),
         rows,
         told,
+        ahead,
+        limits,
         strict=True,
     ):
+        if is_ahead:
+            running.set_aside(kind)
+            found.append((Decision.QUARANTINED, limit))
+            continue
         name = entries.names[code]
         promised = running.promised_by(name)
         is_broken = kind == Kind.ROW and bool(promised)
@@ -308,6 +334,14 @@ class Running:
             found = self._said(kind, name, known or Standing(is_open=False), at, ptime, is_broken=is_broken)
         self._move(name, known)
         return found
+
+    def set_aside(self, kind: int) -> None:
+        """Count an entry of a kind that is quarantined: it says nothing, and is no sign of life."""
+        state = self.state
+        if kind == Kind.ROW:
+            self.state = replace(state, quarantined=state.quarantined + 1)
+        else:
+            self.state = replace(state, quarantined_bounds=state.quarantined_bounds + 1)
 
     def _said(
         self, kind: int, name: str, known: Standing, at: int, ptime: int, *, is_broken: bool

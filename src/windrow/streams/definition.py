@@ -6,7 +6,7 @@ import base64
 import json
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,9 +16,10 @@ from windrow.punctuations import Cover, Pattern, lines_of
 from windrow.punctuations.schemes import Scheme, of_json, to_json
 from windrow.streams.clock import Ordering
 from windrow.streams.entries import CONTROL, FOREVER, PREFIX
+from windrow.streams.future import Future
 from windrow.streams.rowtime import Rowtime
 
-__all__ = ["FORMAT", "Definition", "told_apart"]
+__all__ = ["FORMAT", "Definition", "bound_of", "told_apart"]
 
 FORMAT = 2
 """The version of the folder's layout that this code reads and writes."""
@@ -65,8 +66,9 @@ class Definition:
         idle: float | None = None,
         domain: Sequence[Pattern] = (),
         schemes: Sequence[Scheme] = (),
+        future: float | None = None,
     ) -> Definition:
-        """That of a new stream.
+        """That of a new stream; `idle` and `future` are in seconds.
 
         Raises
         ------
@@ -79,6 +81,8 @@ class Definition:
         _check_names(plain)
         _check_types(plain)
         boxes, of_rowtime = told_apart(plain, domain), Rowtime.of(plain, rowtime, unit)
+        if future is not None:
+            ordering = replace(ordering, future=Future(round(future * 1e6), of_rowtime.nanoseconds))
         return Definition(uuid.uuid4().hex, plain, of_rowtime, ordering, idle, boxes, tuple(schemes))
 
     @property
@@ -88,14 +92,7 @@ class Definition:
 
     def bound_of(self, pattern: Pattern) -> int | None:
         """The bound that a pattern is, in ticks: no row before it; None if it is none."""
-        name = self.rowtime.column
-        own = pattern[name]
-        if pattern.names != (name,) or own is None or len(own.spans) != 1:
-            return None
-        (first, stop), line = own.spans[0], own.line
-        if first != line.first:
-            return None
-        return FOREVER if stop == line.end else int(stop)
+        return bound_of(pattern, self.rowtime.column)
 
     def to_json(self) -> str:
         """The text of ``stream.json``."""
@@ -108,7 +105,11 @@ class Definition:
                 "schema": base64.b64encode(self.columns.serialize().to_pybytes()).decode("ascii"),
                 "rowtime": self.rowtime.column,
                 "unit": self.rowtime.unit,
-                "ordering": {"lag": self.ordering.lag, "is_promise": self.ordering.is_promise},
+                "ordering": {
+                    "lag": self.ordering.lag,
+                    "is_promise": self.ordering.is_promise,
+                    **({} if self.ordering.future is None else {"future": self.ordering.future.micros}),
+                },
                 **({} if self.idle is None else {"idle": self.idle}),
                 **({"domain": list(self.domain)} if self.domain else {}),
                 **({"schemes": [to_json(scheme) for scheme in self.schemes]} if self.schemes else {}),
@@ -148,10 +149,23 @@ class Definition:
         columns = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(values["schema"])))
         kind = columns.field(values["rowtime"]).type
         rowtime = Rowtime(values["rowtime"], kind, values["unit"])
-        ordering = Ordering(**values["ordering"])
+        told = dict(values["ordering"])
+        micros = told.pop("future", None)
+        ordering = Ordering(**told, future=None if micros is None else Future(micros, rowtime.nanoseconds))
         domain = tuple(values.get("domain", ()))
-        schemes = tuple(of_json(told, columns) for told in values.get("schemes", ()))
+        schemes = tuple(of_json(scheme, columns) for scheme in values.get("schemes", ()))
         return Definition(values["identity"], columns, rowtime, ordering, values.get("idle"), domain, schemes)
+
+
+def bound_of(pattern: Pattern, rowtime: str) -> int | None:
+    """The bound that a pattern is, in ticks of this column: no row before it; None if it is none."""
+    own = pattern[rowtime]
+    if pattern.names != (rowtime,) or own is None or len(own.spans) != 1:
+        return None
+    (first, stop), line = own.spans[0], own.line
+    if first != line.first:
+        return None
+    return FOREVER if stop == line.end else int(stop)
 
 
 def told_apart(columns: pa.Schema, domain: Sequence[Pattern]) -> tuple[str, ...]:

@@ -25,10 +25,12 @@ __all__ = [
     "PREFIX",
     "PRODUCER",
     "PTIME",
+    "REASONS",
     "SEQUENCE",
     "Decision",
     "Entries",
     "Kind",
+    "reasons",
 ]
 
 Ints = npt.NDArray[np.int64]
@@ -95,6 +97,25 @@ class Decision(IntEnum):
     """A row that was in already: a retry."""
     FENCED = 5
     """An entry of a producer whose lease had expired: it was never acknowledged."""
+    QUARANTINED = 6
+    """A row, bound or pattern of a time that is too far ahead of its processing time."""
+
+
+REASONS = ("watermark", "bound", "punctuation", "future", "future bound")
+"""Why rows are among the late rows: they are below an estimate, or below a promise; they match a promised
+pattern; they are too far ahead of their processing time. The last is of what is no row: a bound, or a pattern
+that is one, that is too far ahead."""
+
+
+def reasons(
+    decision: npt.NDArray[np.int8], violated: Ints, is_row: npt.NDArray[np.bool_] | None = None
+) -> pa.Array:
+    """Of entries that are refused, why: each one of `REASONS`; all are rows without `is_row`."""
+    which = np.where(decision == Decision.LATE, 0, np.where(violated == NO_BOUND, 2, 1))
+    which[decision == Decision.QUARANTINED] = 3
+    if is_row is not None:
+        which[(decision == Decision.QUARANTINED) & ~is_row] = 4
+    return pa.array(REASONS, pa.string()).take(pa.array(which))
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +129,8 @@ class Entries:
     code
         int32: the producer, as a place in `names`.
     at
-        int64: rowtimes and bounds; any value where the kind has neither.
+        int64: rowtimes and bounds; of a pattern that has all rowtimes before an instant and nothing else,
+        that instant, of other patterns 0; any value where the kind has neither.
     ptime
         int64.
     names
@@ -117,6 +139,8 @@ class Entries:
         The patterns, as text; None if there are none.
     rows
         The columns of each entry's row, anything where it is none; None if no pattern tells of them.
+    sent
+        The processing times as the producers wrote them, where `ptime` is later; None for `ptime`.
     """
 
     kind: npt.NDArray[np.int8]
@@ -126,6 +150,7 @@ class Entries:
     names: tuple[str, ...]
     told: pa.Array | None = None
     rows: pa.Table | None = None
+    sent: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -195,4 +220,15 @@ class Entries:
         length = max(stop - start, 0)
         told = None if self.told is None else self.told.slice(start, length)
         rows = None if self.rows is None else self.rows.slice(start, length)
-        return Entries(self.kind[at], self.code[at], self.at[at], self.ptime[at], self.names, told, rows)
+        sent = None if self.sent is None else self.sent[at]
+        ours = self.kind[at], self.code[at], self.at[at], self.ptime[at]
+        return Entries(*ours, self.names, told, rows, sent)
+
+    def only(self, chosen: npt.NDArray[np.bool_]) -> Entries:
+        """Those that are chosen."""
+        which = pa.array(chosen)
+        told = None if self.told is None else self.told.filter(which)
+        rows = None if self.rows is None else self.rows.filter(which)
+        sent = None if self.sent is None else self.sent[chosen]
+        ours = self.kind[chosen], self.code[chosen], self.at[chosen], self.ptime[chosen]
+        return Entries(*ours, self.names, told, rows, sent)

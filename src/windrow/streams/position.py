@@ -33,6 +33,7 @@ from windrow.streams.entries import (
     Entries,
     Ints,
     Kind,
+    reasons,
 )
 
 __all__ = ["Batch", "Clocks", "Judged", "Position", "Told", "follow", "judge", "needs_rows", "newly_told"]
@@ -161,10 +162,15 @@ class Batch:
 
     @property
     def late(self) -> pa.Table:
-        """The rows that were late or rejected: all columns of the log, ``__violated`` and ``__number``."""
-        chosen = pa.array(self._rows(Decision.LATE, Decision.REJECTED))
+        """What was late, rejected or quarantined: all columns of the log, ``__violated``, ``__number`` and
+        ``__reason``. All are rows, but for bounds that are quarantined.
+        """
+        is_row = self.entries.column(KIND).to_numpy() == Kind.ROW
+        chosen = self._rows(Decision.LATE, Decision.REJECTED) | (self.decision == Decision.QUARANTINED)
         whole = self.entries.append_column("__violated", pa.array(self.violated))
-        return whole.append_column("__number", pa.array(self.number)).filter(chosen)
+        whole = whole.append_column("__number", pa.array(self.number)).filter(pa.array(chosen))
+        why = reasons(self.decision[chosen], self.violated[chosen], is_row[chosen])
+        return whole.append_column("__reason", why)
 
 
 def follow(
@@ -287,6 +293,8 @@ def judge(
     chosen = pa.array(told)
     own = rows.take(chosen) if rows is not None and needs_rows(position, entries) else None
     of_clock = Entries.of_table(placed.take(chosen), own)
+    if ordering.future is not None:  # by the times that producers know: so they decide as readers do
+        of_clock = replace(of_clock, sent=entries.column(PTIME).to_numpy()[told])
     state, clocks = position.clock, []
     patterns: list[tuple[int, str]] = []
     for start, stop in _instants(of_clock.ptime) if timed else [(0, len(of_clock))]:

@@ -70,6 +70,9 @@ class Receipt:
         are in the log as late rows.
     duplicates
         How many rows were in already, by their numbers.
+    quarantined
+        How many are too far ahead of their processing time, of a stream with a ``future``; they are in the
+        log as late rows too.
     """
 
     number: int
@@ -78,6 +81,7 @@ class Receipt:
     late: int = 0
     rejected: int = 0
     duplicates: int = 0
+    quarantined: int = 0
 
 
 class Producer:
@@ -180,7 +184,8 @@ class Producer:
             first = self.next_sequence if sequence is None else sequence
             known = min(max(self.next_sequence - first, 0), table.num_rows)
             numbers = np.arange(first, first + table.num_rows)[known:]
-            entries = pa.concat_tables([_rows(self.name, ticks[known:], numbers, table.slice(known)), *says])
+            rows = _rows(self.name, ticks[known:], numbers, table.slice(known))
+            entries = self._timed(pa.concat_tables([rows, *says]))
             if not entries.num_rows:
                 return Receipt(0, first, 0, duplicates=known)
             if self._late == "error":
@@ -188,7 +193,8 @@ class Producer:
             number, decision = self._logged(self._with_promises(entries))
             counts = np.bincount(decision[: len(numbers)], minlength=len(Decision)).tolist()
             refused = counts[Decision.LATE], counts[Decision.REJECTED]
-            return Receipt(number, first, counts[Decision.ADMITTED], *refused, known)
+            ahead = counts[Decision.QUARANTINED]
+            return Receipt(number, first, counts[Decision.ADMITTED], *refused, known, ahead)
 
         return self._attached(attempt)
 
@@ -263,7 +269,7 @@ class Producer:
         if instant is not None:
             return self._say(Kind.BOUND, instant)
         entry = said(self.stream.definition, Kind.PATTERN, self.name, pattern=pattern.to_json())
-        return self._attached(lambda: self._logged(entry)[0])
+        return self._attached(lambda: self._logged(self._timed(entry))[0])
 
     def finish(self) -> int:
         """Promise to insert no row at all: as far as this producer goes, the stream is complete."""
@@ -285,16 +291,32 @@ class Producer:
 
     def _say(self, kind: Kind, tick: int) -> int:
         entry = said(self.stream.definition, kind, self.name, tick)
-        return self._attached(lambda: self._logged(entry)[0])
+        return self._attached(lambda: self._logged(self._timed(entry))[0])
+
+    def _timed(self, entries: pa.Table) -> pa.Table:
+        """The entries, of a machine whose clock is behind with the time that the log had reached."""
+        place, ptime = CONTROL.get_field_index(PTIME), entries.column(PTIME).to_numpy()
+        told = pa.array(np.maximum(ptime, self._position.ptime))
+        return entries.set_column(place, CONTROL.field(place), told)
 
     def _tick(self, instant: object, *, strict: bool) -> int:
         return min(self.stream.definition.rowtime.tick(instant) + strict, FOREVER)
 
     def _refuse_late(self, ticks: Ints, entries: pa.Table) -> None:
-        decided = self._decided(entries)
+        decided, shown = self._decided(entries), self.stream.definition.rowtime.shown
+        ahead = np.flatnonzero(decided.decision[: len(ticks)] == Decision.QUARANTINED)
+        if len(ahead):
+            row = int(ahead[0])
+            raise InputError(
+                f"{len(ahead)} of {len(ticks)} rows are too far ahead of their processing time: the first, "
+                f"row {row}, has rowtime {shown(int(ticks[row]))}, and may not be after "
+                f"{shown(int(decided.violated[row]))}",
+                condition="LATE_ROWS",
+                hint="nothing was inserted; leave them out, or keep them in the log with late='keep'",
+            )
         late = np.flatnonzero(np.isin(decided.decision[: len(ticks)], (Decision.LATE, Decision.REJECTED)))
         if len(late):
-            row, shown = int(late[0]), self.stream.definition.rowtime.shown
+            row = int(late[0])
             raise InputError(
                 f"{len(late)} of {len(ticks)} rows are below the bound of producer {self.name}: the first, "
                 f"row {row}, has rowtime {shown(int(ticks[row]))}, the bound is "

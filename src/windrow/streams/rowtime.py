@@ -13,7 +13,16 @@ from windrow.streams.entries import FOREVER, NO_BOUND, Ints
 
 __all__ = ["Rowtime"]
 
-_UNITS = ("DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND", "NANOSECOND")
+_UNITS = {
+    "DAY": 86_400_000_000_000,
+    "HOUR": 3_600_000_000_000,
+    "MINUTE": 60_000_000_000,
+    "SECOND": 1_000_000_000,
+    "MILLISECOND": 1_000_000,
+    "MICROSECOND": 1000,
+    "NANOSECOND": 1,
+}
+"""Their lengths in nanoseconds."""
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 
@@ -71,6 +80,11 @@ class Rowtime:
                 else "rowtimes are timestamp[us], with UTC or without a zone, date32, int64 or int32",
             )
         return Rowtime(found, kind, _unit_named(unit) if unit is not None else own)
+
+    @property
+    def nanoseconds(self) -> int:
+        """How long a tick is."""
+        return _UNITS[self.unit]
 
     def ticks(self, column: pa.ChunkedArray) -> Ints:
         """The ticks of values that are not NULL.

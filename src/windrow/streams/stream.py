@@ -65,6 +65,7 @@ class NamedStream:
         idle: float | None = None,
         domain: Sequence[Pattern] = (),
         schemes: Sequence[Scheme] = (),
+        future: float | None = None,
     ) -> NamedStream:
         """Make a stream in a folder that is not there yet, or empty.
 
@@ -88,6 +89,9 @@ class NamedStream:
             and NULL. Rows that do are rejected.
         schemes
             What a producer promises by the rows that it inserts, of those that it inserts after them.
+        future
+            Rows and bounds that are more than so many seconds ahead of the time at which they are inserted
+            are quarantined: they are late rows, and move no clock. None are by default.
 
         Raises
         ------
@@ -104,7 +108,7 @@ class NamedStream:
                 hint="give a number of seconds greater than 0, or None for never",
             )
         definition = Definition.of(
-            columns, rowtime, unit, ordering or Ordering.ordered(), idle, domain, schemes
+            columns, rowtime, unit, ordering or Ordering.ordered(), idle, domain, schemes, future
         )
         with writing(folder, "stream"):
             folder.mkdir(parents=True, exist_ok=True)

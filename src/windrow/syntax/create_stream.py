@@ -16,7 +16,7 @@ __all__ = ["Column", "CreateStream", "parse_create_stream"]
 
 _PARTS = ("PTIME", "PRODUCER", "BOUND", "WATERMARK", "PUNCTUATION")
 _STREAM_OPTIONS = (
-    "LOCATION", "FROM", "ORDERED", "UNORDERED", "LAG", "IDLE", "CHECK", "UNIQUE", "GROWING", "WHEN",
+    "LOCATION", "FROM", "ORDERED", "UNORDERED", "LAG", "IDLE", "FUTURE", "CHECK", "UNIQUE", "GROWING", "WHEN",
 )  # fmt: skip
 _LONG_TYPES = ("INTERVAL", "STRING", "CHAR", "VARCHAR")
 
@@ -40,7 +40,7 @@ class Column:
 @dataclass(frozen=True, slots=True)
 class CreateStream:
     """``CREATE [OR REPLACE] STREAM [IF NOT EXISTS] name (columns) [FROM [STREAM] source] [LOCATION 'folder']
-    [ORDERED | UNORDERED | LAG duration] [IDLE duration]
+    [ORDERED | UNORDERED | LAG duration] [IDLE duration] [FUTURE duration]
     [CHECK (conditions)] [UNIQUE (columns)] [GROWING (column)] [WHEN conditions PUNCTUATES (columns)]``.
 
     Attributes
@@ -56,9 +56,9 @@ class CreateStream:
     is_live
         Whether the source is one that streams.
     options
-        The tokens of ``ORDERED``, ``UNORDERED``, ``LAG``, ``IDLE``, ``CHECK``, ``UNIQUE``, ``GROWING`` and
-        ``WHEN``, by these words.
-    lag, idle
+        The tokens of ``ORDERED``, ``UNORDERED``, ``LAG``, ``IDLE``, ``FUTURE``, ``CHECK``, ``UNIQUE``,
+        ``GROWING`` and ``WHEN``, by these words.
+    lag, idle, future
         The lengths that they give.
     check, when
         The conditions of ``CHECK`` and ``WHEN``.
@@ -76,6 +76,7 @@ class CreateStream:
     options: Mapping[str, Range] = field(default_factory=dict)
     lag: Duration | None = None
     idle: Duration | None = None
+    future: Duration | None = None
     check: Range | None = None
     when: Range | None = None
     unique: tuple[tuple[str, Span], ...] = ()
@@ -158,6 +159,8 @@ class _OptionsParser:
                 create = replace(create, lag=self.duration())
             elif word == "IDLE":
                 create = replace(create, idle=self.duration())
+            elif word == "FUTURE":
+                create = replace(create, future=self.duration())
             elif word == "CHECK":
                 first = self.bracket(word)
                 create = replace(create, check=(first + 1, self.at - 1))

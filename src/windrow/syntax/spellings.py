@@ -7,12 +7,14 @@ written; what they said is remembered by where it stood.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from windrow.errors import ParseError
 from windrow.syntax.nodes import Range
-from windrow.syntax.streams import TIME_UNITS, TO_STREAM, begins_relation
+from windrow.syntax.streams import TIME_UNITS, TO_STREAM, Duration, begins_relation
 from windrow.syntax.tokens import Kind, TokenList, tokenize
 
 __all__ = ["Spelled", "Watermark", "spelled"]
@@ -23,7 +25,7 @@ _AFTER_STAR = ("FROM", "EXCEPT")
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """``STREAM name [WATERMARK column DELAY OF INTERVAL …]``: a streaming table as a stream.
+    """``STREAM name [WATERMARK column DELAY OF INTERVAL … [FUTURE …]]``: a streaming table as a stream.
 
     Attributes
     ----------
@@ -32,11 +34,20 @@ class Watermark:
     column, delay
         The token of the column of the rowtimes, and the tokens of the interval by which they lag; None
         without the clause.
+    future
+        By how much rows may be ahead of their processing time.
     """
 
     name: Range
     column: int | None = None
     delay: Range | None = None
+    future: Duration | None = None
+
+    @property
+    def end(self) -> int:
+        """The token after all of it."""
+        last = self.name if self.delay is None else self.delay
+        return (last if self.future is None else self.future.tokens)[1]
 
 
 @dataclass(frozen=True)
@@ -88,7 +99,7 @@ def spelled(tokens: TokenList, start: int, stop: int) -> Spelled:
     within = _within(tokens, start, stop) if selects else None
     gone = [] if within is None else [(within[0] - 1, within[1])]
     gone += [(at + 1, at + 2) for at in selects] + [(at, at + 1) for at in sources]
-    gone += [(found.name[1], found.delay[1]) for found in sources.values() if found.delay is not None]
+    gone += [(found.name[1], found.end) for found in sources.values() if found.delay is not None]
     text = tokens.sql
     for first, last in gone:
         span = tokens.span(first, last)
@@ -143,13 +154,7 @@ def _source(tokens: TokenList, at: int, stop: int) -> Watermark:
         return Watermark(name)
     words = [tokens.word(place) for place in (last + 2, last + 3, last + 4)]
     first = last + 4
-    end = first + 1
-    while end < stop and not _ends_interval(tokens, end):
-        end += 1
-    has_unit = end < stop and tokens.word(end).removesuffix("S") in TIME_UNITS
-    end += has_unit
-    while has_unit and tokens.word(end) == "TO":
-        end += 2
+    end, has_unit = _interval(tokens, first, stop)
     is_column = last + 1 < stop and tokens[last + 1].is_name
     if not is_column or words != ["DELAY", "OF", "INTERVAL"] or not has_unit:
         raise ParseError(
@@ -159,7 +164,43 @@ def _source(tokens: TokenList, at: int, stop: int) -> Watermark:
             span=tokens.span(last, min(last + 2, stop)),
             hint="write FROM STREAM t WATERMARK ts DELAY OF INTERVAL 10 SECONDS",
         )
-    return Watermark(name, last + 1, (first, end))
+    return Watermark(name, last + 1, (first, end), _future(tokens, end, stop))
+
+
+def _interval(tokens: TokenList, first: int, stop: int) -> tuple[int, bool]:
+    """Where the interval ends that begins with INTERVAL, and whether it has a unit."""
+    end = first + 1
+    while end < stop and not _ends_interval(tokens, end):
+        end += 1
+    has_unit = end < stop and tokens.word(end).removesuffix("S") in TIME_UNITS
+    end += has_unit
+    while has_unit and tokens.word(end) == "TO":
+        end += 2
+    return end, has_unit
+
+
+def _future(tokens: TokenList, at: int, stop: int) -> Duration | None:
+    """``FUTURE 1 DAY`` or ``FUTURE INTERVAL …``; FUTURE alone is an alias."""
+    first = at + 1
+    if tokens.word(at) != "FUTURE" or first >= stop:
+        return None
+    if tokens.word(first) == "INTERVAL":
+        end, has_unit = _interval(tokens, first, stop)
+        if has_unit:
+            return Duration((first, end), None)
+    elif re.fullmatch(r"\d+(\.\d*)?", tokens[first].text):
+        unit = tokens.word(first + 1).removesuffix("S")
+        if first + 1 < stop and unit in TIME_UNITS:
+            return Duration((first, first + 2), Decimal(tokens[first].text) * TIME_UNITS[unit])
+    else:
+        return None
+    raise ParseError(
+        "expected a length of time after FUTURE",
+        condition="PARSE_SYNTAX_ERROR",
+        sql=tokens.sql,
+        span=tokens[first].span,
+        hint="write a number and a unit, such as FUTURE 1 DAY",
+    )
 
 
 def _ends_interval(tokens: TokenList, at: int) -> bool:

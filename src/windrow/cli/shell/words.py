@@ -54,6 +54,7 @@ OURS = (
     "WATERMARK",
     "UNIT",
     "LOCATION",
+    "FUTURE",
     "PUNCTUATE",
     "CHANGELOG OF",
     "EMIT",

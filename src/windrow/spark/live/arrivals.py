@@ -15,12 +15,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from windrow.errors import InputError
+from windrow.punctuations import Pattern
 from windrow.spark.live.source import BOUND, NUMBER, PLACE, PRODUCER, PTIME, STEP, LiveSource
-from windrow.spark.streams import ARRIVED, ROWTIME, Stream
+from windrow.spark.streams import ARRIVED, REASON, ROWTIME, Stream
 from windrow.streams import Decision, Kind, Ordering, Position, State
 from windrow.streams.advance import advance
 from windrow.streams.clock import Decided
-from windrow.streams.entries import AT, CONTROL, KIND, NO_BOUND, PATTERN, SEQUENCE, Entries, Ints
+from windrow.streams.definition import bound_of
+from windrow.streams.entries import AT, CONTROL, KIND, NO_BOUND, PATTERN, SEQUENCE, Entries, Ints, reasons
 from windrow.streams.position import Clocks, Told, judge, needs_rows, newly_told
 from windrow.streams.told import pattern_of
 from windrow.syntax.sqltext import quoted
@@ -28,16 +30,18 @@ from windrow.syntax.sqltext import quoted
 __all__ = ["VIOLATED", "Arrivals", "Came", "arrivals", "came"]
 
 VIOLATED = "__violated"
-"""The bound that a late row is below; NULL if it matches a pattern of its producer's."""
+"""The bound that a late row is below; NULL if it matches a pattern of its producer's. Of one that is too far
+ahead, the greatest rowtime that it may have."""
 
-_COME = "__come"
+_COME, _AT = "__come", "__late_at"
 
 
 @dataclass(frozen=True)
 class Arrivals:
     """The rows of a micro-batch that are admitted, and the late ones, if there are any.
 
-    `late` has the columns of the stream, `ROWTIME`, `PRODUCER` and `VIOLATED`. `position` is what the entries
+    `late` has the columns of the stream, `ROWTIME`, `PRODUCER`, `VIOLATED` and `REASON`; bounds that are
+    quarantined are among them, with any values in the stream's columns. `position` is what the entries
     up to its end say of the later ones, `count` how many rows came, but for those that were in already.
     `clocks` says when the stream's clock has moved, of streams whose rows come with their processing times;
     `told` what it has promised by patterns, and when.
@@ -53,7 +57,9 @@ class Arrivals:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """What became of the rows, in their order, and when they came where that is not what they say."""
+    """What became of the rows, in their order, and when they came where that is not what they say; `bounds`
+    are those that are quarantined.
+    """
 
     place: Ints
     decision: npt.NDArray[np.int8]
@@ -62,6 +68,34 @@ class _Judged:
     came: pa.Table | None = None
     clocks: Clocks = ()
     told: Told = ()
+    bounds: pa.Table | None = None
+
+    def late(self, is_late: npt.NDArray[np.bool_]) -> pa.Table:
+        """What goes to the late rows: `PLACE`, the rowtime of what is no row, `VIOLATED` and `REASON`."""
+        decision, violated = self.decision[is_late], self.violated[is_late]
+        count = int(is_late.sum())
+        rows = pa.table(
+            {
+                PLACE: self.place[is_late],
+                _AT: pa.nulls(count, pa.int64()),
+                VIOLATED: pa.array(violated, mask=violated == NO_BOUND),
+                REASON: reasons(decision, violated),
+            }
+        )
+        return rows if self.bounds is None else pa.concat_tables([rows, self.bounds])
+
+
+def _bounds_of(
+    entries: Entries, place: Ints, decision: npt.NDArray[np.int8], violated: Ints
+) -> pa.Table | None:
+    """The bounds and patterns that are quarantined, as :meth:`_Judged.late` has them."""
+    is_ahead = (decision == Decision.QUARANTINED) & (entries.kind != Kind.ROW)
+    if not is_ahead.any():
+        return None
+    why = reasons(decision[is_ahead], violated[is_ahead], np.zeros(int(is_ahead.sum()), bool))
+    return pa.table(
+        {PLACE: place[is_ahead], _AT: entries.at[is_ahead], VIOLATED: violated[is_ahead], REASON: why}
+    )
 
 
 def arrivals(
@@ -102,15 +136,15 @@ def arrivals(
     if source.identity:
         judged = _logged(source, told, before, _told_of(batch, told, before), timed=timed)
     else:
-        judged = _rows(name, source, told, before, now, _told_of(batch, told, before))
+        judged = _rows(name, stream, told, before, now, _told_of(batch, told, before))
     rows = batch.where(F.col(ROWTIME).isNotNull())
     late = None
     is_late = np.isin(judged.decision, _refused(timed=timed))
     is_out = is_late | np.isin(judged.decision, _NOT_AGAIN)
-    if is_late.any():
-        wrong = {PLACE: judged.place[is_late], VIOLATED: _bounds(judged.violated[is_late])}
-        kept = [*map(quoted, stream.columns), ROWTIME, PRODUCER, VIOLATED]
-        late = rows.join(_beside(batch, pa.table(wrong)), PLACE).select(*kept)
+    if is_late.any() or judged.bounds is not None:
+        wrong = batch.join(_beside(batch, judged.late(is_late)), PLACE)
+        rowtime = F.coalesce(F.col(_AT), F.col(ROWTIME)).alias(ROWTIME)
+        late = wrong.select(*map(quoted, stream.columns), rowtime, PRODUCER, VIOLATED, REASON)
     if is_out.any():
         rows = rows.join(_beside(batch, pa.table({PLACE: judged.place[is_out]})), PLACE, "left_anti")
     if judged.came is not None:
@@ -134,7 +168,8 @@ _NOT_AGAIN = (Decision.DUPLICATE, Decision.FENCED)
 
 def _refused(*, timed: bool) -> tuple[Decision, ...]:
     """What becomes of rows that are late."""
-    return (Decision.REJECTED,) if timed else (Decision.LATE, Decision.REJECTED)
+    refused = (Decision.REJECTED, Decision.QUARANTINED)
+    return refused if timed else (Decision.LATE, *refused)
 
 
 def _moved(source: LiveSource, judged: _Judged, before: Position, now: int) -> Clocks:
@@ -188,12 +223,17 @@ def came(
     if source.identity:
         judged = _logged(source, entries, before, entries.select(kept), timed=timed)
     else:
-        judged = _rows(name, source, entries, before, now, entries.select(kept))
+        judged = _rows(name, stream, entries, before, now, entries.select(kept))
     late = None
     is_late = np.isin(judged.decision, _refused(timed=timed))
-    if is_late.any():
-        wrong = entries.take(pa.array(judged.place[is_late]))
-        late = wrong.append_column(VIOLATED, _bounds(judged.violated[is_late]))
+    if is_late.any() or judged.bounds is not None:
+        wrong = judged.late(is_late)
+        late = entries.take(wrong.column(PLACE))
+        rowtime = pc.coalesce(wrong.column(_AT), late.column(ROWTIME))
+        late = late.set_column(late.column_names.index(ROWTIME), ROWTIME, rowtime)
+        late = late.append_column(VIOLATED, wrong.column(VIOLATED)).append_column(
+            REASON, wrong.column(REASON)
+        )
     admitted = np.asarray(pc.is_valid(entries.column(ROWTIME).combine_chunks()))
     admitted[judged.place[is_late | np.isin(judged.decision, _NOT_AGAIN)]] = False
     if judged.came is not None:
@@ -214,11 +254,6 @@ def came(
 
 def _beside(batch: DataFrame, rows: pa.Table) -> DataFrame:
     return F.broadcast(batch.sparkSession.createDataFrame(rows))
-
-
-def _bounds(violated: Ints) -> pa.Array:
-    """The bounds that late rows are below; NULL for those that match a pattern."""
-    return pa.array(violated, mask=violated == NO_BOUND)
 
 
 def _told_of(batch: DataFrame, told: pa.Table, position: Position) -> pa.Table | None:
@@ -252,18 +287,24 @@ def _logged(
     is_later = judged.ptime != told.column(PTIME).to_numpy()
     came = pa.table({PLACE: place[is_later], _COME: judged.ptime[is_later]}) if is_later.any() else None
     decision, violated = judged.decision[is_row], judged.violated[is_row]
-    return _Judged(place[is_row], decision, violated, judged.position, came, judged.clocks, judged.told)
+    bounds = _bounds_of(Entries.of_table(entries), place, judged.decision, judged.violated)
+    found = judged.position, came, judged.clocks, judged.told, bounds
+    return _Judged(place[is_row], decision, violated, *found)
 
 
 def _rows(
-    name: str, source: LiveSource, told: pa.Table, position: Position, now: int, rows: pa.Table | None
+    name: str, stream: Stream, told: pa.Table, position: Position, now: int, rows: pa.Table | None
 ) -> _Judged:
     """The rows of a streaming DataFrame; producers that have been silent for too long are idle after them."""
-    entries, places = _entries(name, told, rows)
+    source = stream.live
+    assert source is not None
+    entries, places = _entries(name, stream, told, rows)
     decided = _advanced(position.clock, source.ordering, entries)
     is_row = entries.kind == Kind.ROW
     after = replace(position, clock=_silent(decided.state, source, now))
-    return _Judged(places[is_row], decided.decision[is_row], decided.violated[is_row], after)
+    bounds = _bounds_of(entries, places, decided.decision, decided.violated)
+    decision, violated = decided.decision[is_row], decided.violated[is_row]
+    return _Judged(places[is_row], decision, violated, after, bounds=bounds)
 
 
 def _advanced(state: State, ordering: Ordering, entries: Entries) -> Decided:
@@ -288,7 +329,7 @@ def _advanced(state: State, ordering: Ordering, entries: Entries) -> Decided:
     return Decided(decision, np.concatenate([nothing[1], *(part.violated for part in parts)]), state)
 
 
-def _entries(name: str, told: pa.Table, rows: pa.Table | None) -> tuple[Entries, np.ndarray]:
+def _entries(name: str, stream: Stream, told: pa.Table, rows: pa.Table | None) -> tuple[Entries, np.ndarray]:
     """The entries, a row before the pattern and the bound that come with it, and the place of each."""
     columns = {column: told.column(column) for column in told.column_names}
     has_rowtime, has_bound = (columns[column].is_valid().to_numpy() for column in (ROWTIME, BOUND))
@@ -320,11 +361,21 @@ def _entries(name: str, told: pa.Table, rows: pa.Table | None) -> tuple[Entries,
     )
     if texts is not None and rows is not None:
         distinct = pc.unique(texts).drop_null().to_pylist()
-        known = {text: pattern_of(text, rows.schema).to_json() for text in distinct}
+        patterns = {text: pattern_of(text, rows.schema) for text in distinct}
+        known = {text: pattern.to_json() for text, pattern in patterns.items()}
         shown = pa.array([known.get(text) for text in texts.to_pylist()], pa.string()).take(pa.array(which))
         told_of = shown if has_pattern.any() else None
-        entries = replace(entries, told=told_of, rows=rows.take(pa.array(which)))
+        instants = {text: _instant_of(pattern, stream) for text, pattern in patterns.items()}
+        of_each = np.array([instants.get(text, 0) for text in texts.to_pylist()], np.int64)
+        at = np.where(entries.kind == Kind.PATTERN, of_each[which], entries.at)
+        entries = replace(entries, at=at, told=told_of, rows=rows.take(pa.array(which)))
     return entries, columns[PLACE].to_numpy()[which]
+
+
+def _instant_of(pattern: Pattern, stream: Stream) -> int:
+    """The instant of a pattern that is a bound; 0 of others."""
+    bound = None if stream.rowtime is None else bound_of(pattern, stream.rowtime)
+    return 0 if bound is None else bound
 
 
 def _silent(state: State, source: LiveSource, now: int) -> State:

@@ -30,7 +30,7 @@ from windrow.spark.live.sinks import Sink, TableSink, takes_tables
 from windrow.spark.live.source import PRODUCER
 from windrow.spark.live.state import State, StateRow, state_of
 from windrow.spark.stored import clock_of
-from windrow.spark.streams import ROWTIME, Stream
+from windrow.spark.streams import REASON, ROWTIME, Stream
 from windrow.streams import NO_BOUND, Position
 from windrow.streams.reordering import too_late
 
@@ -125,7 +125,7 @@ class BlockingSteps(InMemorySteps):
         count = self._put(given, number, before.counts.get("rows_given", 0))
         clocks = {name: one.position for name, one in come.found.items()}
         frontier = self._frontier(clocks)
-        refused = sum(position.clock.late + position.clock.rejected for position in clocks.values())
+        refused = sum(position.clock.refused for position in clocks.values())
         counts["now"], counts["entries"] = come.now, come.entries
         counts["rows_in"] = counts.get("rows_in", 0) + come.count
         counts["rows_late"] = refused + counts.get(_LATE, 0)
@@ -175,9 +175,9 @@ class BlockingSteps(InMemorySteps):
         wrong = rows.filter(pa.array(found.late))
         tie = self._plan.catalog.streams[name].ties[1]
         producer = wrong.column(tie) if tie in wrong.column_names else pa.repeat("", wrong.num_rows)
-        bounds = pa.array(found.bounds[found.late])
+        bounds, reason = pa.array(found.bounds[found.late]), pa.repeat("watermark", wrong.num_rows)
         wrong = wrong.append_column(PRODUCER, producer).append_column(VIOLATED, bounds)
-        return rows.filter(pa.array(~found.late)), wrong
+        return rows.filter(pa.array(~found.late)), wrong.append_column(REASON, reason)
 
     def _promised(
         self,

@@ -161,7 +161,7 @@ class ClauseSteps(InMemorySteps):
             "now": come.now,
             "entries": come.entries,
             "rows_in": before.counts.get("rows_in", 0) + come.count,
-            "rows_late": found.position.clock.late + found.position.clock.rejected,
+            "rows_late": found.position.clock.refused,
             "rows_used": before.counts.get("rows_used", 0) + used,
             "rows_given": before.counts.get("rows_given", 0) + given,
         }

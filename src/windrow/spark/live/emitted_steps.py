@@ -143,7 +143,7 @@ class EmittedSteps(Steps):
             "now": done.now,
             "entries": done.entries,
             "rows_in": before.counts.get("rows_in", 0) + done.came,
-            "rows_late": sum(position.clock.rejected for position in clocks.values()),
+            "rows_late": sum(each.clock.rejected + each.clock.quarantined for each in clocks.values()),
             "rows_given": before.counts.get("rows_given", 0) + done.given,
             "rows_held": done.held,
             "marks_held": sum(at > (frontier or 0) for at in _times(marks) + _times(promises)),

@@ -27,7 +27,7 @@ from windrow.spark.live.direct_input import DirectInput
 from windrow.spark.live.few import frame_of_few, is_plain
 from windrow.spark.live.source import BOUND, LOGGED, PLACE, PRODUCER, PTIME, LiveSource
 from windrow.spark.live.steps import STREAM, TICKS, Steps, inside
-from windrow.spark.streams import ROWTIME, Stream
+from windrow.spark.streams import REASON, ROWTIME, Stream
 from windrow.streams.position import needs_rows
 from windrow.syntax.sqltext import quoted
 
@@ -179,7 +179,7 @@ class InMemorySteps(Steps):
                 if whole is None:
                     return None
                 late = whole.take(one.late.column(PLACE))
-                for said in (ROWTIME, PRODUCER, PTIME, BOUND, PLACE, VIOLATED):
+                for said in (ROWTIME, PRODUCER, PTIME, BOUND, PLACE, VIOLATED, REASON):
                     late = late.append_column(said, one.late.column(said))
                 one = replace(one, late=late)
             if entries.num_rows:
@@ -303,7 +303,7 @@ class InMemorySteps(Steps):
         stream = self._plan.catalog.streams[name]
         fields = [field for field in stream.frame.schema if field.name in stream.columns]
         schema = StructType(fields).add(ROWTIME, LongType()).add(PRODUCER, StringType())
-        schema = schema.add(VIOLATED, LongType())
+        schema = schema.add(VIOLATED, LongType()).add(REASON, StringType())
         return frame_of_few(self._spark, late.select(schema.names), schema)
 
     @cached_property

@@ -15,6 +15,7 @@ from windrow.spark.streams import ROWTIME, Stream
 from windrow.spark.table_log import Log, of_frame
 from windrow.streams import Ordering, Position, State
 from windrow.streams.entries import GENERATION, KIND, PATTERN, SEQUENCE
+from windrow.streams.future import Future
 from windrow.syntax.sqltext import quoted
 
 __all__ = [
@@ -95,6 +96,7 @@ def live_stream(
     *,
     lag: int | datetime.timedelta | None = None,
     idle: int | None = None,
+    future: int | None = None,
 ) -> Stream:
     """A stream of a streaming DataFrame; its `frame` has no rows, its `live` has what arrives.
 
@@ -103,8 +105,9 @@ def live_stream(
     lag
         A time, or ticks of the rowtime: no row is estimated to come more than so much below the greatest
         seen. Without, and without a column of bounds, producers are ordered.
-    idle
-        In microseconds.
+    idle, future
+        In microseconds: rows and bounds that are further ahead than `future` of the micro-batch that they
+        come in are quarantined.
 
     Raises
     ------
@@ -159,6 +162,8 @@ def live_stream(
         ordering = Ordering.lagging(lag)
     else:
         ordering = Ordering.unordered() if bound is not None else Ordering.ordered()
+    if future is not None:
+        ordering = replace(ordering, future=Future(future, clock.nanoseconds))
     empty = plain.frame.select(*map(quoted, shown), ROWTIME).withColumns(
         {STEP: F.lit(0).cast("bigint"), PLACE: F.lit(0).cast("bigint")}
     )

@@ -127,7 +127,7 @@ class StagedSteps(InMemorySteps):
             "now": now,
             "entries": come.entries,
             "rows_in": before.counts.get("rows_in", 0) + came_in,
-            "rows_late": sum(position.clock.late + position.clock.rejected for position in clocks.values()),
+            "rows_late": sum(position.clock.refused for position in clocks.values()),
             "rows_used": before.counts.get("rows_used", 0) + used,
             "rows_given": before.counts.get("rows_given", 0) + given,
         }

@@ -30,16 +30,16 @@ from windrow.spark.live.side_outputs import Listing, SideOutput
 from windrow.spark.live.sinks import Sink, uri
 from windrow.spark.live.source import BOUND, LOGGED, PLACE, PRODUCER, PTIME
 from windrow.spark.live.state import State, kept_in, state_of
-from windrow.spark.streams import ROWTIME, Stream
+from windrow.spark.streams import REASON, ROWTIME, Stream
 from windrow.spark.varying import Varying
 from windrow.streams import FOREVER, Position
-from windrow.streams.entries import PATTERN
+from windrow.streams.entries import PATTERN, REASONS
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["HELD", "LATE", "STREAM", "TICKS", "Steps", "inside"]
 
-LATE = "stream STRING, row STRING, rowtime STRING, bound STRING, producer STRING, batch BIGINT"
-"""The columns of late rows."""
+LATE = "stream STRING, row STRING, rowtime STRING, bound STRING, producer STRING, batch BIGINT, reason STRING"
+"""The columns of late rows; of bounds that are quarantined `row` is NULL."""
 
 STREAM = "__stream"
 TICKS = -1
@@ -240,7 +240,7 @@ class Steps:
             "now": now,
             "entries": told.num_rows,
             "rows_in": before.counts.get("rows_in", 0) + sum(found.count for found in came.values()),
-            "rows_late": sum(found.clock.late + found.clock.rejected for found in clocks.values()),
+            "rows_late": sum(found.clock.refused for found in clocks.values()),
             "rows_used": before.counts.get("rows_used", 0),
             "rows_given": before.counts.get("rows_given", 0) + given,
         }
@@ -343,18 +343,16 @@ class Steps:
             stream = self._plan.catalog.streams[name]
             fails = stream.live is not None and stream.live.on_late == "fail"
             if fails or self._on_late == "fail":
-                raise AnalysisError(
-                    f"a row of stream {name} is late: its rowtime is below a bound of its producer",
-                    condition="LATE_ROW",
-                    hint="on_late='keep' keeps late rows apart",
-                )
+                raise _late_row(name, rows)
+            is_row = F.col(REASON) != REASONS[-1]
             one = rows.select(
                 F.lit(name).alias("stream"),
-                F.to_json(F.struct(*map(quoted, stream.columns))).alias("row"),
+                F.when(is_row, F.to_json(F.struct(*map(quoted, stream.columns)))).alias("row"),
                 F.expr(stream.clock.to_column(ROWTIME)).cast("string").alias("rowtime"),
                 F.expr(stream.clock.to_column(VIOLATED)).cast("string").alias("bound"),
                 F.col(PRODUCER).alias("producer"),
                 F.lit(number).cast("bigint").alias("batch"),
+                F.col(REASON).alias("reason"),
             )
             told = one if told is None else told.unionByName(one)
         if told is not None:
@@ -374,6 +372,23 @@ class Steps:
             "rows_in_windows": kept,
             "state_bytes": self._checkpoint.size(step),
         }
+
+
+def _late_row(name: str, rows: DataFrame) -> AnalysisError:
+    """The error that some rows of a stream are late."""
+    first = rows.select(REASON).first()
+    assert first is not None
+    told = {
+        "punctuation": "it matches a pattern that its producer has promised",
+        "future": "its rowtime is too far ahead of its processing time",
+        "future bound": "it carries a bound that is too far ahead of its processing time",
+    }
+    return AnalysisError(
+        f"a row of stream {name} is late: "
+        + told.get(first[REASON], "its rowtime is below a bound of its producer"),
+        condition="LATE_ROW",
+        hint="on_late='keep' keeps late rows apart",
+    )
 
 
 def _takes_any_order(sink: Sink | IntoStream) -> bool:

@@ -1,0 +1,170 @@
+"""Rows and bounds that are too far ahead of their processing time, in SQL and in live queries."""
+
+from __future__ import annotations
+
+import datetime
+import os
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from windrow import Memory, Session, WindrowError
+from windrow.streams import NamedStream
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+NOW = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+FAR = NOW + datetime.timedelta(days=30_000)
+COLUMNS = pa.schema(
+    [("ts", pa.timestamp("us", "UTC")), ("n", pa.int64()), ("upto", pa.timestamp("us", "UTC"))]
+)
+QUERIES = {
+    "a window": "SELECT COUNT(*) AS n FROM s [RANGE 100 DAYS]",
+    "EMIT": "SELECT n, COUNT(*) AS c FROM s GROUP BY n EMIT STREAM",
+    "a clause": "SELECT w.n FROM s WINDOW BY w AS (TYPE SLIDING ORDER BY ts START END AS e WHEN e.n >= 0)",
+}
+
+
+def moment(seconds: float) -> datetime.datetime:
+    return NOW + datetime.timedelta(seconds=seconds)
+
+
+def shown(time: datetime.datetime) -> str:
+    return f"TIMESTAMP '{time:%Y-%m-%d %H:%M:%S}'"
+
+
+@pytest.fixture
+def session(spark, tmp_path):
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    yield Session(spark)
+    for name in ("s", "s_late"):
+        spark.catalog.dropTempView(name)
+
+
+@pytest.fixture
+def incoming(tmp_path):
+    """Files, in each of which a row of a wrong clock, and a bound of one, come between others."""
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    for number in range(3):
+        rows = [
+            {"ts": moment(number), "n": number},
+            {"ts": FAR, "n": 77},
+            {"ts": moment(number + 0.5), "n": 10 + number, "upto": FAR},
+        ]
+        path = folder / f"{number}.parquet"
+        pq.write_table(pa.Table.from_pylist(rows, COLUMNS), path)
+        os.utime(path, (number + 1, number + 1))
+    return folder
+
+
+def arriving(spark, folder, at_once):
+    reader = spark.readStream.schema("ts TIMESTAMP, n BIGINT, upto TIMESTAMP")
+    return reader.option("maxFilesPerTrigger", at_once).parquet(str(folder))
+
+
+@pytest.mark.parametrize("kind", QUERIES)
+def test_wherever_micro_batches_are_cut_a_wrong_clock_is_quarantined(
+    session, spark, incoming, tmp_path, kind
+):
+    for at_once in (1, 3):
+        frame = arriving(spark, incoming, at_once)
+        session.stream("s", frame, rowtime="ts", bound="upto", lag="1 hour", future="1 day")
+        given = Memory()
+        query = session.sql(QUERIES[kind]).start(
+            given, checkpoint=tmp_path / f"{at_once}", trigger={"availableNow": True}, on_unbounded="ignore"
+        )
+        query.await_termination()
+        late = [tuple(row) for row in query.late.select("row", "rowtime", "reason").collect()]
+        progress = query.progress
+        query.stop()
+        assert [reason for *_, reason in sorted(late, key=str)].count("future") == 3
+        bounds = [row for row in late if row[-1] == "future bound"]
+        assert [row[0] for row in bounds] == [None] * 3
+        assert {row[1] for row in late} == {f"{FAR:%Y-%m-%d %H:%M:%S}"}
+        assert len(late) == 6
+        assert (progress["rows_in"], progress["rows_late"]) == (9, 3)
+
+
+def test_what_is_quarantined_can_fail_the_query(session, spark, incoming, tmp_path):
+    session.stream("s", arriving(spark, incoming, 1), rowtime="ts", lag="0 seconds", future="1 day")
+    query = session.sql(QUERIES["a window"]).start(Memory(), on_late="fail")
+    with pytest.raises(WindrowError, match=r"\[LATE_ROW\] .* too far ahead of its processing time"):
+        query.process_all_available()
+    query.stop()
+
+
+def test_a_named_stream_is_read_alike_as_recorded_and_live(session, tmp_path):
+    folder = tmp_path / "stream"
+    columns = "(ROWTIME ts TIMESTAMP, n INT)"
+    session.sql(f"CREATE STREAM s {columns} LOCATION '{folder}' LAG 0 SECONDS FUTURE 1 DAY")
+
+    def insert(time, n):
+        return [tuple(row) for row in session.sql(f"INSERT INTO s VALUES ({shown(time)}, {n})").collect()]
+
+    assert insert(NOW, 1) == [(1, 0, 0, 0)]
+    assert insert(FAR, 2) == [(0, 0, 0, 1)]
+    session.sql(f"PUNCTUATE s BOUND {shown(FAR)}")
+    assert insert(moment(5), 3) == [(1, 0, 0, 0)]
+    relation = session.sql("SELECT STREAM n FROM s")
+    assert sorted(row.n for row in relation.df.collect()) == [1, 3]
+    wanted = [
+        (f'{{"ts":"{FAR:%Y-%m-%dT%H:%M:%S}.000Z","n":2}}', "future"),
+        (None, "future bound"),
+    ]
+    assert sorted(
+        map(tuple, relation.late.df.select("row", "reason").collect()), key=str, reverse=True
+    ) == sorted(wanted, key=str, reverse=True)
+    assert session.count_late() == {"s": 1}
+    given = Memory()
+    query = relation.start(given, checkpoint=tmp_path / "checkpoint")
+    insert(moment(9), 4)
+    query.process_all_available()
+    assert [row["n"] for table in given.batches.values() for row in table.to_pylist()] == [1, 3]
+    assert sorted(map(tuple, query.late.select("row", "reason").collect()), key=str) == sorted(
+        wanted, key=str
+    )
+    query.stop()
+    session.sql("DROP STREAM s")
+    for declared in ("", "FUTURE 1 DAY", "FUTURE INTERVAL 24 HOURS", "LAG 0 SECONDS FUTURE 24 HOURS"):
+        session.sql(f"CREATE STREAM IF NOT EXISTS s {columns} LOCATION '{folder}' {declared}")
+        session.sql("DROP STREAM s")
+    with pytest.raises(WindrowError, match=r"STREAM_DIFFERS.* FUTURE 86400 SECONDS") as caught:
+        session.sql(f"CREATE STREAM IF NOT EXISTS s {columns} LOCATION '{folder}' FUTURE 2 DAYS")
+    assert [context.fragment() for context in caught.value.getQueryContext()] == ["FUTURE 2 DAYS"]
+    assert NamedStream.open(folder).position().clock.quarantined == 1
+
+
+def test_the_statement_itself_may_say_how_far_ahead_rows_are(session, spark, incoming, tmp_path):
+    arriving(spark, incoming, 1).createOrReplaceTempView("t")
+    given = Memory()
+    source = "STREAM t WATERMARK ts DELAY OF INTERVAL 0 SECONDS FUTURE 1 DAY AS q"
+    query = session.sql(f"SELECT STREAM n FROM {source} WHERE q.n < 99").start(
+        given, trigger={"availableNow": True}
+    )
+    query.await_termination()
+    assert {row["n"] for table in given.batches.values() for row in table.to_pylist()} == {0, 1, 2, 10, 11}
+    assert query.late.count() == 3
+    query.stop()
+    spark.catalog.dropTempView("t")
+
+
+def test_create_stream_from_a_streaming_view_says_it_too(session, spark, incoming):
+    arriving(spark, incoming, 1).createOrReplaceTempView("t")
+    columns = "(ROWTIME ts TIMESTAMP, n BIGINT, BOUND upto TIMESTAMP)"
+    session.sql(f"CREATE STREAM s {columns} FROM STREAM t LAG 0 SECONDS FUTURE 1 DAY")
+    query = session.sql("SELECT STREAM n FROM s").start(Memory(), trigger={"availableNow": True})
+    query.await_termination()
+    assert query.late.count() == 6
+    query.stop()
+    spark.catalog.dropTempView("t")
+
+
+def test_a_recorded_table_has_no_processing_time_to_be_ahead_of(session, spark):
+    spark.range(1).createOrReplaceTempView("t")
+    with pytest.raises(WindrowError, match=r"(?s)UNSUPPORTED_CLAUSE.*FUTURE"):
+        session.sql("CREATE STREAM s (ROWTIME id BIGINT) FROM t FUTURE 1 DAY")
+    with pytest.raises(WindrowError, match=r"(?s)UNKNOWN_OPTION.*future"):
+        session.stream("s", spark.range(1), rowtime="id", future="1 day")
+    spark.catalog.dropTempView("t")
