@@ -14,12 +14,15 @@ import pytest
 from windrow.spark.local import local_session
 
 PROGRAM = """
-import json, sys
+import json, os, sys
 from pyspark.errors import PySparkException
 from pyspark.sql.functions import udf
 from windrow.spark.local import local_session
 
+OURS = "JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"
+before = list(map(os.environ.get, OURS))
 spark = local_session(master="local[2]", conf={"spark.driver.memory": "1g"})
+assert list(map(os.environ.get, OURS)) == before
 java = spark.sql("SELECT java_method('java.lang.System', 'getProperty', 'java.version')").first()[0]
 worker = spark.range(1).select(udf(lambda _: sys.executable)("id")).first()[0]
 spark.sql("CREATE TABLE kept AS SELECT 1 AS one")

@@ -179,7 +179,7 @@ def values(spark: SparkSession, params: Mapping[str, str]) -> dict[str, Any]:
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 
-    from windrow.spark.gateway import quiet
+    from windrow.spark.quiet import quiet
 
     bound: dict[str, Any] = dict(params)
     for name, text in params.items():

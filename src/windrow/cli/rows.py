@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 
 from windrow.errors import ExecutionError, Span, WindrowError
 from windrow.spark.errors import malformed_record, translate
-from windrow.spark.gateway import quiet
+from windrow.spark.quiet import quiet
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row

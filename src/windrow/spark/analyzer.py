@@ -19,8 +19,9 @@ from windrow.kernels.aggregates import supports
 from windrow.rules.types import INTEGERS
 from windrow.spark.arrow import arrow_type, contains
 from windrow.spark.errors import in_window_terms
-from windrow.spark.gateway import Gateway, is_ansi, quiet
+from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.keyed_rows import refuse_unorderable
+from windrow.spark.quiet import quiet
 from windrow.syntax.nodes import Role, Side
 from windrow.syntax.sqltext import Relation, SqlText
 

