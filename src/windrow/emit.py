@@ -9,7 +9,7 @@ from windrow.algebra.changing import refuse_changing
 from windrow.algebra.clock import Clock
 from windrow.algebra.expand import Expander
 from windrow.algebra.names import verbatim
-from windrow.errors import AnalysisError, NotSupportedError, Span, WindrowError
+from windrow.errors import AnalysisError, NotSupportedError, ParseError, Span, WindrowError
 from windrow.explain_live import explain_emitted
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation, TimeVaryingRelation
@@ -134,7 +134,17 @@ def run_emission(
     if not is_query:
         return None
     written = spelled(tokens, start, stop) if emission.says_how else None
-    if written is not None and written.sources and not written.selects:
+    if written is not None and written.selects:
+        at = (emission.says or statement)[0]
+        clause = "EMIT" if emission.emit is not None else "a clause of EMIT"
+        raise ParseError(
+            f"SELECT STREAM stands beside {clause}, and each says how rows are emitted",
+            condition="PARSE_SYNTAX_ERROR",
+            sql=tokens.sql,
+            span=tokens[at].span,
+            hint="leave STREAM out after SELECT, or leave out what stands after the query",
+        )
+    if written is not None and written.sources:
         declare(gateway, catalog, written, keys_of(written).values())
         for key in keys_of(written).values():  # of which Spark is asked for the columns
             catalog.streams[key].frame.createOrReplaceTempView(quoted(key))

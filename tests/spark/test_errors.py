@@ -420,3 +420,53 @@ def test_a_predicate_that_fails_only_beyond_the_windows_end_does_not_fail(sessio
         end="e.day = 2 OR 1 / (e.day - 3 + s.day - 1) > 9",
     )
     assert [tuple(row) for row in session.sql(sql).collect()] == [(1, 2)]
+
+
+# -- what was meant ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def recorded(spark) -> windrow.Session:
+    session = windrow.Session(spark)
+    rows = spark.sql(
+        "SELECT TIMESTAMP '2026-01-01 00:00:00' AS ts, TIMESTAMP '2026-01-01 00:00:01' AS p, 1 AS k"
+    )
+    session.stream("came", rows, rowtime="ts", ptime="p")
+    return session
+
+
+@pytest.mark.parametrize(
+    ("sql", "fragment", "hint"),
+    [
+        ("SELECT STREAM * FROM came EMIT STREAM", "EMIT", "leave STREAM out after SELECT, or"),
+        ("SELECT STREAM k FROM came ALLOWED LATENESS INTERVAL 1 DAY", "INTERVAL", "leave STREAM out after"),
+        ("SELECT k, FROM came EMIT STREAM", "M", "leave out the comma before FROM"),
+        ("SELECT k p ts FROM came EMIT STREAM", "ts", "is a comma missing? write a comma before ts"),
+        ("SELECT * FROM came WHERE ts > 80", "ts > 80", "compare a time with a time, such as TIMESTAMP"),
+        (
+            "SELECT DISTINCT ON (k) k, ts FROM came",
+            "ON (k) k",
+            "leave DISTINCT ON (k) out, and write QUALIFY",
+        ),
+        ("SELECT * FROM came [RANGE 1 DAY] WHERE ts > 80", "ts > 80", "compare a time with a time"),
+        ("SELECT * FROM read_csv('a.csv')", "read_csv('a.csv')", "name the file, --table t=PATH"),
+        ("SELECT * FROM day.csv", "day.csv", "name the file, --table day=day.csv or session.register("),
+        ("CREATE STREAM x (ts TIMESTAMP, WATERMARK FOR ts AS ts)", "WATERMARK", "write ROWTIME ts among the"),
+    ],
+)
+def test_what_was_meant_is_told_at_its_place(recorded, sql, fragment, hint):
+    error = failing(recorded, sql)
+    assert marked(error) == fragment
+    assert (error.hint or "").startswith(hint)
+    assert "'AS'" not in error.message
+
+
+def test_an_aggregate_over_all_windows_is_told_of_the_same_column(session):
+    error = failing(session, query(select="AVG(s.val), s.station"))
+    assert error.hint == "an aggregate of each window's rows reads w: AVG(w.val)"
+
+
+def test_an_alias_that_is_also_a_row_variable_is_told(session):
+    error = failing(session, query(select="COUNT(w) AS e", rest="HAVING e >= 10"))
+    assert marked(error) == "e >= 10"
+    assert error.hint == "e is the row variable here, not the column of SELECT: give one of them another name"

@@ -11,6 +11,8 @@ from windrow.syntax.mistakes import (
     meant_clause,
     meant_function,
     meant_keyword,
+    meant_syntax,
+    named_like_variable,
     variable_before_clause,
 )
 from windrow.syntax.tokens import tokenize
@@ -136,3 +138,87 @@ def test_a_name_of_from_is_found(name, is_one):
     clause = Span(SQL.index("WINDOW BY"), len(SQL))
     assert is_name_of_from(SQL, clause, name) == is_one
     assert not is_name_of_from(SQL, Span(0, 1), name)
+
+
+@pytest.mark.parametrize(
+    ("sql", "near", "hint"),
+    [
+        ("SELECT a b c FROM t", "c FROM", "is a comma missing? write a comma before c"),
+        ("SELECT t.a t.b FROM t", ".b", "is a comma missing? write a comma before t.b"),
+        ("SELECT a AS x s.b AS y FROM t", "s.b", "is a comma missing? write a comma before s.b"),
+        ("SELECT count(*) n max(x) FROM t", "max", "is a comma missing? write a comma before max"),
+        ("SELECT f(a b) FROM t", "b)", "is a comma missing? write a comma before b"),
+        ("(DEFINE A AS TRUE B AS A.x > 1)", "AS A", "is a comma missing? write a comma before B"),
+        ("SELECT a FROM t x y z", "y", None),
+        ("SELECT CASE WHEN a THEN b c END FROM t", "c END", None),
+        ("SELECT k, FROM s AS x AS y", "AS y", "leave out the comma before FROM"),
+        ("SELECT INTERVAL 10 MINTES", "MINTES", "did you mean MINUTES?"),
+        ("SELECT INTERVAL '10' MINTES", "INTERVAL", "did you mean MINUTES?"),
+        ("SELECT * FROM f(INTERVAL 10 HUORS)", "HUORS", "did you mean HOURS?"),
+        (
+            "SELECT DISTINCT ON (a, b) t.c FROM t",
+            ".c",
+            "leave DISTINCT ON (a, b) out, and write QUALIFY ROW_NUMBER() OVER (PARTITION BY a, b ORDER BY …)"
+            " = 1 at the end",
+        ),
+        (
+            "SELECT * FROM 'data/day 1.csv'",
+            "'data",
+            "name the file, --table day_1=data/day 1.csv or session.register('day_1', 'data/day 1.csv'),"
+            " and read day_1",
+        ),
+        (
+            "CREATE TABLE x (ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)",
+            "ts AS",
+            "write FROM STREAM t WATERMARK ts DELAY OF INTERVAL 5 SECONDS in the query",
+        ),
+    ],
+)
+def test_what_other_dialects_have_and_commas_are_found_at_a_syntax_error(sql, near, hint):
+    start = sql.rindex(near)
+    assert meant_syntax(sql, Span(start, start + 1)) == hint
+
+
+def test_a_column_of_select_with_the_name_of_a_row_variable_is_told_after_the_clause():
+    clause = "WINDOW BY w AS (TYPE SLIDING ORDER BY x START AS s END AS e NEXT AS n WHEN n.x > 1)"
+
+    def hint(select: str, having: str) -> str | None:
+        sql = f"SELECT {select} FROM t {clause} HAVING {having}"
+        at = sql.index(clause)
+        having_at = Span(sql.rindex(having), len(sql))
+        return named_like_variable(sql, having_at, Span(at, at + len(clause)), ["s", "e", "n"])
+
+    assert "not the column of SELECT" in (hint("COUNT(w) AS n", "n >= 10") or "")
+    assert hint("COUNT(w) AS c", "n >= 10") == "n is a row: compare one of its columns, n.x"
+    assert hint("COUNT(w) AS n", "n.x >= 10") is None
+
+
+@pytest.mark.parametrize(
+    ("clause", "fragment", "hint"),
+    [
+        ("ORDER BY x WITHIN 3 MEASURES A.x AS y PATTERN (A)", "WITHIN", "move it behind PATTERN (…)"),
+        (
+            "ORDER BY x MEASURES A.x AS y WITHIN INTERVAL 3 DAYS PATTERN (A)",
+            "WITHIN",
+            "move it behind PATTERN (…)",
+        ),
+        ("ORDER BY x DURATION 3 MEASURES A.x AS y PATTERN (A)", "DURATION", "move it behind PATTERN (…)"),
+        (
+            "ORDER BY x MEASURES A.x AS y A.z AS zz PATTERN (A)",
+            "A",
+            "is a comma missing? write a comma before A",
+        ),
+    ],
+)
+def test_parts_of_match_recognize_that_are_elsewhere_are_named(clause, fragment, hint):
+    with pytest.raises(ParseError) as error:
+        find_matches(tokenize(f"SELECT * FROM t MATCH_RECOGNIZE ({clause} DEFINE A AS TRUE)"))
+    assert [context.fragment() for context in error.value.getQueryContext()] == [fragment]
+    assert (error.value.hint or "").startswith(hint)
+
+
+def test_a_column_called_within_orders_rows():
+    (match,) = find_matches(
+        tokenize("SELECT * FROM t MATCH_RECOGNIZE (ORDER BY within, x PATTERN (A) WITHIN 3 DEFINE A AS TRUE)")
+    )
+    assert len(match.clause.order_by) == 2

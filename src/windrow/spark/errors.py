@@ -30,11 +30,15 @@ from windrow.errors import (
 from windrow.syntax.mistakes import (
     is_name_of_from,
     meant_clause,
+    meant_file,
     meant_function,
-    meant_keyword,
+    meant_one_row_each,
+    meant_syntax,
+    meant_unit,
+    named_like_variable,
     variable_before_clause,
 )
-from windrow.syntax.nodes import Side
+from windrow.syntax.nodes import Role, Side
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import tokenize
 
@@ -61,9 +65,12 @@ _NUMBERED = re.compile(r"(?<=\w)#\d+L?\b")  # Spark's numbers of columns
 _ADVICE = re.compile(
     r"(\s*Did you mean one of the following\?.*| Verify the spelling and correctness.*)$", re.DOTALL
 )
+_TIMES = {"TIMESTAMP", "TIMESTAMP_NTZ", "DATE"}
+_NUMBERS = {"TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE"}
 # what Spark says of an aggregate over all windows in SELECT, in HAVING (its WHERE), in ORDER BY
 _BESIDE_VALUES = ("MISSING_GROUP_BY", "MISSING_AGGREGATION")
 _OVER_WINDOWS = (*_BESIDE_VALUES, "INVALID_WHERE_CONDITION", "UNSUPPORTED_EXPR_FOR_OPERATOR")
+_OTHER_TYPES = "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES"
 _NO_STREAMING_VIEW = "_LEGACY_ERROR_TEMP_1008"  # of STREAM t, which Spark has too
 _CONDITION = re.compile(r"^\[[\w.]+\]\s*")
 
@@ -111,11 +118,15 @@ def translate(
             message, hint = _unbound(source[span.start : span.stop])
         elif condition.startswith("UNRESOLVED_COLUMN"):
             hint = variable_before_clause(source, span) or _meant_stream(source, span) or hint
+        elif condition in ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVABLE_TABLE_VALUED_FUNCTION"):
+            hint = hint or meant_file(source[span.start : span.stop])
+        elif condition == "INVALID_TYPED_LITERAL":
+            hint = hint or meant_unit(source, span)
         elif kind is ParseError:
-            hint = hint or meant_keyword(source, span)
+            hint = hint or meant_syntax(source, span)
         elif condition == "UNRESOLVED_ROUTINE":
             called = re.match(r"\w+", source[span.start :])
-            hint = hint or (meant_function(called[0]) if called else None)
+            hint = hint or meant_one_row_each(source, span) or (meant_function(called[0]) if called else None)
     return kind(
         message,
         condition=condition,
@@ -177,15 +188,19 @@ def in_window_terms(
     error.located(window.sql)
     if error.span is None or error.sql is None:
         return error
+    fields = list(fields)
     over_windows = aggregate_over_windows(window) if error.condition in _OVER_WINDOWS else None
     if over_windows is not None or error.condition in _BESIDE_VALUES:
         error.span = over_windows or error.span
         error.message = "an aggregate over all windows stands beside values of single windows"
-        example = f"COUNT({window.name}) or AVG({window.name}.{next(iter(fields), 'x')})"
+        example = _of_each_window(error.sql[error.span.start : error.span.stop], window.name, fields)
         error.hint = f"an aggregate of each window's rows reads {window.name}: {example}"
         return error
+    if side is None and error.condition == _OTHER_TYPES:
+        rows = [variable.name for variable in window.variables() if variable.role is not Role.POSITION]
+        error.hint = error.hint or named_like_variable(error.sql, error.span, window.span, rows)
+        return error
     path = [part.strip("` ") for part in error.sql[error.span.start : error.span.stop].split(".")]
-    fields = list(fields)
     if error.condition.startswith("UNRESOLVED_COLUMN"):
         visible = window.visible(side) if side is not None else window.variables()
         hint = None
@@ -233,6 +248,17 @@ def in_window_terms(
     return error
 
 
+def _of_each_window(call: str, window: str, fields: list[str]) -> str:
+    """The aggregate over the rows of a window that one over all windows was meant to be.
+
+    >>> _of_each_window("AVG(s.temp)", "w", ["station", "temp"]), _of_each_window("SUM(s.a + 1)", "w", ["a"])
+    ('AVG(w.temp)', 'COUNT(w)')
+    """
+    read = re.fullmatch(r"(\w+)\s*\(\s*\w+\.(\w+)\s*\)", call)
+    is_field = read is not None and read[2].lower() in {field.lower() for field in fields}
+    return f"{read[1]}({window}.{read[2]})" if read is not None and is_field else f"COUNT({window})"
+
+
 def _inside_call(sql: str, span: Span) -> bool:
     """Whether the stretch is an argument of a function."""
     before = sql[: span.start].rstrip()
@@ -260,7 +286,13 @@ def _message(error: PySparkException) -> str:
 def _hint(error: PySparkException) -> str | None:
     """Spark's suggestion as a hint, if it has one."""
     parameters = error.getMessageParameters() or {}
-    if "INTERVAL" in str(parameters.get("left", "")) + str(parameters.get("right", "")):
+    sides = {str(parameters.get(side, "")).strip('"') for side in ("left", "right")}
+    if sides & _TIMES and sides & _NUMBERS:
+        return (
+            "compare a time with a time, such as TIMESTAMP '2026-01-31 12:00:00', or a number with a number,"
+            " such as hour(ts)"
+        )
+    if any("INTERVAL" in side for side in sides):
         return (
             "a difference of dates or times is an interval: compare it with INTERVAL 7 DAYS, or use datediff"
         )

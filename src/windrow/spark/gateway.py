@@ -6,6 +6,7 @@ A Spark Connect session serves as well: but for the text of a plan, only the pub
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
@@ -91,7 +92,12 @@ class Gateway:
         """The error, told of what the user wrote where it is about a text that stands in its place."""
         for read in reversed(self._read):
             if error.sql == read.render():
-                place = read.written(error.span.start, error.span.stop) if error.span is not None else None
+                place = None
+                if error.span is not None:
+                    place = read.written(error.span.start, error.span.stop)
+                    if place is None and (place := read.locate_before(error.span.start)) is not None:
+                        # words of ours follow, which the user has not written
+                        error.message = re.sub(r" at or near .*", " after this", error.message)
                 error.sql, error.span = place if place is not None else (None, None)
         return error
 
@@ -162,7 +168,7 @@ class Gateway:
         if error.condition == "TABLE_OR_VIEW_NOT_FOUND" and context:
             with suppress(PySparkException, Py4JJavaError):
                 known = [row["tableName"] for row in self.spark.sql("SHOW TABLES").collect()]
-                error.hint = did_you_mean(context[0].fragment().strip("`"), known)
+                error.hint = did_you_mean(context[0].fragment().strip("`"), known) or error.hint
         return error
 
 

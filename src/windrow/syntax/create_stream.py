@@ -247,6 +247,10 @@ def _items(tokens: TokenList, start: int, stop: int) -> list[Range]:
 
 def _column(tokens: TokenList, item: Range, wrong: Callable[..., ParseError]) -> Column:
     at, stop = item
+    if tokens.word(at) == "WATERMARK" and tokens.word(at + 1) == "FOR" and at + 2 < stop:
+        column = tokens[at + 2].text
+        hint = f"write ROWTIME {column} among the columns, and LAG 5 SECONDS after them"
+        raise wrong("WATERMARK FOR is no column of a stream", at, hint)
     part = _part(tokens, at, stop)
     is_rowtime = part == "ROWTIME"
     at += bool(part)

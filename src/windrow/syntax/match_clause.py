@@ -127,7 +127,20 @@ class _Parser(Cursor):
         if not self.words(*words):
             return []
         self.at += len(words)
-        return self.listed(" ".join(words), self.end_of_part())
+        end = self.end_of_part()
+        for at in self.tokens.level(self.at + 1, end):
+            if self.tokens.word(at) in ("WITHIN", "DURATION") and self.begins_length(at, end):
+                word = self.tokens[at].text
+                hint = f"move it behind PATTERN (…); the order is {self.order}"
+                raise self.misplaced(f"{word} stands before PATTERN", (at, at + 1), hint)
+        return self.listed(" ".join(words), end)
+
+    def begins_length(self, at: int, end: int) -> bool:
+        """Whether a length of time follows a word after a value."""
+        if at + 1 >= end or self.wants_operand(at - 1) or self.tokens.is_symbol(at - 1, ","):
+            return False
+        following = self.tokens[at + 1]
+        return following.kind is Kind.NUMBER or following.word in ("INTERVAL", "INCLUSIVE")
 
     def named_key(self, item: Range) -> tuple[Range, str | None]:
         """A key of PARTITION BY, and the name that it is given."""
@@ -161,6 +174,11 @@ class _Parser(Cursor):
                 span=self.tokens.span(start, stop),
                 hint="write expression AS name",
             )
+        early = next((at for at in self.tokens.level(start, stop - 2) if self.tokens.word(at) == "AS"), None)
+        if early is not None and early > start and not self.tokens.is_symbol(early - 1, "."):
+            follows = min(early + 2, stop - 1)
+            hint = f"is a comma missing? write a comma before {self.tokens[follows].text}"
+            raise self.misplaced("measure has two names", (follows, follows + 1), hint)
         token = self.tokens[stop - 1]
         return Named(token.name, token.span, (start, stop - 2))
 

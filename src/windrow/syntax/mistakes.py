@@ -6,20 +6,29 @@ later. Here the text is read again, for what its author had in mind.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from contextlib import suppress
 
 from windrow.errors import NotSupportedError, ParseError, Span, WindrowError, did_you_mean
 from windrow.syntax.blocks import find_blocks
 from windrow.syntax.match_recognize import has_parts
 from windrow.syntax.nodes import Block
-from windrow.syntax.tokens import TokenList, tokenize
+from windrow.syntax.streams import TIME_UNITS
+from windrow.syntax.tokens import Kind, TokenList, tokenize
 
 __all__ = [
     "is_name_of_from",
     "meant_clause",
+    "meant_file",
     "meant_function",
     "meant_keyword",
+    "meant_one_row_each",
+    "meant_syntax",
+    "meant_unit",
     "misplaced_to_stream",
+    "missing_comma",
+    "named_like_variable",
     "unsupported_statement",
     "variable_before_clause",
 ]
@@ -109,7 +118,7 @@ def meant_keyword(sql: str, span: Span) -> str | None:
     'did you mean WHERE?'
     """
     tokens = _tokens(sql)
-    at = next((index for index in range(len(tokens)) if tokens[index].start >= span.start), None)
+    at = _at(tokens, span)
     if at is None:
         return None
     if tokens.word(at) == "BY" and tokens.word(at - 1) == "WINDOW":
@@ -118,6 +127,177 @@ def meant_keyword(sql: str, span: Span) -> str | None:
         return did_you_mean(called, _TABLE_FUNCTIONS, is_word=True)
     words = [tokens.word(index) for index in (at, at - 1) if index >= 0]
     return next((hint for word in words if (hint := did_you_mean(word, _KEYWORDS, is_word=True))), None)
+
+
+def meant_syntax(sql: str, span: Span) -> str | None:
+    """The hint for a syntax error at a place: what other dialects have there, a misspelt word, a comma.
+
+    >>> meant_syntax("SELECT a b c FROM t", Span(11, 12))
+    'is a comma missing? write a comma before c'
+    """
+    guesses = (_meant_path, _meant_watermark, meant_unit, meant_one_row_each, meant_keyword)
+    guesses += (missing_comma, _extra_comma)
+    return next((hint for guess in guesses if (hint := guess(sql, span)) is not None), None)
+
+
+def meant_file(called: str) -> str | None:
+    """The hint for what is no table, where it is the name of a file or a function that reads one.
+
+    >>> meant_file("`day`.`csv`")
+    "name the file, --table day=day.csv or session.register('day', 'day.csv'), and read day"
+    >>> meant_file("weather") is None
+    True
+    """
+    name = called.replace("`", "")
+    if name.lower().startswith("read_"):
+        return "name the file, --table t=PATH or session.register('t', 'PATH'), and read t"
+    return _of_file(name) if name.lower().endswith(_FILES) else None
+
+
+_FILES = (".csv", ".parquet", ".json", ".jsonl", ".ndjson", ".orc", ".tsv")
+
+
+def _meant_path(sql: str, span: Span) -> str | None:
+    """The hint for the path of a file where FROM has a table."""
+    tokens = _tokens(sql)
+    at = _at(tokens, span)
+    if at is None or tokens[at].kind is not Kind.STRING or tokens.word(at - 1) not in ("FROM", "JOIN"):
+        return None
+    return _of_file(tokens[at].text[1:-1])
+
+
+def _of_file(path: str) -> str:
+    name = re.sub(r"\W+", "_", path.rsplit("/", 1)[-1].split(".")[0]).strip("_") or "t"
+    return f"name the file, --table {name}={path} or session.register('{name}', '{path}'), and read {name}"
+
+
+def _meant_watermark(sql: str, span: Span) -> str | None:
+    """The hint for WATERMARK FOR among the columns of a table, which is Flink's."""
+    tokens = _tokens(sql)
+    at = _at(tokens, span)
+    if at is None or tokens.word(at) == "WATERMARK" or not _says_watermark(tokens, at - 2):
+        return None
+    return f"write FROM STREAM t WATERMARK {tokens[at].text} DELAY OF INTERVAL 5 SECONDS in the query"
+
+
+def _says_watermark(tokens: TokenList, at: int) -> bool:
+    return tokens.word(at) == "WATERMARK" and tokens.word(at + 1) == "FOR"
+
+
+_UNITS = [f"{unit}{end}" for unit in (*TIME_UNITS, "WEEK", "MONTH", "YEAR") for end in ("", "S")]
+
+
+def meant_unit(sql: str, span: Span) -> str | None:
+    """The hint for a unit of time that is misspelt, at a place or after the interval that begins there."""
+    tokens = _tokens(sql)
+    at = _at(tokens, span)
+    if at is not None and tokens.word(at) == "INTERVAL":
+        at += 2
+    if at is None or tokens.word(at - 2) != "INTERVAL" or tokens[at - 1].is_name:
+        return None
+    return did_you_mean(tokens.word(at), _UNITS, is_word=True)
+
+
+def meant_one_row_each(sql: str, span: Span) -> str | None:
+    """The hint for DISTINCT ON, which Spark reads as a function of that name."""
+    tokens = _tokens(sql)
+    at = _at(tokens, span)
+    while at is not None and at > 0 and not (tokens.word(at) == "ON" and tokens.word(at - 1) == "DISTINCT"):
+        at = at - 1 if tokens.word(at) not in ("SELECT", "FROM") else 0
+    if not at or not tokens.is_symbol(at + 1, "("):
+        return None
+    keys = tokens.text(at + 2, tokens.partner[at + 1])
+    first = f"QUALIFY ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY …) = 1"
+    return f"leave DISTINCT ON ({keys}) out, and write {first} at the end"
+
+
+_LISTS = ("SELECT", "MEASURES", "DEFINE", "BY", "VALUES", "SUBSET", "SET")
+_CLAUSES = (
+    *_LISTS, "FROM", "WHERE", "HAVING", "QUALIFY", "LIMIT", "PATTERN", "WHEN", "CASE", "JOIN", "ON", "WITH",
+)  # fmt: skip
+_NO_OPERAND = frozenset(
+    {*_CLAUSES, "AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "RLIKE", "BETWEEN", "AS", "DISTINCT", "ALL"}
+    | {"THEN", "ELSE", "DIV", "OVER", "INTERVAL", "GROUP", "ORDER", "PARTITION", "EMIT", "STREAM"}
+)  # fmt: skip
+
+
+def missing_comma(sql: str, span: Span) -> str | None:
+    """The hint for a syntax error where a value of a list stands beside another one.
+
+    >>> missing_comma("SELECT t.a t.b FROM t", Span(12, 13))
+    'is a comma missing? write a comma before t.b'
+    """
+    tokens = _tokens(sql)
+    at = _at(tokens, span)
+    if at is None:
+        return None
+    if tokens.is_symbol(at, ".") or tokens.is_symbol(at, "(") or tokens.word(at) == "AS":
+        at -= 1
+    if at < 1 or not (_ends_value(tokens, at - 1) and _begins_value(tokens, at)):
+        return None
+    level = [index for index in range(at) if tokens.parent[index] == tokens.parent[at]]
+    clause = next((tokens.word(index) for index in reversed(level) if tokens.word(index) in _CLAUSES), "")
+    is_argument = clause == "" and tokens.parent[at] > 0 and tokens[tokens.parent[at] - 1].is_name
+    if clause not in _LISTS and not is_argument:
+        return None
+    last = at + 1
+    while tokens.is_symbol(last, ".") and last + 1 < len(tokens):
+        last += 2
+    return f"is a comma missing? write a comma before {tokens.text(at, last)}"
+
+
+def _extra_comma(sql: str, span: Span) -> str | None:
+    """The hint for a comma after the last value of a list."""
+    tokens = _tokens(sql)
+    for at in range(1, len(tokens)):
+        ends = tokens.word(at) in ("FROM", "WHERE", "HAVING") or tokens.is_symbol(at, ")")
+        if tokens[at].start <= span.stop and ends and tokens.is_symbol(at - 1, ","):
+            return f"leave out the comma before {tokens[at].text}"
+    return None
+
+
+def _ends_value(tokens: TokenList, at: int) -> bool:
+    token = tokens[at]
+    if token.kind is Kind.SYMBOL:
+        return token.text in (")", "]", "*")
+    return token.word not in _NO_OPERAND or tokens.is_symbol(at - 1, ".")
+
+
+def _begins_value(tokens: TokenList, at: int) -> bool:
+    begins_more = tokens.word(at) in _NO_OPERAND or tokens.word(at) in ("WINDOW", "UNION", "END")
+    return tokens[at].kind is not Kind.SYMBOL and not begins_more
+
+
+def _at(tokens: TokenList, span: Span) -> int | None:
+    """The first token that begins at a place or after it."""
+    return next((index for index in range(len(tokens)) if tokens[index].start >= span.start), None)
+
+
+def named_like_variable(sql: str, span: Span, clause: Span, rows: Collection[str]) -> str | None:
+    """The hint for a condition after the WINDOW BY at `clause` that takes a variable, of `rows`, for a value.
+
+    A column of SELECT may have the variable's name, which hides it there.
+    """
+    tokens = _tokens(sql)
+    variables = {name.lower() for name in rows}
+    for at in range(len(tokens)):
+        name = tokens[at].name
+        is_part = tokens.is_symbol(at + 1, ".") or tokens.is_symbol(at - 1, ".")
+        is_read = span.start <= tokens[at].start < span.stop and name.lower() in variables
+        if not is_read or is_part or not tokens[at].is_name:
+            continue
+        named = any(
+            tokens.word(index) == "AS"
+            and tokens[index + 1].is_name
+            and tokens[index + 1].name.lower() == name.lower()
+            and _ends_value(tokens, index - 1)
+            for index in range(1, at)
+            if tokens[index].stop <= clause.start
+        )
+        if named:
+            return f"{name} is the row variable here, not the column of SELECT: give one of them another name"
+        return f"{name} is a row: compare one of its columns, {name}.x"
+    return None
 
 
 def meant_function(name: str) -> str | None:

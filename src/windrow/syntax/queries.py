@@ -151,6 +151,8 @@ def parse_select(tokens: TokenList, items: Range, source: int, stop: int) -> Sel
     first, last = items
     distinct = tokens.word(first) == "DISTINCT"
     first += distinct or (tokens.word(first) == "ALL" and first + 1 < last)
+    if first >= last:
+        raise UnknownShapeError("SELECT without columns", (items[0] - 1, items[0]))
     level = [at for at in tokens.level(source, stop) if not tokens.is_symbol(at - 1, ".")]
     for at in level:
         is_tail = _begins_tail(tokens, at) or (tokens.word(at) == "ORDER" and tokens.word(at + 1) == "BY")
