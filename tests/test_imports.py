@@ -15,6 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "windrow"
 LAYERS = {
     "errors": 0,
     "caches": 0,
+    "tracebacks": 1,
     "punctuations": 1,
     "syntax": 2,
     "kernels": 2,

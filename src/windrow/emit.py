@@ -135,13 +135,13 @@ def run_emission(
         return None
     written = spelled(tokens, start, stop) if emission.says_how else None
     if written is not None and written.selects:
-        at = (emission.says or statement)[0]
+        first = (emission.says or statement)[0]
         clause = "EMIT" if emission.emit is not None else "a clause of EMIT"
         raise ParseError(
             f"SELECT STREAM stands beside {clause}, and each says how rows are emitted",
             condition="PARSE_SYNTAX_ERROR",
             sql=tokens.sql,
-            span=tokens[at].span,
+            span=tokens[first].span,
             hint="leave STREAM out after SELECT, or leave out what stands after the query",
         )
     if written is not None and written.sources:

@@ -21,6 +21,8 @@ __all__ = [
     "AnalysisError",
     "ExecutionError",
     "InputError",
+    "NoAttributeError",
+    "NoItemError",
     "NotSupportedError",
     "ParseError",
     "QueryContext",
@@ -184,6 +186,14 @@ class UsageError(WindrowError):
     """A call of the Python API or the command line is wrong in itself."""
 
     default_sqlstate = "22023"
+
+
+class NoAttributeError(UsageError, AttributeError):
+    """An attribute is asked of what has none of that name."""
+
+
+class NoItemError(UsageError, TypeError):
+    """The length or an item is asked of what has none."""
 
 
 def did_you_mean(name: str, candidates: Iterable[str], *, is_word: bool = False) -> str | None:

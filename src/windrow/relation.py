@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from windrow.errors import UsageError
+from windrow.errors import NoAttributeError, NoItemError, UsageError, did_you_mean
 from windrow.rendering import html_table
 from windrow.spark.batch import Bound
 from windrow.spark.gateway import Gateway
@@ -21,6 +21,7 @@ from windrow.spark.streams import Stream
 from windrow.spark.varying import Varying
 from windrow.streams import NamedStream, Producer
 from windrow.streams.producer import LEASE_SECONDS, LateRows
+from windrow.tracebacks import briefly
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +41,7 @@ class Changes:
     key: tuple[str, ...] = ()
 
 
+@briefly
 class Relation:
     """A query's result, computed when it is asked for.
 
@@ -358,6 +360,37 @@ class Relation:
         told = f"first {count}; there are more" if len(rows) > most else count
         return html_table(self.df.schema, rows[:most], told)
 
+    if not TYPE_CHECKING:  # a type checker is to know of no attributes but those above
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_") or hasattr(type(self), name):
+                # a property that fails with an AttributeError of its own is asked again for that
+                return object.__getattribute__(self, name)
+            own = [known for known in dir(type(self)) if not known.startswith("_")]
+            hint = "columns are of relation.df and relation.columns, what Spark does of relation.df"
+            if hasattr(DataFrame, name):
+                hint = f"write relation.df.{name}: the DataFrame has all that Spark does"
+            elif (near := did_you_mean(name, own)) is not None:
+                hint = near
+            raise NoAttributeError(f"a relation has no {name}", condition="NO_ATTRIBUTE", hint=hint)
+
+        def __getitem__(self, item: object) -> Any:
+            raise NoItemError(
+                "a relation has no items",
+                condition="NO_ATTRIBUTE",
+                hint=f"write relation.df[{item!r}] for a column, relation.collect() for rows",
+            )
+
+        def __len__(self) -> int:
+            raise NoItemError(
+                "a relation has no length before it is computed",
+                condition="NO_ATTRIBUTE",
+                hint="write relation.df.count()",
+            )
+
+        def __bool__(self) -> bool:
+            return True
+
     def __repr__(self) -> str:
         columns = ", ".join(
             f"{field.name}: {field.dataType.simpleString()}" for field in self.df.schema.fields
@@ -365,6 +398,7 @@ class Relation:
         return f"Relation[{columns}]"
 
 
+@briefly
 class NamedStreamRelation(Relation):
     """The rows of a named stream that have been recorded so far.
 

@@ -19,10 +19,12 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live import LivePlan, LiveQuery
 from windrow.spark.streams import LATE, Stream
 from windrow.spark.varying import Varying, tick_of
+from windrow.tracebacks import briefly
 
 __all__ = ["LiveRelation", "StartedRelation", "StreamRelation", "TimeVaryingRelation", "VaryingRelation"]
 
 
+@briefly
 class VaryingRelation(Relation):
     """A relation that varies in time. Its rows are those at the last instant of the logs."""
 
@@ -73,6 +75,7 @@ class VaryingRelation(Relation):
         return f"VaryingRelation[{shown}]"
 
 
+@briefly
 class TimeVaryingRelation(Relation):
     """A query over recorded logs, which varies as their entries come: the table as of now, or its changes."""
 
@@ -156,6 +159,7 @@ class TimeVaryingRelation(Relation):
         return f"TimeVaryingRelation[{columns}]"
 
 
+@briefly
 class StreamRelation(Relation):
     """A stream. Its rows have their rowtime as the first column, and are shown in order of it."""
 
@@ -186,6 +190,7 @@ def _late(gateway: Gateway, streams: Sequence[Stream], clock: Clock) -> Relation
     return Relation(frame, "late rows", gateway)
 
 
+@briefly
 class StartedRelation(Relation):
     """What INSERT INTO of a live query gives: a row that says what was started.
 
@@ -200,6 +205,7 @@ class StartedRelation(Relation):
         self.query = query
 
 
+@briefly
 class LiveRelation(Relation):
     """A query over live streams: its rows come as long as it runs."""
 

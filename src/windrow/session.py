@@ -33,6 +33,7 @@ from windrow.streams import NamedStream
 from windrow.syntax.blocks import split_statements
 from windrow.syntax.table_functions import WINDOWS
 from windrow.syntax.tokens import tokenize
+from windrow.tracebacks import briefly
 
 __all__ = ["Session"]
 
@@ -41,6 +42,7 @@ Dialect = Literal["spark", "cql"]
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
+@briefly
 class Session:
     """Runs Windrow's SQL on a SparkSession.
 

@@ -135,8 +135,8 @@ def meant_syntax(sql: str, span: Span) -> str | None:
     >>> meant_syntax("SELECT a b c FROM t", Span(11, 12))
     'is a comma missing? write a comma before c'
     """
-    guesses = (_meant_path, _meant_watermark, meant_unit, meant_one_row_each, meant_keyword)
-    guesses += (missing_comma, _extra_comma)
+    guesses = [_meant_path, _meant_watermark, meant_unit, meant_one_row_each, meant_keyword]
+    guesses += [missing_comma, _extra_comma]
     return next((hint for guess in guesses if (hint := guess(sql, span)) is not None), None)
 
 
