@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test fast whole check bench bench-live bench-flink test-matrix diagrams docs chaos format lock clean
+.PHONY: help env demo test fast on-spark whole check bench bench-live bench-flink test-matrix diagrams docs chaos format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,15 +38,20 @@ $(STAMP): requirements.lock pyproject.toml
 demo: env ## run the demonstration
 	$(BIN)/windrow demo
 
-test: check fast whole ## everything: check, fast, then the tests that start Spark
+test: check fast on-spark ## what every change must pass: check, fast and on-spark, in under 20 minutes
 
-fast: env ## the tests that do not start Spark, with few random examples (under a minute)
+fast: env ## the tests that do not start Spark, with few examples (under a minute)
 	$(BIN)/python -m pytest -m "not spark and not slow" --few -n auto --dist worksteal
 
-whole: env ## the tests that start Spark, are slow, or try random examples, with all of these
+on-spark: env ## the tests that start Spark or are slow, with few examples
 	@# Many tests start Spark, which is sooner done with Java's classes kept.
 	$(BIN)/python -m windrow.cli.java_classes
-	$(BIN)/python -m pytest -m "spark or slow or property" -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "(spark or slow) and not long" --few -n 2 --dist loadfile --no-loadscope-reorder
+
+whole: check ## what a release must pass: every test with all examples, chaos, and the matrix; two hours
+	$(BIN)/python -m windrow.cli.java_classes
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(MAKE) chaos test-matrix
 
 check: env ## lint, formatting, types
 	$(BIN)/ruff check

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import venv
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.unittest import TestCaseFunction
 from hypothesis import is_hypothesis_test, settings
+
+from tests.costs import Costs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,10 +36,21 @@ os.environ.setdefault(
 
 FEW = 8
 """`--few` tries one of so many random examples."""
+SAMPLE = 4
+"""And one of so many written ones, where many are written of one property."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--few", action="store_true", help=f"one of {FEW} random examples of each property")
+    parser.addoption(
+        "--few",
+        action="store_true",
+        help=f"one of {FEW} random examples of each property, and of {SAMPLE} written ones that are marked",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # of which the process that started it hears
+        config.pluginmanager.register(Costs(config.rootpath / "build" / "test-costs.txt"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -57,7 +71,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # Few are the first of those that are tried otherwise.
         few = max(count // FEW, 5) if config.getoption("few") else count
         setattr(*at, settings(full, max_examples=min(few, count)))
+    if config.getoption("few"):
+        _sample(config, items)
     _long_ones_first(items)
+
+
+def _sample(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out three of four examples where a test has the mark `sampled`."""
+    seen: Counter[tuple[Path, str]] = Counter()
+    left: list[pytest.Item] = []
+    for item in items:
+        if item.get_closest_marker("sampled") is None:
+            continue
+        name = item.path, getattr(item, "originalname", item.name)
+        if seen[name] % SAMPLE:
+            left.append(item)
+        seen[name] += 1
+    config.hook.pytest_deselected(items=left)
+    out = set(map(id, left))
+    items[:] = [item for item in items if id(item) not in out]
 
 
 def _long_ones_first(items: list[pytest.Item]) -> None:

@@ -242,7 +242,7 @@ def session_with(java_options: str) -> Any:
 def test_spark_starts_with_the_kept_classes_and_without_torn_ones(tmp_path, monkeypatch):
     monkeypatch.delenv("WINDROW_JAVA_CLASSES", raising=False)
     monkeypatch.setattr(keeping, "_give_way", lambda: None)
-    # In the user's cache, as `make whole` does: it takes a minute.
+    # In the user's cache, as `make test` does: it takes a minute.
     keeping.main()
     kept = file_of(ensure_java())
     assert state(ensure_java()).startswith(f"kept in {kept} (")

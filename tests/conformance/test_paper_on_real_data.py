@@ -105,6 +105,7 @@ def minima(spark: SparkSession) -> Iterator[DataFrame]:
 
 @needs_data
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "comparison", [pytest.param(c, id=f"{c.theme}: {c.case} = {c.twin}") for c in COMPARISONS]
 )

@@ -206,6 +206,7 @@ def told(session, query):
     return Counter(map(repr, rows)), any(changes["undo"].to_pylist()), Counter(map(repr, table))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("query", [pytest.param(query, id=name) for name, query in WHOLE.items()])
 def test_what_is_told_stays_and_is_all_in_the_end(session, query):
     rows, takes_back, table = told(session, query)

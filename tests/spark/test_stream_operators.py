@@ -122,6 +122,7 @@ def sessions(spark):
     return found
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.usefixtures("interpreted")
 def test_an_operator_gives_what_each_instant_gives(sessions, query):
@@ -129,6 +130,7 @@ def test_an_operator_gives_what_each_instant_gives(sessions, query):
     assert changes(sessions["batch"], query) == changes(sessions["reference"], query)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("query", BY_INSTANTS)
 @pytest.mark.usefixtures("interpreted")
 def test_what_has_no_operator_is_evaluated_at_each_instant(sessions, query):

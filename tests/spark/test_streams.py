@@ -460,6 +460,7 @@ def answers(spark):
     return ask
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "query",
     [
