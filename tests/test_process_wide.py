@@ -60,6 +60,7 @@ ALLOWED = {
     ("spark/java.py", "os.environ"): "read: JAVA_HOME",
     ("spark/java.py", "atexit.register"): "the launcher of Java is deleted, where no cache can hold it",
     ("spark/java_classes.py", "os.environ"): "read, and for processes of its own",
+    ("tracebacks.py", "os.environ"): "read: whether the user wants all frames",
     ("streams/rows.py", "sys.modules"): "read: whether pandas was imported",
     ("spark/local.py", "atexit.register"): "the folders of the session that Windrow makes are deleted",
     ("spark/local.py", "os.environ"): "while Java is started, for Java; then it is put back",

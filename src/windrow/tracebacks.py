@@ -49,10 +49,13 @@ def _brief(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def of_others(trace: TracebackType | None) -> TracebackType | None:
     """The frames that are neither this package's nor Python's own around them."""
-    if trace is None:
-        return None
-    rest = of_others(trace.tb_next)
-    file = trace.tb_frame.f_code.co_filename
-    if file.startswith(_OURS) or file in _BETWEEN:
-        return rest
-    return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
+    frames = []  # there may be more of them than Python calls functions within each other
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    rest: TracebackType | None = None
+    for frame in reversed(frames):
+        file = frame.tb_frame.f_code.co_filename
+        if not file.startswith(_OURS) and file not in _BETWEEN:
+            rest = TracebackType(rest, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return rest
