@@ -93,22 +93,9 @@ def is_blocking(gateway: Gateway, catalog: Catalog, reader: Reader, query: Query
     if order_of(tokens, body, stop) is not None:
         return True
     try:
-        shape = parse_query(tokens, body, stop)
+        return Blocks(gateway, reader, catalog).merged(parse_query(tokens, body, stop)) != len(query.inputs)
     except UnknownShapeError:
         return len(query.inputs) > 1
-    blocks = Blocks(gateway, reader, catalog)
-    if len(query.inputs) > 1:
-        turns = _streams_in_turn(shape)
-        return len(turns) != len(query.inputs) or any(map(blocks.gathers, turns))
-    return blocks.gathers(shape)
-
-
-def _streams_in_turn(shape: Shape) -> list[Select]:
-    """The blocks of one relation each that stand one after the other; none for what is more than that."""
-    if isinstance(shape, SetOperation):
-        left, right = _streams_in_turn(shape.left), _streams_in_turn(shape.right)
-        return left + right if shape.operator == "union" and shape.all and left and right else []
-    return [shape] if isinstance(shape, Select) and len(shape.source) == 1 else []
 
 
 def blocking(
@@ -149,25 +136,23 @@ def in_order_of(query: Blocking, column: int) -> Blocking:
 class Blocks(BlockGroups):
     """Reads the blocks of one query; takes what :class:`BlockNodes` does."""
 
-    def gathers(self, shape: Shape) -> bool:
-        """Whether a query puts rows together."""
-        if not isinstance(shape, Select):
-            return True
-        if (
-            shape.distinct
-            or self._over(shape) is not None
-            or (len(shape.source) > 1 and sum(self._varies(one.source) for one in shape.source) > 1)
-        ):
-            return True
+    def merged(self, shape: Shape) -> int:
+        """How many streams a query takes its rows from, looking at each row by itself; 0 if it does more."""
+        if isinstance(shape, SetOperation):
+            left, right = self.merged(shape.left), self.merged(shape.right)
+            return left + right if shape.operator == "union" and shape.all and left and right else 0
+        if not isinstance(shape, Select) or shape.distinct or self._over(shape) is not None:
+            return 0
         if shape.group_by is not None or shape.having is not None or self._aggregates(shape):
-            return True
-        for item in shape.source:
-            start, stop = item.source
-            cte = self._cte(start) if stop - start == 1 and self.tokens[start].is_name else None
-            inner = cte.body if cte is not None else item.source
-            if (cte is not None or self.tokens.is_symbol(start, "(")) and self._varies(inner):
-                return self.gathers(parse_query(self.tokens, *inner))
-        return False
+            return 0
+        varying = [one.source for one in shape.source if self._varies(one.source)]
+        if len(varying) != 1:
+            return 0
+        ((start, stop),) = varying
+        cte = self._cte(start) if stop - start == 1 and self.tokens[start].is_name else None
+        if cte is not None or self.tokens.is_symbol(start, "("):
+            return self.merged(parse_query(self.tokens, *(cte.body if cte is not None else (start, stop))))
+        return 1
 
     def read(self, query: Query, names: tuple[str, ...]) -> Blocking:
         """The operators of a query."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import StructType
 
-from windrow.algebra.continuous import StreamQuery, WindowedStream
+from windrow.algebra.continuous import Continuous, StreamQuery, WindowedStream
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.block_nodes import is_bare
@@ -24,7 +24,7 @@ from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["Feed", "Origin", "feeds_of", "origin_of"]
+__all__ = ["Feed", "Origin", "feeds_of", "origin_of", "passes_on"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,25 @@ class Origin:
 
     rowtime: str | None
     feeds: tuple[Feed, ...] = ()
+
+
+def passes_on(gateway: Gateway, catalog: Catalog, query: Continuous) -> bool:
+    """Whether each row of a query is made of one row of a live stream alone, at the rowtime of that."""
+    if not isinstance(query, StreamQuery) or query.kind != "RSTREAM":
+        return False
+    within = Gateway(gateway.spark, gateway.parameters)
+    for item in query.query.inputs:
+        if not isinstance(item, WindowedStream) or not item.window.is_now or not isinstance(item.source, str):
+            return False
+        source = item.source.lower()
+        stream, definition = catalog.streams.get(source), catalog.definitions.get(source)
+        is_live = stream is not None and stream.live is not None
+        if stream is None or not (is_live or (definition and passes_on(gateway, catalog, definition.query))):
+            return False
+        columns = StructType([stream.frame.schema[one] for one in stream.columns])
+        within.frames[item.key] = stub(within.spark, columns)
+    text = query.query.text
+    return looks_at_each(within, within.sql(text), text, shows_rowtime=False)
 
 
 def origin_of(gateway: Gateway, catalog: Catalog, name: str) -> Origin:

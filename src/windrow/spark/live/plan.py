@@ -28,11 +28,12 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.cascade import Cascade
 from windrow.spark.live.endings import Ends, Source
 from windrow.spark.live.expected import bounded
+from windrow.spark.live.feeds import passes_on
 from windrow.spark.live.runner import LiveRunner, Span, live_windows, sequences_of, views_of
 from windrow.spark.live.settling import bounding_ends, ends_of_stage
 from windrow.spark.live.stages import Stage, Unstaged, staged
 from windrow.spark.streams import ROWTIME, Stream
-from windrow.streams import NamedStream
+from windrow.streams import FOREVER, NamedStream
 from windrow.syntax.tokens import tokenize
 
 __all__ = ["ContinuousPlan", "LivePlan", "ReaderPlan", "RowtimePlan", "Unbounded", "texts_of"]
@@ -152,6 +153,19 @@ class LivePlan(ABC):
         """The columns of rows that are kept in which their rowtimes are."""
         return (ROWTIME,)
 
+    @property
+    def passes_on(self) -> bool:
+        """Whether each row that it gives is made of one row of a stream alone, at the rowtime of that."""
+        return False
+
+    def taken_before(self, frontier: int) -> int:
+        """The first instant of which a step with this frontier leaves the rows to later ones.
+
+        Rows at the frontier itself may still come. Operators that need all of an instant wait for them; a
+        merge by rowtime does not.
+        """
+        return frontier + 1 if self.passes_on and frontier != FOREVER else frontier
+
     def unbounded(self) -> Sequence[Unbounded]:
         """The operators whose state grows as long as the query runs."""
         return ()
@@ -267,6 +281,13 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
     def stage(self) -> Stage | None:
         """What a step does with tables in memory; None where the operators for whole logs are needed."""
         return self._staged if isinstance(self._staged, Stage) else None
+
+    @cached_property
+    def passes_on(self) -> bool:
+        """Whether each row that it gives is made of one row of a stream alone, at the rowtime of that."""
+        if self.stage is not None:
+            return self.stage.passes_on
+        return passes_on(self.gateway, self.catalog, self.query)
 
     @cached_property
     def ends(self) -> Mapping[str, Ends]:

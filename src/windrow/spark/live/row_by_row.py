@@ -99,12 +99,14 @@ def refuse_gathering(
         )
 
 
-def looks_at_each(gateway: Gateway, frame: DataFrame, text: SqlText) -> bool:
+def looks_at_each(gateway: Gateway, frame: DataFrame, text: SqlText, *, shows_rowtime: bool = True) -> bool:
     """Whether no row of a query over a streaming DataFrame depends on other rows of that, and what UNION ALL
-    puts together has its rowtime in the same columns.
+    puts together has its rowtime in the same columns, unless the rowtime is not among them (`shows_rowtime`).
     """
     plan = _plan(gateway, frame, text)
-    return plan.is_streaming and next(_gathering(plan), None) is None and not _mixes_rowtimes(plan)
+    if not plan.is_streaming or next(_gathering(plan), None) is not None:
+        return False
+    return not (shows_rowtime and _mixes_rowtimes(plan))
 
 
 def _plan(gateway: Gateway, frame: DataFrame, text: SqlText) -> _Operator:

@@ -49,6 +49,9 @@ from windrow.syntax.sqltext import quoted
 
 __all__ = ["StagedSteps", "steps_of"]
 
+_PASSED = "passed"
+"""The mark of a query that passes rows on: all before this instant have been."""
+
 
 def steps_of(plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str) -> Steps:
     """What takes the micro-batches of a query; the arguments are those of :class:`Steps`.
@@ -101,15 +104,18 @@ class StagedSteps(InMemorySteps):
         came = {side.name: self._rows(side, found[side.stream].rows) for side in self._stage.sides}
         closes = self._endings.take(number, before.number, before.clocks, clocks)
         origin, given, used = before.origin, 0, 0
-        if until is not None and origin is None:
+        reached = None if until is None else self._plan.taken_before(until)
+        if reached is not None and origin is None:
             waiting = [*(one.waiting for one in holdings.values()), *came.values()]
             firsts = [pc.min(rows.column(ROWTIME)).as_py() for rows in waiting]
-            origin = min((first for first in firsts if first is not None and first < until), default=None)
-        frontier = before.frontier
-        if until is not None and origin is not None and (frontier is None or until > frontier):
+            origin = min((first for first in firsts if first is not None and first < reached), default=None)
+        frontier, marks = before.frontier, dict(before.marks)
+        moved = until is not None and (frontier is None or until > frontier)
+        moved = moved or (self._stage.passes_on and come.count > 0)
+        if moved and until is not None and reached is not None and origin is not None:
             sides = {side.stream: side.name for side in self._stage.sides}
             waited = self._waiting(holdings) + sum(came[name].num_rows for name in sides.values())
-            times = Times(frontier, until)
+            times = Times(frontier, reached)
             take = self._passed_on if self._stage.passes_on else self._taken_in
             holdings, told = take(holdings, came, number, times)
             used = waited - self._waiting(holdings)
@@ -118,6 +124,8 @@ class StagedSteps(InMemorySteps):
             else:
                 given = self._put(self._sink, told, number)
             frontier = until
+            if self._stage.passes_on:
+                marks[_PASSED] = reached
         else:
             holdings = _with(holdings, came, number)
         if closes or self._may_settle:
@@ -137,7 +145,9 @@ class StagedSteps(InMemorySteps):
             for chunk, rows in new.items():
                 self._checkpoint.write_chunk(name, chunk, rows)
             chunks[name] = {str(chunk): rows for chunk, rows in kept[name].chunks.items()}
-        step = self._checkpoint.commit(Step(number, clocks, frontier, origin, {}, counts, chunks), {})
+        step = self._checkpoint.commit(
+            Step(number, clocks, frontier, origin, {}, counts, chunks, marks=marks), {}
+        )
         self._known = number, kept
         self.progress = {
             "batch": number,
@@ -248,7 +258,8 @@ class StagedSteps(InMemorySteps):
         for side in self._stage.sides:
             chunks = {int(chunk): rows for chunk, rows in before.chunks.get(side.name, {}).items()}
             tables = (self._checkpoint.read_chunk(side.name, chunk) for chunk in chunks)
-            holdings[side.name] = Holding.read(side, chunks, tables, before.frontier)
+            passed = before.marks.get(_PASSED, before.frontier)  # none of those that wrote no mark
+            holdings[side.name] = Holding.read(side, chunks, tables, passed)
         return holdings
 
     def _waiting(self, holdings: Mapping[str, Holding]) -> int:

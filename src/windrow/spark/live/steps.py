@@ -215,21 +215,26 @@ class Steps:
         are_few = told.num_rows + sum(counts_before.values()) <= FEW
         marks, cached = dict(before.marks), list[DataFrame]()
         closes = self._endings.take(number, before.number, before.clocks, clocks)
+        plan = self._plan
         moved = until is not None and (before.frontier is None or until > before.frontier)
-        if moved and until is not None and origin is None:
-            origin = self._first(arrived, until)
-        if (moved or closes) and until is not None and origin is not None:
+        moved = moved or (plan.passes_on and until is not None and told.num_rows > 0)
+        reached = None if until is None else plan.taken_before(until)
+        if moved and reached is not None and origin is None:
+            origin = self._first(arrived, reached)
+        if (moved or closes) and until is not None and reached is not None and origin is not None:
             kept_rows = partial(self._kept_rows, before)
             ended = self._ended(arrived, until)
             span = Span(
-                before.frontier, until, origin, arrived, kept_rows, keep, are_few, marks, cached, ended
+                before.frontier, reached, origin, arrived, kept_rows, keep, are_few, marks, cached, ended
             )
+            if plan.passes_on:  # its windows hold nothing, and rows at the frontier may still come
+                span, marks[TOLD] = replace(span, before=lambda _: None, keep={}), until
             given = self._give(span, number, before.counts.get("rows_given", 0)) or 0
-        for name in counts_before:
+        for name in () if plan.passes_on else counts_before:
             kept = self._kept_rows(before, name)
             if name.startswith("window") and name not in keep and kept is not None:
                 keep[name] = Kept(kept, are_few)
-        reached = until if origin is not None else None
+        reached = reached if origin is not None else None
         for name, stream in arrived.items():
             waits = stream.frame
             if reached is not None:
@@ -246,7 +251,7 @@ class Steps:
         }
         if moved and reached is not None:
             counts["rows_used"] += self._taken_before(arrived, reached)
-        frontier = reached if reached is not None else before.frontier
+        frontier = until if reached is not None else before.frontier
         step = self._checkpoint.commit(Step(number, clocks, frontier, origin, {}, counts, marks=marks), keep)
         for frame in cached:
             frame.unpersist()
