@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import re
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -195,8 +194,8 @@ def start_pipeline(
                 condition="NO_CHECKPOINT",
                 hint="name a folder of its own: checkpoint=…, on the command line --checkpoint DIR",
             )
-        checkpoint = Path(tempfile.mkdtemp(prefix="windrow-"))
-    _keep(checkpoint, script)
+    else:
+        _keep(checkpoint, script)
     return Pipeline(_started(queries, inserts, checkpoint, trigger, on_late))
 
 
@@ -244,7 +243,7 @@ def _inserts_stream(tokens: TokenList, start: int, stop: int) -> bool:
 def _started(
     queries: LiveQueries,
     inserts: list[Insert],
-    checkpoint: Path,
+    checkpoint: Path | None,
     trigger: Mapping[str, Any] | None,
     on_late: str,
 ) -> dict[str, LiveQuery]:
@@ -258,7 +257,7 @@ def _started(
                 insert.plan,
                 insert.sink,
                 name=name,
-                checkpoint=folder_of(checkpoint, name),
+                checkpoint=None if checkpoint is None else folder_of(checkpoint, name),
                 trigger=trigger,
                 on_late=on_late,
             )

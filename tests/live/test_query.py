@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import datetime
 import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -173,3 +178,80 @@ def test_no_other_program_helps_to_write_what_spark_keeps_of_micro_batches(spark
     finally:
         spark.conf.unset(_MANAGER)
     assert managers(query) == {given or "FileSystemBasedCheckpointFileManager"}
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_query_that_has_ended_by_itself_has_let_go_of_its_checkpoint(spark, incoming, tmp_path):
+    session = declared(spark, incoming)
+    for number in range(2):
+        put(incoming, number, [(number + 1, "a", 1)])
+        query = session.sql(COUNTS).start(
+            Memory(), checkpoint=tmp_path / "checkpoint", trigger={"availableNow": True}
+        )
+        assert query.await_termination()
+        assert not query.is_active
+        assert query.progress["rows_in"] == number + 1
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_query_without_a_checkpoint_leaves_no_folder_behind_and_can_be_asked_still(
+    spark, incoming, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def folders():
+        return list(tmp_path.glob("windrow-*"))
+
+    session = declared(spark, incoming)
+    put(incoming, 0, [(5, "a", 1), (3, "b", 1)])
+    query = session.sql(COUNTS).start(Memory(), trigger={"availableNow": True})
+    early = query.late
+    query.await_termination()
+    assert folders() == []
+    assert [row.rowtime for row in query.late.collect()] == ["3"]
+    assert early.count() <= 1  # its rows are those of when it was asked for
+    assert ("s", 1) in {(row.name, row.rows) for row in query.state().collect()}
+    stopped = session.sql(COUNTS).start(Memory())
+    stopped.process_all_available()
+    assert len(folders()) == 1
+    stopped.stop()
+    failing = session.sql(COUNTS).start(Memory(), on_late="fail")
+    with pytest.raises(WindrowError):
+        failing.process_all_available()
+    failing.stop()
+    with pytest.raises(WindrowError):
+        session.sql(COUNTS).start(Memory(), envelope="unknown")
+    with pytest.raises(WindrowError):
+        session.sql(COUNTS).start(Memory(), trigger={"never": True})
+    assert folders() == []
+
+
+LIFE = """
+import os, signal, sys
+from windrow import Memory, Session
+from windrow.spark.local import local_session
+session = Session(local_session(master="local[1]"))
+arriving = session.spark.readStream.schema("ts bigint").parquet(sys.argv[1])
+session.stream("s", arriving, rowtime="ts", unit="seconds")
+query = session.sql("SELECT COUNT(*) AS n FROM s [ROWS 1]").start(Memory())
+print(query.streaming.id, flush=True)
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+@pytest.mark.spark
+def test_a_process_that_a_signal_ends_leaves_no_folder_behind(tmp_path):
+    (tmp_path / "in").mkdir()
+    place = tmp_path / "tmp"
+    place.mkdir()
+    ended = subprocess.run(
+        [sys.executable, "-c", LIFE, str(tmp_path / "in")],
+        env={**os.environ, "TMPDIR": str(place), "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={place}"},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == -signal.SIGTERM, ended.stderr
+    until = time.monotonic() + 60
+    while (left := sorted(place.glob("windrow-*"))) and time.monotonic() < until:
+        time.sleep(0.05)  # Java's machine ends a moment later
+    assert left == []

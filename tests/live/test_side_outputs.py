@@ -78,6 +78,16 @@ def test_a_full_disk_while_files_are_merged_leaves_them_as_they_were(tmp_path, m
     assert read(side, listing) == sorted([*range(8), *range(8)])
 
 
+def test_files_with_fewer_columns_are_merged_with_others(tmp_path):
+    side, listing = SideOutput(tmp_path), Listing()
+    for number in range(8):
+        columns = {"batch": [number]} if number < 4 else {"batch": [number], "reason": ["late"]}
+        pq.write_table(pa.table(columns), side.folder / f"part-{number:09}.parquet")
+        listing = committed(side, listing, number)
+    (path,) = side.paths(listing)
+    assert pq.read_table(path)["reason"].to_pylist() == [None] * 4 + ["late"] * 4
+
+
 def test_what_is_gone_or_cut_short_is_named(tmp_path):
     side, listing = SideOutput(tmp_path), Listing()
     for number in range(2):

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from windrow.errors import UsageError
 from windrow.spark import java_classes
 from windrow.spark.java import ensure_java, quiet_home
+from windrow.spark.temporary import deleted_by_java
 
 __all__ = ["JAVA_OPTIONS", "local_cores", "local_session"]
 
@@ -81,12 +82,15 @@ def local_session(
         started_with |= dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), sys.executable)
     with _environment(started_with):
         try:
-            return builder.getOrCreate()
+            session = builder.getOrCreate()
         except PySparkRuntimeError as error:
             ended = error.getCondition() == "JAVA_GATEWAY_EXITED"
             if not (kept and ended and java_classes.forget_damaged(java)):
                 raise
-            return builder.config(JAVA_OPTIONS, settings[JAVA_OPTIONS].replace(kept, "")).getOrCreate()
+            session = builder.config(JAVA_OPTIONS, settings[JAVA_OPTIONS].replace(kept, "")).getOrCreate()
+    for directory in _temporary:  # which stay where a signal ends this process
+        deleted_by_java(session, directory)
+    return session
 
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -174,9 +178,13 @@ def _heap_megabytes() -> int:
 
 
 def _temporary_directory(what: str) -> Path:
-    directory = Path(tempfile.mkdtemp(prefix=f"windrow-{what}-"))
+    directory = Path(tempfile.mkdtemp(prefix=f"windrow-{what}-")).resolve()
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    return directory.resolve()
+    _temporary.append(directory)
+    return directory
+
+
+_temporary: list[Path] = []
 
 
 @contextmanager

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import html
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -19,6 +21,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from windrow.errors import InputError, UsageError
 from windrow.spark.live.emitted_steps import is_log
 from windrow.spark.live.failures import failure
+from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.incoming import Incoming, check_shared, writing
 from windrow.spark.live.into_stream import IntoStream, refuse_other
 from windrow.spark.live.plan import LivePlan
@@ -27,8 +30,10 @@ from windrow.spark.live.sinks import uri
 from windrow.spark.live.spark_log import clear_unfinished, started
 from windrow.spark.live.staged_steps import steps_of
 from windrow.spark.live.state import State, StateRow
+from windrow.spark.live.steps import LATE_SCHEMA
 from windrow.spark.live.targets import in_mode, sink_of
 from windrow.spark.live.ticking import Ticker
+from windrow.spark.temporary import TemporaryFolder
 
 __all__ = ["LiveQuery"]
 
@@ -62,15 +67,26 @@ class LiveQuery:
         name: str = "query",
         told: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
-        folder = Path(checkpoint if checkpoint is not None else tempfile.mkdtemp(prefix="windrow-")).resolve()
         self.name, self._plan, self._told = name, plan, told
         self._spark = plan.gateway.spark
         self._progress: dict[str, Any] = {}
         self._busy = threading.Lock()
-        taking, form = in_mode(sink_of(sink), plan, mode, key, envelope, folder)
-        if isinstance(taking, IntoStream):
-            refuse_other(taking, plan)
-        self._steps = steps_of(plan, taking, folder, form, on_late)
+        self._has_ended = threading.Event()
+        self._left: _Left | None = None
+        self._temporary: TemporaryFolder | None = None
+        if checkpoint is None:
+            self._temporary = TemporaryFolder(self._spark)
+            checkpoint = self._temporary.path
+        folder = Path(checkpoint).resolve()
+        try:
+            taking, form = in_mode(sink_of(sink), plan, mode, key, envelope, folder)
+            if isinstance(taking, IntoStream):
+                refuse_other(taking, plan)
+            self._steps = steps_of(plan, taking, folder, form, on_late)
+        except BaseException:
+            if self._temporary is not None:
+                self._temporary.remove()
+            raise
         self._error: Exception | None = None
         self._is_stopping = False
         self._incoming: Incoming | None = None
@@ -90,11 +106,12 @@ class LiveQuery:
             with plan.gateway.translated():
                 self.streaming: StreamingQuery = started(writer, self._spark, reads_files=not has_logs)
         except BaseException:
-            self._steps.close()
+            self._let_go()
             raise
         if self._incoming is not None:
             self._incoming.follow(self._spark, self.streaming)
         self._ticker.want(self._steps.wants)
+        threading.Thread(target=self._see_the_end, name=f"windrow end of {name}", daemon=True).start()
 
     def __repr__(self) -> str:
         return f"LiveQuery[{self.name}, {'active' if self.is_active else 'ended'}]"
@@ -128,8 +145,8 @@ class LiveQuery:
 
     @property
     def is_active(self) -> bool:
-        """Whether it runs."""
-        return bool(self.streaming.isActive) or (self._incoming is not None and self._incoming.is_active)
+        """Whether it runs, or has its checkpoint still."""
+        return not self._has_ended.is_set()
 
     @property
     def failure(self) -> Exception | None:
@@ -153,6 +170,8 @@ class LiveQuery:
 
     def kept(self) -> tuple[StateRow, ...]:
         """The rows of :meth:`state`, without a job of Spark's."""
+        if self._left is not None:
+            return self._left.state
         for left in reversed(range(_TRIES)):
             try:
                 return self._steps.state().rows
@@ -176,8 +195,7 @@ class LiveQuery:
         self.streaming.stop()
         if self._incoming is not None:
             self._incoming.stop()
-        with self._busy:  # a step that was begun may be at work still
-            self._steps.close()
+        self._let_go()
 
     def process_all_available(self) -> None:
         """Wait until everything that has arrived is processed.
@@ -210,7 +228,10 @@ class LiveQuery:
     @property
     def late(self) -> DataFrame:
         """The late rows so far, each with its stream, rowtime, producer and the bound that it violates."""
-        return self._steps.late_rows()
+        rows = self._left.late if self._left is not None else None
+        if rows is None and self._temporary is not None:  # whose files go with the query
+            rows = self._steps.late_table()
+        return self._steps.late_rows() if rows is None else frame_of_few(self._spark, rows, LATE_SCHEMA)
 
     def _watched(self, wait: Callable[[], Any], rest: Callable[[Incoming], Any]) -> Any:
         """Wait for Spark's query, and, if that is over or has no more, for what is still to be taken."""
@@ -219,6 +240,8 @@ class LiveQuery:
             if self._incoming is not None and found is not False:
                 found = rest(self._incoming)
             self._raise()  # also where Spark takes a failure for an end
+            if found is not False and not self.streaming.isActive:
+                self._has_ended.wait()
             return found
         except StreamingQueryException as error:
             self._steps.close()
@@ -231,6 +254,32 @@ class LiveQuery:
         if error is not None:
             self._steps.close()
             raise error from None
+
+    def _see_the_end(self) -> None:
+        """Let go of all that the query has when it has ended, whatever ended it."""
+        with suppress(Exception):  # `failure` has what it failed with; where Spark is gone, it has ended too
+            self.streaming.awaitTermination()
+        if self._incoming is not None:
+            self._incoming.join()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Let others have the checkpoint; one that was made for this run is deleted."""
+        self._ticker.stop()
+        with self._busy:  # a step that was begun may be at work still
+            if self._has_ended.is_set():
+                return
+            try:
+                self._steps.close()
+                if self._temporary is not None:
+                    self._left = _Left(self._steps.late_table(), self.kept())
+            except (PySparkException, Py4JError, OSError):
+                if self._temporary is None:
+                    raise  # else Spark is gone, with all that could be asked for
+            finally:
+                if self._temporary is not None:
+                    self._temporary.remove()
+                self._has_ended.set()
 
     def _tick(self, instant: int) -> None:
         if self.is_active:
@@ -261,6 +310,14 @@ class LiveQuery:
             self._progress = described(self.name, self._plan, self._steps.progress, took)
         if self._told is not None and self._progress:
             self._told(self._progress)
+
+
+@dataclass(frozen=True, eq=False)
+class _Left:
+    """What can be asked of a query that has ended, and has no files any more."""
+
+    late: pa.Table
+    state: tuple[StateRow, ...]
 
 
 def _triggered(writer: DataStreamWriter, trigger: object) -> DataStreamWriter:

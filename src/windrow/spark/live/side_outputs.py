@@ -125,12 +125,15 @@ class SideOutput:
     def _merge(self, names: list[str], target: str) -> None:
         pending = self.folder / f".{uuid.uuid4().hex}.pending"
         try:
-            schema = pa.schema(
-                [field.with_nullable(True) for field in pq.read_schema(self.folder / names[0])]
-            )
+            # an earlier version may have written fewer columns
+            schema = pa.unify_schemas([_nullable(pq.read_schema(self.folder / name)) for name in names])
+            nothing = schema.empty_table()
             with pq.ParquetWriter(pending, schema) as writer:
                 for batch in self._batches(names):
-                    writer.write_table(pa.Table.from_batches([batch]).cast(schema))
+                    rows = pa.Table.from_batches([batch])
+                    writer.write_table(
+                        pa.concat_tables([nothing, rows], promote_options="default").cast(schema)
+                    )
             flush(pending)
             pending.replace(self.folder / target)
         finally:
@@ -141,6 +144,10 @@ class SideOutput:
         for name in names:
             with pq.ParquetFile(self.folder / name) as file:
                 yield from file.iter_batches(_ROWS)
+
+
+def _nullable(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_nullable(True) for field in schema])
 
 
 def _stem(number: int) -> str:

@@ -10,8 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from windrow.errors import AnalysisError
 from windrow.kernels.advance import Ended
@@ -36,9 +39,15 @@ from windrow.streams import FOREVER, Position
 from windrow.streams.entries import PATTERN, REASONS
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["HELD", "LATE", "STREAM", "TICKS", "Steps", "inside"]
+__all__ = ["HELD", "LATE_SCHEMA", "STREAM", "TICKS", "Steps", "inside"]
 
-LATE = "stream STRING, row STRING, rowtime STRING, bound STRING, producer STRING, batch BIGINT, reason STRING"
+LATE_SCHEMA = StructType(
+    [
+        *(StructField(name, StringType()) for name in ("stream", "row", "rowtime", "bound", "producer")),
+        StructField("batch", LongType()),
+        StructField("reason", StringType()),
+    ]
+)
 """The columns of late rows; of bounds that are quarantined `row` is NULL."""
 
 STREAM = "__stream"
@@ -130,9 +139,16 @@ class Steps:
 
     def late_rows(self) -> DataFrame:
         """The late rows up to the last step."""
-        return self._set_aside("late", LATE)
+        return self._set_aside("late", LATE_SCHEMA)
 
-    def _set_aside(self, name: str, columns: str) -> DataFrame:
+    def late_table(self) -> pa.Table:
+        """The same in memory."""
+        tables = [pq.read_table(path) for path in self.side_files("late")]
+        wanted = to_arrow_schema(LATE_SCHEMA)
+        whole = pa.concat_tables([wanted.empty_table(), *tables], promote_options="default")
+        return whole.select(wanted.names).cast(wanted)
+
+    def _set_aside(self, name: str, columns: StructType) -> DataFrame:
         """The rows of a side output up to the last step."""
         paths = self.side_files(name)
         if not paths:
