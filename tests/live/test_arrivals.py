@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -57,7 +58,7 @@ def test_micro_batches_of_a_log_are_judged_as_its_readers_judge(tmp_path, cut):
         {"auction": 1, "at": 3, VIOLATED: None},
         {"auction": 2, "at": 1, VIOLATED: 2},
     ]
-    assert position == end
+    assert position == replace(end, checksum=None), "Spark's offsets have the checksums"
 
 
 SAID = [  # producer, rowtime, auction, bound, pattern

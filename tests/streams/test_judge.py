@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -36,7 +38,7 @@ def test_cuts_change_nothing(stream, cut):
     whole, position = stream.read(stream.start)
     first = judge(stream.start, stream.definition.ordering, *told(stream, 0, cut), timed=True)
     second = judge(first.position, stream.definition.ordering, *told(stream, cut, stream.log.last()))
-    assert second.position == position
+    assert second.position == replace(position, checksum=None), "who reads the files knows their checksums"
     for name in ("decision", "violated"):
         both = np.concatenate([getattr(first, name), getattr(second, name)])
         assert both.tolist() == getattr(whole, name).tolist()

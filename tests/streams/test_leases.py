@@ -11,6 +11,7 @@ import pytest
 
 from tests.streams.recorded import NUMBERS, dead, die, everything, refused, values
 from windrow.streams import Kind, NamedStream, Ordering
+from windrow.streams.chain import START
 from windrow.streams.leases import Lease, follow_up
 
 
@@ -121,7 +122,7 @@ def test_a_producer_taken_for_dead_waits_for_whoever_is_logging_that(numbers):
     """It is no other process under its name, so its rows are not refused."""
     p = dead(numbers, "p")
     p.insert({"at": 1, "value": 1})
-    logging = follow_up(Lease(numbers.leases / "p", "p", 1), numbers.log.pending, 60, is_logging=True)
+    logging = follow_up(Lease(numbers.leases / "p", "p", 1), numbers.log.pending, 60, START, is_logging=True)
     assert logging is not None
     done = threading.Timer(0.2, logging.release)
     done.start()
@@ -138,7 +139,7 @@ def test_whoever_is_many_leases_behind_gets_none(numbers):
         numbers.producer("p").close()
     folder = numbers.leases / "p"
     assert len(list(folder.iterdir())) < 12
-    assert follow_up(Lease(folder, "p", 1), numbers.log.pending, 10) is None
+    assert follow_up(Lease(folder, "p", 1), numbers.log.pending, 10, START) is None
     with numbers.producer("p") as p:
         assert p.insert({"at": 1}).admitted == 1
 
@@ -148,7 +149,7 @@ def test_an_interrupted_insert_takes_no_number_from_the_next(numbers, monkeypatc
     p = numbers.producer("p")
     append = numbers.log.append
 
-    def interrupted(self, entries, after=0):
+    def interrupted(self, entries, after):
         append(entries, after)
         raise KeyboardInterrupt
 
@@ -185,7 +186,13 @@ def test_a_producer_that_cannot_attach_or_leave_does_not_hold_the_stream_back_fo
         def failing(log):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(type(numbers.log), "settle", failing)
+        append = numbers.log.append
+
+        def interrupted(self, entries, after):
+            append(entries, after)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(type(numbers.log), "append", interrupted)
         with pytest.raises(KeyboardInterrupt):
             numbers.producer("r", lease=1000)
         monkeypatch.undo()

@@ -186,10 +186,10 @@ def test_a_stream_that_is_deleted_while_it_is_written_and_read_is_told(stream, t
     with stream.producer("q") as q:
         _, position = stream.read(stream.start)
         stream.folder.rename(tmp_path / "elsewhere")
-        with refused("STREAM_NOT_WRITTEN"):
-            q.insert({"at": 5})
-        with refused("FOREIGN_POSITION"):
-            stream.read(position)
+        for call in (lambda: q.insert({"at": 5}), lambda: stream.read(position)):
+            with refused("MISSING_FILE") as caught:
+                call()
+            assert str(stream.log.files) in caught.value.message
 
 
 def test_a_file_that_cannot_be_read_is_named(stream):
@@ -365,6 +365,6 @@ def test_a_link_that_was_made_though_it_is_reported_as_failed_is_made(stream, mo
 
     monkeypatch.setattr(os, "link", doubtful)
     last = stream.log.last()
-    number = stream.log.append(stream.log.read(2))
-    assert number == last + 1
-    assert stream.log.last() == number
+    place = stream.log.append(stream.log.read(2))
+    assert place == stream.log.place(last + 1)
+    assert stream.log.last() == place.number

@@ -11,8 +11,9 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from windrow.spark.log_source import LogReader
+from windrow.spark.log_source import LogReader, marked, offset_of, place_of
 from windrow.streams import NamedStream
+from windrow.streams.chain import Place
 
 __all__ = ["LimitedLog"]
 
@@ -24,7 +25,7 @@ class LimitedLog(LogReader, SupportsTriggerAvailableNow):
 
     def __init__(self, stream: NamedStream) -> None:
         super().__init__(stream)
-        self._until: int | None = None
+        self._until: Place | None = None
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's names, here and below
         """Say how much is read where nobody else does."""
@@ -32,13 +33,19 @@ class LimitedLog(LogReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Read no more than there is now."""
-        self._until = self.stream.log.last()
+        with marked():
+            self._until = self.stream.log.place(self.stream.log.last())
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Say up to where the next micro-batch goes."""
-        after = int(start["number"])
-        last = self._until if self._until is not None else self.last(after)
+        after = place_of(start)
+        last = self._until or self.last(after)
+        until = last.number
         if not isinstance(limit, ReadAllAvailable):
             most = limit.max_files if isinstance(limit, ReadMaxFiles) else _FILES_AT_ONCE
-            last = min(last, after + most)
-        return {"number": max(after, last)}
+            until = min(until, after.number + most)
+        with marked():
+            self.stream.log.verify(after)
+            if until <= after.number:
+                return start
+            return offset_of(last if until == last.number else self.stream.log.place(until))

@@ -1,4 +1,6 @@
-"""The log of a named stream as a source of Spark's: its entries, of which the offsets are file numbers.
+"""The log of a named stream as a source of Spark's: its entries, of which the offsets are places in the log.
+
+An offset has the number of a file and its checksum; those of earlier versions have the number alone.
 
 Workers import this module, so it imports little.
 """
@@ -12,6 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -21,8 +24,9 @@ from pyspark.sql.types import StructType
 
 from windrow.errors import MARK, WindrowError
 from windrow.streams import NamedStream
+from windrow.streams.chain import START, Place
 
-__all__ = ["FORMAT", "NUMBER", "LogReader", "LogSource", "log_schema"]
+__all__ = ["FORMAT", "NUMBER", "LogReader", "LogSource", "log_schema", "marked", "offset_of", "place_of"]
 
 FORMAT = "windrow"
 """What the source is called."""
@@ -61,7 +65,7 @@ class LogSource(DataSource):
 
 
 @contextmanager
-def _marked() -> Iterator[None]:
+def marked() -> Iterator[None]:
     """Have errors of ours found again in what Spark makes of them."""
     try:
         yield
@@ -81,10 +85,21 @@ def _stored(stream: NamedStream) -> pa.Schema:
 
 @dataclass
 class _Files(InputPartition):
-    """The files after one number, up to another."""
+    """The files after one place, up to another."""
 
-    after: int
-    last: int
+    after: Place
+    until: Place
+
+
+def offset_of(place: Place) -> dict[str, Any]:
+    """A place in the log as an offset of Spark's."""
+    return {"number": place.number, "checksum": place.checksum}
+
+
+def place_of(offset: dict[str, Any]) -> Place:
+    """The place in the log that an offset of Spark's says."""
+    number = int(offset["number"])
+    return Place(number, offset.get("checksum")) if number else START
 
 
 class LogReader(DataSourceStreamReader):
@@ -102,29 +117,43 @@ class LogReader(DataSourceStreamReader):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name, as below
         """Begin before the first file."""
-        return {"number": 0}
+        return offset_of(START)
 
-    def last(self, after: int) -> int:
-        """The number of the last file, which is not below `after`."""
-        with _marked():
+    def last(self, after: Place) -> Place:
+        """The last place of the log, which is not before `after`."""
+        with marked():
+            self.stream.log.verify(after)
             self._expire()
-            return self.stream.log.last(after)
+            return self._place(self.stream.log.last(after.number), after)
+
+    def _place(self, number: int, known: Place) -> Place:
+        """The place after a file; one that is known as it is, so that an offset stays the same."""
+        return known if number == known.number else self.stream.log.place(number)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Divide the files among tasks."""
-        last = int(end["number"])
-        firsts = range(int(start["number"]), last, _FILES_OF_A_TASK)
-        return [_Files(after, min(after + _FILES_OF_A_TASK, last)) for after in firsts]
+        first, last = place_of(start), place_of(end)
+        with marked():
+            self.stream.log.verify(first)
+            self.stream.log.verify(last)
+            between = range(first.number + _FILES_OF_A_TASK, last.number, _FILES_OF_A_TASK)
+            edges = [first, *map(self.stream.log.place, between), last]
+        return [_Files(*files) for files in pairwise(edges) if files[0].number < files[1].number]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the files of a task."""
         assert isinstance(partition, _Files)
         schema = _stored(self.stream)
-        for number in range(partition.after + 1, partition.last + 1):
-            with _marked():
-                entries = self.stream.log.read(number)
-            numbered = [*entries.columns, pa.repeat(pa.scalar(number, pa.int64()), entries.num_rows)]
-            yield from pa.table(numbered, schema=schema).to_batches()
+        log, until = self.stream.log, partition.until
+        with marked():
+            for entries, place in log.after(partition.after, until.number):
+                if place.number == until.number:
+                    log.same(until, place)
+                numbered = [
+                    *entries.columns,
+                    pa.repeat(pa.array([place.number])[0], entries.num_rows),
+                ]
+                yield from pa.table(numbered, schema=schema).to_batches()
 
     def _expire(self) -> None:
         """Let producers that have died hold nothing back: where all have, nobody else would."""
@@ -138,8 +167,8 @@ class _WholeLog(LogReader):
 
     def __init__(self, stream: NamedStream) -> None:
         super().__init__(stream)
-        self._after = 0
+        self._after = START
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override] # noqa: N802
         self._after = self.last(self._after)
-        return {"number": self._after}
+        return offset_of(self._after)

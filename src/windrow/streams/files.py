@@ -16,7 +16,7 @@ from pathlib import Path
 
 from windrow.errors import ExecutionError
 
-__all__ = ["claim", "flush", "tidy", "writing", "written"]
+__all__ = ["claim", "flush", "rewrite", "tidy", "writing", "written"]
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EXDEV, errno.EMLINK)
@@ -64,6 +64,15 @@ def written(pending: Path, content: bytes) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # what stays is deleted by `tidy`
             path.unlink()
+
+
+def rewrite(path: Path, start: int, content: bytes) -> None:
+    """Put other bytes into a file that nobody reads yet; they are on the disk when this returns."""
+    with path.open("r+b") as file:
+        file.seek(start)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def claim(path: Path, name: Path) -> bool:

@@ -6,6 +6,9 @@ generation, of the same producer come back or of whoever logs that it is idle. E
 that they were written under, and readers leave out those of a lower one than they have seen: a process that
 slept through its lease cannot slip rows in, and it finds out when it looks whether its lease is still the
 highest.
+
+A lease says which one it is, and which file of the log was there when it was taken: who takes the next one
+notices a log, or a lease, of another time.
 """
 
 from __future__ import annotations
@@ -20,9 +23,10 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from windrow.errors import InputError, UsageError
+from windrow.streams.chain import Place
 from windrow.streams.files import claim, flush, writing, written
 
-__all__ = ["Lease", "acquire", "expired", "follow_up"]
+__all__ = ["Lease", "acquire", "expired", "follow_up", "last", "latest", "lost"]
 
 _LONGEST_NAME = 200
 _KEPT = 8
@@ -52,6 +56,17 @@ class Lease:
         """The file of the lease."""
         return _path(self.folder, self.generation)
 
+    def after(self) -> Place | None:
+        """The place in the log after which it was taken; None if it is gone, or does not say.
+
+        Raises
+        ------
+        InputError
+            ``FOREIGN_FILE``.
+        """
+        holder = _holder(self)
+        return None if holder is None else holder.after
+
     def is_held(self) -> bool:
         """Whether no other has taken the next."""
         with suppress(FileNotFoundError):
@@ -73,7 +88,14 @@ class Lease:
 
 
 def acquire(
-    leases: Path, pending: Path, producer: str, seconds: float, *, wait: float = 0.0, above: int = 0
+    leases: Path,
+    pending: Path,
+    producer: str,
+    seconds: float,
+    after: Place,
+    *,
+    wait: float = 0.0,
+    above: int = 0,
 ) -> Lease:
     """The lease of a producer, once no other process has it.
 
@@ -85,6 +107,8 @@ def acquire(
         The name.
     seconds
         For how long it holds without being renewed.
+    after
+        A place that is in the log.
     wait
         For how many seconds to try. Whoever only logs that the producer is idle has the lease for a moment,
         which is waited for in any case.
@@ -105,9 +129,10 @@ def acquire(
     until = time.monotonic() + wait
     while True:
         generation = max(_latest(folder), above)
-        holder = _holder(folder, generation)
+        last = Lease(folder, producer, generation)
+        holder = _holder(last)
         if holder is None or holder.has_expired():
-            lease = follow_up(Lease(folder, producer, generation), pending, seconds)
+            lease = follow_up(last, pending, seconds, after)
             if lease is not None:
                 return lease
         elif not holder.is_logging and time.monotonic() >= until:
@@ -122,7 +147,9 @@ def acquire(
             time.sleep(0.02)
 
 
-def follow_up(lease: Lease, pending: Path, seconds: float, *, is_logging: bool = False) -> Lease | None:
+def follow_up(
+    lease: Lease, pending: Path, seconds: float, after: Place, *, is_logging: bool = False
+) -> Lease | None:
     """The generation after a lease that has ended; None if another was faster.
 
     Parameters
@@ -133,22 +160,31 @@ def follow_up(lease: Lease, pending: Path, seconds: float, *, is_logging: bool =
         The stream's folder of files that are being written.
     seconds
         For how long it holds without being renewed.
+    after
+        A place that is in the log.
     is_logging
         Whether it is only there to log that the producer is idle.
     """
+    following = Lease(lease.folder, lease.producer, lease.generation + 1)
     holder = {
+        "producer": following.producer,
+        "generation": following.generation,
+        "after": [after.number, after.checksum],
         "host": socket.gethostname(),
         "process": os.getpid(),
         "seconds": seconds,
         "is_logging": is_logging,
     }
     content = json.dumps(holder)
-    following = Lease(lease.folder, lease.producer, lease.generation + 1)
     with writing(lease.folder, "lease"):
         with written(pending, content.encode()) as path:
             if not claim(path, following.path):
                 return None
-        flush(lease.folder)
+        try:
+            flush(lease.folder)
+        except OSError:
+            following.release()  # nobody would have it
+            raise
     # old ones may be gone, so a name that is free need not be the highest
     if not following.is_held():
         return None
@@ -160,12 +196,32 @@ def follow_up(lease: Lease, pending: Path, seconds: float, *, is_logging: bool =
 def expired(leases: Path) -> list[Lease]:
     """The leases whose holders have neither renewed nor released them in time."""
     found = []
-    for folder in sorted(leases.iterdir()):
-        generation = _latest(folder)
-        holder = _holder(folder, generation)
+    for lease in latest(leases).values():
+        holder = _holder(lease)
         if holder is not None and holder.renewed != _RELEASED and holder.has_expired():
-            found.append(Lease(folder, unquote(folder.name), generation))
+            found.append(lease)
     return found
+
+
+def latest(leases: Path) -> dict[str, Lease]:
+    """The last lease of each producer."""
+    names = (unquote(folder.name) for folder in sorted(leases.iterdir()))
+    return {name: last(leases, name) for name in names}
+
+
+def last(leases: Path, producer: str) -> Lease:
+    """The last lease of a producer, whose generation is 0 if there is none."""
+    folder = leases / _quoted(producer)
+    return Lease(folder, producer, _latest(folder) if folder.is_dir() else 0)
+
+
+def lost(leases: Path, producer: str) -> InputError:
+    """The error that the last leases of a producer are gone."""
+    return InputError(
+        f"leases of producer {producer} are missing: {leases / _quoted(producer)}",
+        condition="MISSING_FILE",
+        hint="attach the producer once: its next lease is above those that the log knows",
+    )
 
 
 @dataclass(frozen=True)
@@ -175,29 +231,40 @@ class _Holder:
     seconds: float
     renewed: float
     is_logging: bool
+    after: Place | None
 
     def has_expired(self) -> bool:
         return self.renewed + self.seconds < time.time()
 
 
-def _holder(folder: Path, generation: int) -> _Holder | None:
+def _holder(lease: Lease) -> _Holder | None:
     """Who has a lease, if that generation exists."""
-    path = _path(folder, generation)
     try:
-        renewed, text = path.stat().st_mtime, path.read_text(encoding="utf-8")
+        renewed, text = lease.path.stat().st_mtime, lease.path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     try:
         values = json.loads(text)
+        if (lease.producer, lease.generation) != (
+            values.get("producer", lease.producer),
+            values.get("generation", lease.generation),
+        ):
+            raise _foreign(lease.path, "is another lease")
+        after = Place(*values["after"]) if "after" in values else None  # earlier versions did not say
         return _Holder(
-            values["host"], values["process"], values["seconds"], renewed, values.get("is_logging", False)
+            values["host"],
+            values["process"],
+            values["seconds"],
+            renewed,
+            values.get("is_logging", False),
+            after,
         )
-    except (ValueError, KeyError, TypeError):
-        raise InputError(
-            f"{path} is no lease",
-            condition="FOREIGN_FILE",
-            hint="move it out of the stream's folder",
-        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise _foreign(lease.path, "is no lease") from None
+
+
+def _foreign(path: Path, what: str) -> InputError:
+    return InputError(f"{path} {what}", condition="FOREIGN_FILE", hint="move it out of the stream's folder")
 
 
 def _latest(folder: Path) -> int:

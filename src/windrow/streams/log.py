@@ -5,8 +5,9 @@ claimed by a hard link after the file before it was seen, so that the numbers ha
 content never changes. Readers flush the folder before they hand out what they found: what was read once is
 there after a power failure too.
 
-Parquet's own footer says which stream a file is of, and has a checksum of the whole file. Any reader of
-Parquet can read it.
+Parquet's own footer says which stream a file is of, which number it has, and the checksums of the whole
+file and of the one before: a file that was swapped, copied or replaced, and a log that was rolled back, are
+noticed by who comes to the next file. Any reader of Parquet can read it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import io
 import os
 import re
-import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,16 +23,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windrow.errors import ExecutionError, InputError, WindrowError
-from windrow.streams.definition import FORMAT, Definition
+from windrow.streams.chain import BLANK, START, Draft, Link, Place, is_whole, link_of
+from windrow.streams.definition import Definition
 from windrow.streams.entries import GENERATION, PRODUCER
-from windrow.streams.files import claim, flush, writing, written
+from windrow.streams.files import claim, flush, rewrite, writing, written
 
 __all__ = ["Log"]
 
 _NAME = re.compile(r"(?!0{20})(\d{20})\.parquet")
 _PARQUET = b"PAR1"
 _IDENTITY, _VERSION, _SEAL = b"windrow.stream", b"windrow.format", b"windrow.seal"
-_MARK, _BLANK = b"windrow.crc32=", b"0" * 10
+_UNCHAINED, _CHAINED = b"2", b"3"
+"""Versions of the format of files: those of before say nothing of their place."""
+_LENGTH = 8
+"""Parquet ends with the length of its footer, in four bytes, and four letters."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +60,8 @@ class Log:
         """Where a file of the log is."""
         return self.files / f"{number:020d}.parquet"
 
-    def append(self, entries: pa.Table, after: int = 0) -> int:
-        """Add entries of one producer; their number.
+    def append(self, entries: pa.Table, after: Place = START) -> Place:
+        """Add entries of one producer; the place after them.
 
         They are in the log when this returns, and stay when :meth:`settle` has returned after it.
 
@@ -65,18 +70,73 @@ class Log:
         entries
             A table with the columns of the definition.
         after
-            A number that is known to be in the log.
+            A place that is known to be in the log.
 
         Raises
         ------
         ExecutionError
             ``DISK_FULL``, ``STREAM_NOT_WRITTEN``.
+        InputError
+            Those of :meth:`end`: nothing is added to a log that is damaged at its end.
         """
-        with writing(self.folder, "entries"), written(self.pending, self._encoded(entries)) as path:
-            number = self._end(after) + 1
-            while not claim(path, self.path(number)):
-                number += 1
-        return number
+        draft = Draft(self._encoded(entries))
+        end = self.end(after)
+        with writing(self.folder, "entries"), written(self.pending, draft.whole(end)) as path:
+            while not claim(path, self.path(end.number + 1)):
+                end = self.end(end)
+                rewrite(path, draft.start, draft.after(end)[0])
+        return draft.after(end)[1]
+
+    def end(self, after: Place = START) -> Place:
+        """The last place, which is not before one that is known to be in the log.
+
+        Raises
+        ------
+        InputError
+            ``LOG_CHANGED``, ``MISSING_FILE``: the known place is there no more, or a file is missing;
+            ``TORN_FILE``, ``FOREIGN_FILE``, ``MISPLACED_FILE``, ``UNREADABLE_FILE``: of the last file.
+        """
+        self.verify(after)
+        number = self._end(after.number)
+        if self.path(number + 2).exists() and not self.path(number + 1).exists():
+            raise self._missing(number + 1)
+        return after if number == after.number and after.checksum is not None else self.place(number)
+
+    def place(self, number: int) -> Place:
+        """The place after a file, of which only the end is read.
+
+        Raises
+        ------
+        InputError
+            ``MISSING_FILE``, ``TORN_FILE``, ``FOREIGN_FILE``, ``MISPLACED_FILE``, ``UNREADABLE_FILE``.
+        """
+        return Place(number, self._link(number).checksum) if number else START
+
+    def verify(self, place: Place) -> None:
+        """See that the log still has a place at which somebody was.
+
+        Raises
+        ------
+        InputError
+            ``MISSING_FILE``, ``LOG_CHANGED``, and those of :meth:`place`.
+        """
+        self.same(place, self.place(place.number))
+
+    def same(self, place: Place, found: Place) -> None:
+        """See that a file is the one that somebody has seen at a place.
+
+        Raises
+        ------
+        InputError
+            ``LOG_CHANGED``.
+        """
+        if place.checksum is not None and found != place:
+            raise InputError(
+                f"file {place.number} of the log is another than it was before: {self.path(place.number)}",
+                condition="LOG_CHANGED",
+                hint="restore the log from a copy that has the file as it was; what has read the log up to it"
+                " cannot go on with another",
+            )
 
     def settle(self) -> None:
         """Return when all that is in the log is on the disk.
@@ -102,30 +162,34 @@ class Log:
             self.settle()
         return number
 
+    def after(self, place: Place, until: int) -> Iterator[tuple[pa.Table, Place]]:
+        """The entries of the files after a place up to a number, each with the place after it.
+
+        Raises
+        ------
+        InputError
+            As :meth:`read`; ``LOG_CHANGED``: a file does not follow the one before it.
+        """
+        is_chained = None
+        for number in range(place.number + 1, until + 1):
+            entries, link = self._file(number)
+            if link.before is None and is_chained is None:
+                is_chained = place.number > 0 and self._link(place.number).before is not None
+            self._follow(place, link, number, is_chained=bool(is_chained))
+            is_chained = link.before is not None
+            place = Place(number, link.checksum)
+            yield entries, place
+
     def read(self, number: int) -> pa.Table:
         """The entries of a file.
 
         Raises
         ------
         InputError
-            ``TORN_FILE``, ``FOREIGN_FILE``, ``MISSING_FILE``, ``STREAM_VERSION``.
+            ``TORN_FILE``, ``FOREIGN_FILE``, ``MISPLACED_FILE``, ``MISSING_FILE``, ``UNREADABLE_FILE``,
+            ``STREAM_VERSION``.
         """
-        path = self.path(number)
-        try:
-            content = path.read_bytes()
-        except FileNotFoundError:
-            raise InputError(
-                f"file {number} of the log is missing: {path}",
-                condition="MISSING_FILE",
-                hint="restore it from a copy; entries are never deleted",
-            ) from None
-        except OSError as error:
-            raise InputError(
-                f"{path} cannot be read: {error.strerror or error}",
-                condition="UNREADABLE_FILE",
-                hint="see to the disk and the rights of the file",
-            ) from error
-        return self._decoded(content, path)
+        return self._file(number)[0]
 
     def check(self) -> list[WindrowError]:
         """Read all files; what is wrong with which."""
@@ -137,11 +201,17 @@ class Log:
                 numbers.append(int(found[1]))
             elif not path.name.startswith((".", "_")):
                 problems.append(_foreign(path, "its name is no number of a log"))
+        place: Place | None = START
+        is_chained = False
         for number in range(1, max(numbers, default=0) + 1):
             try:
-                self.read(number)
+                link = self._file(number)[1]
+                if place is not None:
+                    self._follow(place, link, number, is_chained=is_chained)
+                place, is_chained = Place(number, link.checksum), link.before is not None
             except InputError as error:
                 problems.append(error)
+                place = None
         return problems
 
     def check_numbers(self) -> None:
@@ -154,7 +224,7 @@ class Log:
         """
         numbers = {int(found[1]) for name in os.listdir(self.files) if (found := _NAME.fullmatch(name))}  # noqa: PTH208 - there may be millions
         if len(numbers) != max(numbers, default=0):
-            self.read(next(number for number in range(1, max(numbers)) if number not in numbers))
+            raise self._missing(next(number for number in range(1, max(numbers)) if number not in numbers))
 
     def _end(self, after: int) -> int:
         """The last number from `after` on: found by doubling steps, then by halving."""
@@ -168,48 +238,108 @@ class Log:
                 after += step
         return after
 
+    def _follow(self, place: Place, link: Link, number: int, *, is_chained: bool) -> None:
+        """See that a file is the one after a place."""
+        if link.before is None:
+            if is_chained:
+                raise _foreign(
+                    self.path(number), "an earlier version of Windrow wrote it, and not those before it"
+                )
+        elif place.checksum is not None and link.before != place.checksum:
+            raise InputError(
+                f"file {number} of the log does not follow file {number - 1}:"
+                f" {self.path(number)}, {self.path(number - 1)}",
+                condition="LOG_CHANGED",
+                hint="restore the log from one copy: these two are not of one time, or not of one log",
+            )
+
+    def _file(self, number: int) -> tuple[pa.Table, Link]:
+        try:
+            content = self.path(number).read_bytes()
+        except OSError as error:
+            raise self._unread(number, error) from error
+        return self._decoded(content, number)
+
+    def _link(self, number: int) -> Link:
+        """What a file says of itself: its end is read, and not compared with the rest."""
+        path = self.path(number)
+        try:
+            with path.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(size - _LENGTH, 0))
+                length = file.read()
+                footer = int.from_bytes(length[:4], "little")
+                if not length.endswith(_PARQUET) or footer + _LENGTH > size:
+                    raise _torn(path)
+                file.seek(size - _LENGTH - footer)
+                link = link_of(file.read(footer))
+        except OSError as error:
+            raise self._unread(number, error) from error
+        if link is None:
+            raise _foreign(path, "Windrow did not write it")
+        return self._placed(link, number)
+
+    def _placed(self, link: Link, number: int) -> Link:
+        if link.number not in (None, number):
+            raise InputError(
+                f"file {number} of the log is a copy of file {link.number}: {self.path(number)}",
+                condition="MISPLACED_FILE",
+                hint="restore it from a copy of the log",
+            )
+        return link
+
+    def _missing(self, number: int) -> InputError:
+        return InputError(
+            f"file {number} of the log is missing: {self.path(number)}",
+            condition="MISSING_FILE",
+            hint="restore it from a copy; entries are never deleted",
+        )
+
+    def _unread(self, number: int, error: OSError) -> InputError:
+        if isinstance(error, FileNotFoundError):
+            return self._missing(number)
+        return InputError(
+            f"{self.path(number)} cannot be read: {error.strerror or error}",
+            condition="UNREADABLE_FILE",
+            hint="see to the disk and the rights of the file",
+        )
+
     def _encoded(self, entries: pa.Table) -> bytes:
         sink = io.BytesIO()
         with pq.ParquetWriter(sink, self.definition.stored) as writer:
             writer.write_table(entries, row_group_size=max(entries.num_rows, 1))
             writer.add_key_value_metadata(
-                {_IDENTITY: self.definition.identity, _VERSION: str(FORMAT), _SEAL: _MARK + _BLANK}
+                {_IDENTITY: self.definition.identity, _VERSION: _CHAINED, _SEAL: BLANK}
             )
-        return _sealed(sink.getvalue())
+        return sink.getvalue()
 
-    def _decoded(self, content: bytes, path: Path) -> pa.Table:
+    def _decoded(self, content: bytes, number: int) -> tuple[pa.Table, Link]:
+        path = self.path(number)
         if not (content.startswith(_PARQUET) and content.endswith(_PARQUET)):
             raise _torn(path)
-        if _MARK not in content:
+        link = link_of(content)
+        if link is None:
             raise _foreign(path, "Windrow did not write it")
-        if _sealed(content) != content:
+        if not is_whole(content):
             raise _torn(path)
         file = pq.ParquetFile(pa.BufferReader(content))
         told = file.metadata.metadata
         if told[_IDENTITY].decode() != self.definition.identity:
             raise _foreign(path, "it is of another stream")
-        if told[_VERSION] != str(FORMAT).encode():
+        if told[_VERSION] != (_UNCHAINED if link.number is None else _CHAINED):
+            version = told[_VERSION].decode()
             raise InputError(
-                f"{path} has format {told[_VERSION].decode()}, this version of Windrow reads {FORMAT}",
+                f"{path} has format {version}, this version of Windrow reads {_CHAINED.decode()}",
                 condition="STREAM_VERSION",
                 hint="use the version of Windrow that wrote it",
             )
+        self._placed(link, number)
         table = file.read()
         if not table.schema.equals(self.definition.stored):
             raise _foreign(path, "its columns are not those of the stream")
         if not table.num_rows or any(len(table.column(name).unique()) > 1 for name in (PRODUCER, GENERATION)):
             raise _foreign(path, "its entries are not those of one producer")
-        return table
-
-
-def _sealed(content: bytes) -> bytes:
-    """A file with the checksum of all its bytes, among which its own digits count as zeros.
-
-    The mark's last place is in the footer: Parquet writes what users store before it.
-    """
-    place = content.rfind(_MARK) + len(_MARK)
-    before, after = content[:place], content[place + len(_BLANK) :]
-    return before + b"%010d" % zlib.crc32(before + _BLANK + after) + after
+        return table, link
 
 
 def _torn(path: Path) -> InputError:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from windrow.errors import InputError
 from windrow.punctuations import EVERYTHING
 from windrow.streams.advance import advance
+from windrow.streams.chain import START, Place
 from windrow.streams.clock import Ordering, State
 from windrow.streams.entries import (
     CONTROL,
@@ -38,7 +39,9 @@ from windrow.streams.entries import (
 
 __all__ = ["Batch", "Clocks", "Judged", "Position", "Told", "follow", "judge", "needs_rows", "newly_told"]
 
-_VERSION = 1
+_VERSION = 2
+_READ = (1, _VERSION)
+"""Those of before have no checksums."""
 
 Clocks = tuple[tuple[int, int], ...]
 """(processing time, clock) at each instant at which a stream's clock has moved."""
@@ -55,8 +58,8 @@ class Position:
     ----------
     identity
         The stream's.
-    number
-        The file.
+    number, checksum
+        The file, and its checksum; None where that is not known.
     ptime
         The greatest processing time; that of a file is later than that of the one before.
     clock
@@ -74,6 +77,12 @@ class Position:
     writers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     duplicates: int = 0
     fenced: int = 0
+    checksum: int | None = None
+
+    @property
+    def place(self) -> Place:
+        """The place in the log."""
+        return Place(self.number, self.checksum) if self.number else START
 
     def to_json(self) -> str:
         """The position as a text, such as a checkpoint may hold."""
@@ -82,6 +91,7 @@ class Position:
                 "version": _VERSION,
                 "identity": self.identity,
                 "number": self.number,
+                "checksum": self.checksum,
                 "ptime": self.ptime,
                 "clock": json.loads(self.clock.to_json()),
                 "writers": {name: list(known) for name, known in sorted(self.writers.items())},
@@ -100,7 +110,7 @@ class Position:
             ``CLOCK_VERSION``: it was written by another version.
         """
         values = json.loads(text)
-        if values.pop("version", None) != _VERSION:
+        if values.pop("version", None) not in _READ:
             raise InputError(
                 "a position in a log was written by another version of Windrow",
                 condition="CLOCK_VERSION",
@@ -178,6 +188,7 @@ def follow(
     ordering: Ordering,
     schema: pa.Schema,
     files: Sequence[pa.Table],
+    checksum: int | None = None,
     *,
     timed: bool = False,
 ) -> tuple[Batch, Position]:
@@ -191,6 +202,8 @@ def follow(
         Those of the stream's definition.
     files
         The entries of the next files, one by one.
+    checksum
+        That of the last of them.
     timed
         Whether to find out when the clock has moved.
 
@@ -208,9 +221,8 @@ def follow(
     )
     place = schema.get_field_index(PTIME)
     whole = whole.set_column(place, schema.field(place), pa.array(judged.ptime))
-    return Batch(
-        whole, numbers, judged.decision, judged.violated, judged.clocks, judged.told
-    ), judged.position
+    batch = Batch(whole, numbers, judged.decision, judged.violated, judged.clocks, judged.told)
+    return batch, replace(judged.position, checksum=checksum) if files else position
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,6 +320,7 @@ def judge(
     after = replace(
         position,
         number=position.number + len(files),
+        checksum=None if len(files) else position.checksum,
         ptime=int(ptime.max(initial=position.ptime)),
         clock=state,
         writers=writers,

@@ -38,9 +38,8 @@ from windrow.streams.entries import (
     Ints,
     Kind,
 )
-from windrow.streams.leases import Lease, acquire
+from windrow.streams.leases import Lease, acquire, last
 from windrow.streams.patterns import pattern_of
-from windrow.streams.position import follow
 from windrow.streams.rows import Rows, to_table
 
 if TYPE_CHECKING:
@@ -104,8 +103,8 @@ class Producer:
         self._late, self._seconds = late, seconds
         self._process = os.getpid()
         self._lock = threading.RLock()
-        self._position = stream.start
-        self._number = 0  # of its last file
+        self._position = stream.position()
+        self._place = self._position.place  # that is known to be in the log
         self._last = 0  # the number of the last row that is in
         self._own = State(started=True)  # of this producer alone: while it is open, it depends on no other
         self._is_attached = True
@@ -356,8 +355,16 @@ class Producer:
         stream = self.stream
         while True:
             above = self._position.writers.get(self.name, (0, 0))[0]
+            self._place = stream.log.end(self._place)
+            stream.verify(last(stream.leases, self.name))
             lease = acquire(
-                stream.leases, stream.log.pending, self.name, self._seconds, wait=wait, above=above
+                stream.leases,
+                stream.log.pending,
+                self.name,
+                self._seconds,
+                self._place,
+                wait=wait,
+                above=above,
             )
             try:
                 if self._open(lease):
@@ -373,9 +380,9 @@ class Producer:
         """
         self._is_certain = False
         entry = said(self.stream.definition, Kind.OPEN, self.name)
-        number = self._number = self.stream.log.append(under(entry, lease), after=self._number)
+        self._place = self.stream.log.append(under(entry, lease), self._place)
         self.stream.log.settle()
-        self._read(number)
+        self._read(self._place.number)
         self._is_certain = self._position.writers[self.name][0] == lease.generation
         return self._is_certain
 
@@ -385,13 +392,9 @@ class Producer:
 
     def _read(self, number: int) -> Bytes | None:
         """Read up to a file, and take over what the log says; what became of the last file's entries."""
-        log, decision = self.stream.log, None
-        if not self._position.number:
-            self._position = self.stream.position(number - 1)
+        decision = None
         while self._position.number < number:
-            files = [log.read(self._position.number + 1)]
-            definition = self.stream.definition
-            batch, self._position = follow(self._position, definition.ordering, definition.stored, files)
+            batch, self._position = self.stream.advanced(self._position, self._position.number + 1)
             decision = batch.decision
         self._last = self._position.writers.get(self.name, (0, 0))[1]
         known = self._position.clock.producers.get(self.name)
@@ -423,8 +426,8 @@ class Producer:
         self._said = time.monotonic()
         decided = self._decided(entries)
         self._is_certain = False
-        number = self._number = self.stream.log.append(under(entries, self._lease), after=self._number)
-        decision = decided.decision
+        self._place = self.stream.log.append(under(entries, self._lease), self._place)
+        number, decision = self._place.number, decided.decision
         if self._lease.is_held():
             self._own = decided.state
             self._last = max(self._last, pc.max(entries.column(SEQUENCE)).as_py() or 0)
@@ -450,7 +453,7 @@ class Producer:
             if self._lease.is_held():
                 try:
                     entry = under(said(self.stream.definition, kind, self.name), self._lease)
-                    self.stream.log.append(entry, after=self._number)
+                    self.stream.log.append(entry, self._place)
                     self.stream.log.settle()
                 except BaseException:
                     self._lease.abandon()

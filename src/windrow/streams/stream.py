@@ -12,8 +12,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,11 +23,12 @@ import pyarrow as pa
 from windrow.errors import InputError, UsageError, WindrowError
 from windrow.punctuations import Pattern
 from windrow.punctuations.schemes import Scheme
+from windrow.streams.chain import Place
 from windrow.streams.clock import Ordering, State
 from windrow.streams.definition import Definition
 from windrow.streams.entries import Kind
 from windrow.streams.files import claim, flush, tidy, writing, written
-from windrow.streams.leases import expired, follow_up
+from windrow.streams.leases import Lease, expired, follow_up, latest, lost
 from windrow.streams.log import Log
 from windrow.streams.position import Batch, Position, follow
 from windrow.streams.producer import LEASE_SECONDS, LateRows, Producer, said, under
@@ -232,19 +235,27 @@ class NamedStream:
         Raises
         ------
         InputError
-            ``TORN_FILE``, ``FOREIGN_FILE``, ``MISSING_FILE``, ``STREAM_VERSION``.
+            ``TORN_FILE``, ``FOREIGN_FILE``, ``MISPLACED_FILE``, ``MISSING_FILE``, ``UNREADABLE_FILE``,
+            ``STREAM_VERSION``; ``LOG_CHANGED``: the log is not the one that was read up to the position.
         UsageError
-            ``FOREIGN_POSITION``: it is a place in another stream's log, or after this one's end.
+            ``FOREIGN_POSITION``: it is a place in another stream's log.
         """
         last = self.log.last(self._checked(position).number)
-        return self._read(position, min(last, position.number + files), timed=timed)
+        return self.advanced(position, min(last, position.number + files), timed=timed)
+
+    def advanced(self, position: Position, until: int, *, timed: bool = False) -> tuple[Batch, Position]:
+        """The same up to a file that is known to be in the log."""
+        read = [*self.log.after(position.place, until)]
+        files, checksum = [entries for entries, _ in read], read[-1][1].checksum if read else None
+        definition = self.definition
+        return follow(position, definition.ordering, definition.stored, files, checksum, timed=timed)
 
     def position(self, number: int | None = None) -> Position:
         """The position after a file, by default the last: what reading up to it would tell."""
         end = self.log.last() if number is None else number
         position = self._kept(end)
         while position.number < end:
-            _, position = self._read(position, min(end, position.number + _FILES_AT_ONCE))
+            _, position = self.advanced(position, min(end, position.number + _FILES_AT_ONCE))
         return position
 
     def expire(self) -> list[str]:
@@ -254,10 +265,16 @@ class NamedStream:
         """
         found = []
         for lease in expired(self.leases):
-            following = follow_up(lease, self.log.pending, LEASE_SECONDS, is_logging=True)
+            self.verify(lease)
+            # entries under a generation that the log is past would be left out
+            known = max(lease.generation, self.position().writers.get(lease.producer, (0, 0))[0])
+            end = self.log.end()
+            following = follow_up(
+                replace(lease, generation=known), self.log.pending, LEASE_SECONDS, end, is_logging=True
+            )
             if following is None:
                 continue
-            self.log.append(under(said(self.definition, Kind.IDLE, lease.producer), following))
+            self.log.append(under(said(self.definition, Kind.IDLE, lease.producer), following), end)
             self.log.settle()
             following.release()
             found.append(lease.producer)
@@ -269,38 +286,65 @@ class NamedStream:
         Entries after it have later processing times, so that what is due before can be given, also where no
         producer says anything.
         """
-        number = self.log.append(said(self.definition, Kind.TICK, ""))
+        place = self.log.append(said(self.definition, Kind.TICK, ""))
         self.log.settle()
-        return number
+        return place.number
+
+    def verify(self, lease: Lease) -> None:
+        """See that the log still has what it had when a lease was taken.
+
+        Raises
+        ------
+        InputError
+            As :meth:`Log.verify <windrow.streams.log.Log.verify>`; ``FOREIGN_FILE``: it is no lease.
+        """
+        place = lease.after()
+        if place is not None:
+            self.log.verify(place)
 
     def check(self) -> list[WindrowError]:
-        """Read all of the log; what is wrong with its files."""
-        return self.log.check()
+        """Read all of the log; what is wrong with its files, or with what else is known of them."""
+        problems = self.log.check()
+        if problems:
+            return problems
+        found: list[WindrowError] = []
+        for number in self._positions():
+            position = self._position_kept(number)
+            with _collected(found):
+                self.log.verify(Place(number, None) if position is None else position.place)
+        leases = latest(self.leases)
+        for lease in leases.values():
+            with _collected(found):
+                self.verify(lease)
+        if not found:
+            found += [
+                lost(self.leases, name)
+                for name, (known, _) in self.position().writers.items()
+                if known > (leases[name].generation if name in leases else 0)
+            ]
+        return found
 
     def keep(self, position: Position) -> None:
         """Keep a position, so that those who come later need not read all of the log."""
         if position.number - self._kept(position.number).number < _BETWEEN_POSITIONS:
             return
         with writing(self.folder, "position"):
-            with written(self.log.pending, position.to_json().encode()) as path:
+            text = position.to_json()
+            content = f"{text}\n{zlib.crc32(text.encode())}\n"
+            with written(self.log.pending, content.encode()) as path:
                 claim(path, self._position_path(position.number))
             for old in self._positions()[2:]:
                 self._position_path(old).unlink(missing_ok=True)
 
     def _checked(self, position: Position) -> Position:
-        is_here = position.identity == self.definition.identity
-        if not is_here or (position.number and not self.log.path(position.number).exists()):
-            told = f"after the end of the log in {self.folder}" if is_here else "in the log of another stream"
+        if position.identity != self.definition.identity:
             raise UsageError(
-                f"file {position.number} is {told}",
+                f"file {position.number} is in the log of another stream",
                 condition="FOREIGN_POSITION",
                 hint="positions are for the stream that gave them; if it was made anew, begin at its start",
             )
+        self.log.verify(position.place)
         return position
-
-    def _read(self, position: Position, until: int, *, timed: bool = False) -> tuple[Batch, Position]:
-        files = [self.log.read(number) for number in range(position.number + 1, until + 1)]
-        return follow(position, self.definition.ordering, self.definition.stored, files, timed=timed)
 
     def _positions(self) -> list[int]:
         names = (path.stem for path in (self.folder / "positions").glob("*.json"))
@@ -312,12 +356,31 @@ class NamedStream:
     def _kept(self, until: int) -> Position:
         """The last position that was kept and is not after a file."""
         for number in self._positions():
-            if number > until:
-                continue
-            try:
-                position = Position.from_json(self._position_path(number).read_text(encoding="utf-8"))
-            except (FileNotFoundError, ValueError, InputError):
-                continue  # it only spares reading
-            if position.identity == self.definition.identity:
+            position = self._position_kept(number) if number <= until else None
+            if position is not None:
+                self.log.verify(position.place)
                 return position
+            if number > until:
+                self.log.verify(Place(number, None))
         return self.start
+
+    def _position_kept(self, number: int) -> Position | None:
+        """A position that was kept; None if it is none of this stream's: it only spares reading."""
+        try:
+            text, _, checksum = self._position_path(number).read_text(encoding="utf-8").partition("\n")
+            if checksum and zlib.crc32(text.encode()) != int(checksum):  # those of before have none
+                return None
+            position = Position.from_json(text)
+        except (OSError, ValueError, InputError):
+            return None
+        return position if position.identity == self.definition.identity else None
+
+
+@contextmanager
+def _collected(found: list[WindrowError]) -> Iterator[None]:
+    """Go on where something is wrong, and remember it once."""
+    try:
+        yield
+    except InputError as error:
+        if str(error) not in map(str, found):
+            found.append(error)
