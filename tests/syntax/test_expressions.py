@@ -19,6 +19,8 @@ from windrow.syntax.expressions import (
     Operation,
     names_in,
     parse_expression,
+    parts_of,
+    plain_names,
 )
 from windrow.syntax.tokens import TokenList, tokenize
 
@@ -342,3 +344,36 @@ def test_no_sequence_of_tokens_makes_the_parser_fail(words):
         assume(False)
     found = parse_expression(tokens, 0, len(tokens))
     assert 0 <= found.range[0] <= found.range[1] <= len(tokens)
+
+
+DEEP = {
+    "brackets": "(" * 100 + "a.x" + ")" * 100 + " < b.x",
+    "brackets with operators": "(1 + " * 100 + "a.x" + ")" * 100 + " < b.x",
+    "many brackets": "(1 + " * 490 + "a.x" + ")" * 490 + " < b.x",
+    "NOT": "NOT " * 3_000 + "a.x < b.x",
+    "minus": "- " * 3_000 + "a.x < b.x",
+    "a sum": "a.x" + " + b.x" * 3_000,
+    "comparisons": "a.x" + " = b.x" * 3_000,
+    "bits": "a.x" + " | b.x" * 3_000,
+    "calls": "abs(" * 490 + "a.x + b.x" + ")" * 490,
+    "CASE": "CASE WHEN true THEN " * 300 + "a.x + b.x" + " END" * 300,
+    "casts": "a.x" + "::int" * 3_000 + " < b.x",
+    "subscripts": "a.x" + "[1]" * 3_000 + " < b.x",
+}
+
+
+@pytest.mark.parametrize("deeply", [False, True])
+@pytest.mark.parametrize("name", DEEP)
+def test_however_deep_an_expression_is_its_names_are_found(name, deeply):
+    tokens = tokenize(DEEP[name])
+    found = parse_expression(tokens, 0, len(tokens), deeply=deeply)
+    assert {".".join(one.parts) for one in names_in(found)} >= {"a.x", "b.x"}
+    assert parts_of(found)
+    list(plain_names(found))
+
+
+def test_a_hundred_brackets_around_an_operand_are_none():
+    tokens = tokenize(DEEP["brackets"])
+    found = parse_expression(tokens, 0, len(tokens))
+    assert isinstance(found, Operation)
+    assert [type(part) for part in found.operands] == [Name, Name]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from windrow.algebra.names import AGGREGATE
 from windrow.algebra.nodes import AggregateCall, Fragment, Uses, Window
@@ -109,9 +110,7 @@ def find_aggregates(
     found: dict[Range, AggregateCall] = {}
     by_text: dict[str, AggregateCall] = {}
     calls = [call for start, stop in ranges for call in _calls(tokens, start, stop, window)]
-    # an aggregate around one over the window is Spark's
-    innermost = [call for call in calls if not any(other != call and _covers(call, other) for other in calls)]
-    for start, stop in innermost:
+    for start, stop in _innermost(calls):
         # as written: literals differ by case, and every ? is a parameter of its own
         marks = [token.start for token in tokens.tokens[start:stop] if token.is_symbol("?")]
         folded = {tokens[start].text.lower(), window.lower()}
@@ -122,9 +121,11 @@ def find_aggregates(
         text = " ".join([*words, *map(str, marks)])
         if text not in by_text:
             call = _call(tokens, start, stop, f"{AGGREGATE}{len(by_text)}", piece)
-            (reads,) = find_uses(tokens, [(start, stop)], [window], [])
+            fields = {use.name: use.fields for use in find_uses(tokens, [(start, stop)], [window], [])}
             by_text[text] = replace(
-                call, reads=reads.fields, others=find_uses(tokens, [(start, stop)], others, [])
+                call,
+                reads=fields.get(window, frozenset()),
+                others=find_uses(tokens, [(start, stop)], others, []),
             )
         found[start, stop] = by_text[text]
     return Aggregates(tuple(by_text.values()), found)
@@ -136,9 +137,10 @@ def find_calls(
     """The aggregates over groups in these ranges, not those in subqueries or with OVER."""
     found: dict[Range, AggregateCall] = {}
     for start, stop in ranges:
-        calls = _calls(tokens, start, stop, None)
-        for call in calls:
-            if not any(other != call and _covers(other, call) for other in calls):
+        last = start
+        for call in _calls(tokens, start, stop, None):
+            if call[0] >= last:  # else it stands in the one before
+                last = call[1]
                 found[call] = _call(tokens, *call, f"{AGGREGATE}{len(found)}", piece)
     return found
 
@@ -307,8 +309,10 @@ def _is_path(tokens: TokenList, start: int, stop: int) -> bool:
     return isinstance(parse_expression(tokens, start, stop), Name)
 
 
-def _covers(outer: Range, inner: Range) -> bool:
-    return outer[0] <= inner[0] and inner[1] <= outer[1]
+def _innermost(calls: list[Range]) -> list[Range]:
+    """The calls in which no other stands, of calls in the order of the text; those around one are Spark's."""
+    following = zip_longest(calls, calls[1:])
+    return [call for call, after in following if after is None or after[0] >= call[1]]
 
 
 def _fractions(tokens: TokenList, argument: Range) -> tuple[float, ...] | None:

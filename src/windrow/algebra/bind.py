@@ -82,6 +82,7 @@ def bind(
     return Statement(tokens.sql, text, tuple(binder.windows.values()))
 
 
+_MOST_HIDDEN = 12
 Island = Block | MatchRelation | PatternBlock
 
 
@@ -333,6 +334,15 @@ class _Binder:
         seen = {cte.name.lower(): cte for cte in ctes}
         if not seen:
             return SqlText()
+        if len(seen) < len(ctes) and len(ctes) > _MOST_HIDDEN:
+            raise ParseError(
+                f"more than {_MOST_HIDDEN} named queries are seen, and one of them hides another",
+                condition="FAILED_TO_PARSE_TOO_COMPLEX",
+                sqlstate="54001",
+                sql=self.tokens.sql,
+                span=self.tokens.span(*ctes[-1].item),
+                hint="give each query of the WITH lists a name of its own",
+            )
         items = []
         for index, cte in enumerate(ctes):
             if seen[cte.name.lower()] is not cte:

@@ -16,6 +16,7 @@ from windrow.syntax.mistakes import misplaced_to_stream
 from windrow.syntax.nodes import Cte, Range
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 from windrow.syntax.streams import (
+    TO_STREAM,
     StreamWindow,
     ToStream,
     alias_after,
@@ -310,9 +311,7 @@ class Reader:
         """The bracket of the window of a stream that begins at a token."""
         tokens, at = self.tokens, index
         if tokens[index].is_name:
-            if parse_to_stream(tokens, index, min(index + 2, stop)) is None and not (
-                tokens.word(index) in ("ISTREAM", "DSTREAM", "RSTREAM") and tokens.is_symbol(index + 1, "(")
-            ):
+            if tokens.word(index) not in TO_STREAM or not tokens.is_symbol(index + 1, "("):
                 at = index + 1
                 while tokens.is_symbol(at, ".") and at + 1 < stop:
                     at += 2

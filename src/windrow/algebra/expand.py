@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from windrow.algebra.names import verbatim
+from windrow.errors import ParseError
 from windrow.syntax.blocks import visible_ctes, with_items
 from windrow.syntax.nodes import Cte, Range
 from windrow.syntax.sqltext import Piece, SqlText, quoted
@@ -13,6 +14,8 @@ from windrow.syntax.streams import alias_after, begins_relation
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["Expander"]
+
+_MOST_EXPANDED = 2_000
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class Expander:
     tokens: TokenList
     streams: Collection[str]
     views: Mapping[str, str]
+    _leads: dict[Range, bool] = field(default_factory=dict)
+    _expanded: list[Range] = field(default_factory=list)
 
     def text(self, start: int, stop: int) -> SqlText:
         """A stretch of the text, in which a name of FROM is the query that it stands for.
@@ -75,6 +80,11 @@ class Expander:
 
     def leads_to_streams(self, body: Range) -> bool:
         """Whether a stretch of the text names a stream, or what is made of one."""
+        if body not in self._leads:
+            self._leads[body] = self._finds_streams(body)
+        return self._leads[body]
+
+    def _finds_streams(self, body: Range) -> bool:
         return any(
             self.tokens[at].is_name
             and not self.tokens.is_symbol(at - 1, ".")
@@ -92,6 +102,16 @@ class Expander:
             return None
         cte = self._cte(index)
         if cte is not None:
+            self._expanded.append(cte.item)
+            if len(self._expanded) > _MOST_EXPANDED:
+                raise ParseError(
+                    f"named queries stand for more than {_MOST_EXPANDED} others, as each names several",
+                    condition="FAILED_TO_PARSE_TOO_COMPLEX",
+                    sqlstate="54001",
+                    sql=tokens.sql,
+                    span=tokens[index].span,
+                    hint="make a named stream of one of them",
+                )
             columns = cte.item[0] + 1
             body = SqlText.of("(", self.text(*cte.body), ")")
             if not tokens.is_symbol(columns, "("):

@@ -151,7 +151,7 @@ def level_around(tokens: TokenList, index: int) -> Range:
     parent = tokens.parent[index]
     if parent >= 0:
         return parent + 1, tokens.partner[parent]
-    cuts = [i for i in range(len(tokens)) if tokens.is_symbol(i, ";") and tokens.parent[i] < 0]
+    cuts = tokens.semicolons
     start = max([cut + 1 for cut in cuts if cut < index], default=0)
     return start, min([cut for cut in cuts if cut > index], default=len(tokens))
 
@@ -317,18 +317,19 @@ def _words_after(tokens: TokenList, level: list[int], clause_stop: int) -> dict[
 
 def visible_ctes(tokens: TokenList, position: int) -> tuple[Cte, ...]:
     """The named queries that a block at `position` sees, from the outermost level inwards."""
-    levels: list[int] = [position]
-    while tokens.parent[levels[-1]] >= 0:
-        levels.append(tokens.parent[levels[-1]])
-    visible: list[Cte] = []
-    for inside in reversed(levels):
-        start, stop = level_around(tokens, inside)
-        for index in tokens.level(start, stop):
-            if index >= inside:
-                break
-            if tokens.word(index) == "WITH" and not tokens.is_symbol(index - 1, "."):
-                visible += [cte for cte in with_items(tokens, index) if cte.body[1] < inside]
-    return tuple(visible)
+    inside = {tokens.parent[position]: position}  # of each level of brackets what holds the position
+    at = position
+    while tokens.parent[at] >= 0:
+        at = tokens.parent[at]
+        inside[tokens.parent[at]] = at
+    statement = level_around(tokens, at)[0]
+    return tuple(
+        cte
+        for index in tokens.places("WITH")
+        if statement <= index < inside.get(tokens.parent[index], -1) and not tokens.is_symbol(index - 1, ".")
+        for cte in with_items(tokens, index)
+        if cte.body[1] < inside[tokens.parent[index]]
+    )
 
 
 def with_items(tokens: TokenList, index: int) -> list[Cte]:

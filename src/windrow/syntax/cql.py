@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
 
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText, quoted
@@ -219,13 +220,21 @@ class _Translator:
         return min(at, stop), inside
 
     def _end_of_case(self, start: int, stop: int) -> int | None:
-        depth = 0
-        for index in self.tokens.level(start, stop):
-            if not self.tokens.is_symbol(index - 1, "."):
-                depth += {"CASE": 1, "END": -1}.get(self.tokens.word(index), 0)
-            if depth == 0:
-                return index
-        return None
+        end = self.ends_of_cases.get(start, stop)
+        return end if end < stop else None
+
+    @cached_property
+    def ends_of_cases(self) -> dict[int, int]:
+        """Of each CASE its END, in the same brackets."""
+        opened: dict[int, list[int]] = {}
+        ends = {}
+        for index, parent in enumerate(self.tokens.parent):
+            word = "" if self.tokens.is_symbol(index - 1, ".") else self.tokens.word(index)
+            if word == "CASE":
+                opened.setdefault(parent, []).append(index)
+            elif word == "END" and opened.get(parent):
+                ends[opened[parent].pop()] = index
+        return ends
 
     def _after_interval(self, start: int, stop: int) -> int:
         """INTERVAL '1 2' DAY TO HOUR, INTERVAL 7 DAYS 3 HOURS."""

@@ -10,7 +10,6 @@ judges it. Precedence is Spark's
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 
 from windrow.syntax.nodes import Range
@@ -86,13 +85,14 @@ Expression = Name | Literal | Operation | Call | Opaque
 _COMPARISONS = {"=", "==", "<>", "!=", "<", "<=", ">", ">=", "<=>"}
 _CANONICAL = {"==": "=", "!=": "<>"}
 _BINARY = [
-    ({"|"}, 1),
-    ({"^"}, 2),
-    ({"&"}, 3),
-    ({"<<", ">>", ">>>"}, 4),
-    ({"+", "-", "||"}, 5),
-    ({"*", "/", "%", "DIV"}, 6),
+    {"|"},
+    {"^"},
+    {"&"},
+    {"<<", ">>", ">>>"},
+    {"+", "-", "||"},
+    {"*", "/", "%", "DIV"},
 ]
+_LEVELS = {operator: level for level, operators in enumerate(_BINARY) for operator in operators}
 _KNOWN_BINARY = {"+", "-", "*", "/", "%", "DIV"}
 _NOT_NAMES = {
     "CASE",
@@ -106,6 +106,9 @@ _NOT_NAMES = {
     "TIMESTAMP_LTZ",
     "TIME",
 }
+_NESTED, _HIGHEST = 40, 120
+"""So many brackets, calls and CASE one in the other, and so many operations, are taken apart: what goes
+through an expression calls itself for each."""
 _CONSTANTS = {"TRUE", "FALSE", "NULL"}
 _WITH_UNITS = {"timestampdiff", "datediff", "date_diff", "timestampadd", "dateadd", "date_add"}
 
@@ -129,11 +132,25 @@ def parse_expression(
     try:
         parser = _Parser(tokens, start, stop, atoms, deeply)
         found = parser.disjunction()
-        if parser.at != stop:
+        if parser.at != stop or _is_high(found):
             raise _UnknownFormError
     except _UnknownFormError:
         return Opaque(tuple(_paths(tokens, start, stop, atoms)), (start, stop))
     return found
+
+
+def _is_high(expression: Expression) -> bool:
+    """Whether more operations and calls stand one in the other than are taken apart."""
+    height, level = 0, [expression]
+    while level and height <= _HIGHEST:
+        height += 1
+        level = [
+            part
+            for one in level
+            if isinstance(one, Operation | Call)
+            for part in (one.operands if isinstance(one, Operation) else one.arguments)
+        ]
+    return height > _HIGHEST
 
 
 def names_in(expression: Expression) -> Iterator[Name]:
@@ -192,12 +209,17 @@ def _paths(tokens: TokenList, start: int, stop: int, atoms: Atoms) -> Iterator[N
 
 
 class _Parser:
-    def __init__(self, tokens: TokenList, start: int, stop: int, atoms: Atoms, deeply: bool) -> None:
+    def __init__(
+        self, tokens: TokenList, start: int, stop: int, atoms: Atoms, deeply: bool, depth: int = 0
+    ) -> None:
         self.tokens, self.at, self.stop, self.atoms, self.deeply = tokens, start, stop, atoms, deeply
+        self.depth = depth
 
     def inner(self, start: int, stop: int) -> Expression:
         """The expression between these tokens."""
-        parser = _Parser(self.tokens, start, stop, self.atoms, self.deeply)
+        if self.depth >= _NESTED:
+            raise _UnknownFormError
+        parser = _Parser(self.tokens, start, stop, self.atoms, self.deeply, self.depth + 1)
         found = parser.disjunction()
         if parser.at != stop:
             raise _UnknownFormError
@@ -238,23 +260,23 @@ class _Parser:
         return parts[0] if len(parts) == 1 else Operation(word, tuple(parts), (start, self.at))
 
     def negation(self) -> Expression:
-        start = self.at
-        if self.take("NOT") or (self.symbol() == "!" and self.skip()):
-            return Operation("NOT", (self.negation(),), (start, self.at))
-        return self.predicate()
-
-    def skip(self) -> bool:
-        self.at += 1
-        return True
+        words = []
+        while self.word() == "NOT" or self.symbol() == "!":
+            words.append(self.at)
+            self.at += 1
+        found = self.predicate()
+        for place in reversed(words):
+            found = Operation("NOT", (found,), (place, self.at))
+        return found
 
     def predicate(self) -> Expression:
         start = self.at
-        left = self.arithmetic(0)
+        left = self.arithmetic()
         while True:
             if self.symbol() in _COMPARISONS:
                 operator = self.tokens[self.at].text
                 self.at += 1
-                right = self.arithmetic(0)
+                right = self.arithmetic()
                 left = Operation(_CANONICAL.get(operator, operator), (left, right), (start, self.at))
                 continue
             if self.word() in ("IS", "NOT", "IN", "BETWEEN"):
@@ -272,7 +294,7 @@ class _Parser:
         self.at += 1
         if self.word() in ("ANY", "ALL", "SOME"):
             raise _UnknownFormError
-        right = self.arithmetic(0)
+        right = self.arithmetic()
         if self.take("ESCAPE"):
             self.at += 1
         elif self.deeply and is_like:
@@ -291,7 +313,7 @@ class _Parser:
                 found = Operation("IS NULL", (left,), (start, self.at))
             elif self.take("DISTINCT"):
                 self.need("FROM")
-                right = self.arithmetic(0)
+                right = self.arithmetic()
                 found = Operation("<=>", (left, right), (start, self.at))
                 negated = not negated
             elif self.word() in ("TRUE", "FALSE", "UNKNOWN"):
@@ -305,9 +327,9 @@ class _Parser:
                 items = self.arguments()
                 found = Operation("IN", (left, *items), (start, self.at))
             elif self.take("BETWEEN"):
-                low = self.arithmetic(0)
+                low = self.arithmetic()
                 self.need("AND")
-                high = self.arithmetic(0)
+                high = self.arithmetic()
                 found = Operation("BETWEEN", (left, low, high), (start, self.at))
             else:
                 raise _UnknownFormError
@@ -315,50 +337,56 @@ class _Parser:
 
     # -- arithmetic ------------------------------------------------------------------------------
 
-    def arithmetic(self, level: int) -> Expression:
-        if level == len(_BINARY):
-            return self.unary()
+    def arithmetic(self, level: int = 0) -> Expression:
+        """Operands and the operators between them that bind at least as tightly as those of `level`."""
         start = self.at
-        left = self.arithmetic(level + 1)
-        while (operator := self.symbol() or self.word()) in _BINARY[level][0]:
+        left = self.unary()
+        is_opaque = False
+        while (binds := _LEVELS.get(operator := self.symbol() or self.word(), -1)) >= level:
+            before = self.at
             self.at += 1
-            right = self.arithmetic(level + 1)
+            right = self.arithmetic(binds + 1)
             if operator in _KNOWN_BINARY or (self.deeply and operator == "||"):
-                left = Operation(operator, (left, right), (start, self.at))
+                left = self.opaque(start, before) if is_opaque else left
+                left, is_opaque = Operation(operator, (left, right), (start, self.at)), False
             else:
-                left = self.opaque(start, self.at)
-        return left
+                is_opaque = True
+        return self.opaque(start, self.at) if is_opaque else left
 
     def unary(self) -> Expression:
-        start = self.at
-        if self.symbol() == "-":
+        start, signs = self.at, []
+        while self.symbol() in ("-", "+", "~"):
+            signs.append(self.at)
             self.at += 1
-            return Operation("NEG", (self.unary(),), (start, self.at))
-        if self.symbol() == "+":
-            self.at += 1
-            return _widened(self.unary(), (start, self.at))
-        if self.symbol() == "~":
-            self.at += 1
-            self.unary()
+        if not signs:
+            return self.postfix()
+        found = self.postfix()
+        symbols = [self.tokens[place].text for place in signs]
+        if "~" in symbols:
             return self.opaque(start, self.at)
-        return self.postfix()
+        for place, symbol in zip(reversed(signs), reversed(symbols), strict=True):
+            to = place, self.at
+            found = Operation("NEG", (found,), to) if symbol == "-" else _widened(found, to)
+        return found
 
     def postfix(self) -> Expression:
         start = self.at
         found = self.primary()
+        is_opaque = False
         while self.symbol() in ("[", "::", ".", ":"):
             # subscripts, casts, fields of expressions and variant paths: not taken apart
-            symbol = self.symbol()
+            before, symbol = self.at, self.symbol()
             self.at = self.tokens.partner[self.at] + 1 if symbol == "[" else self.at + 2
             if symbol == "::" and self.symbol() == "(":
                 self.at = self.tokens.partner[self.at] + 1
             if self.at > self.stop:
                 raise _UnknownFormError
             if symbol == "::" and self.deeply:
-                found = Call("cast", (found,), (start, self.at))
+                found = self.opaque(start, before) if is_opaque else found
+                found, is_opaque = Call("cast", (found,), (start, self.at)), False
             else:
-                found = self.opaque(start, self.at)
-        return found
+                is_opaque = True
+        return self.opaque(start, self.at) if is_opaque else found
 
     def primary(self) -> Expression:
         if self.at >= self.stop:
@@ -402,11 +430,15 @@ class _Parser:
 
     def parenthesised(self) -> Expression:
         start, close = self.at, self.tokens.partner[self.at]
-        if self.tokens.word(start + 1) in ("SELECT", "WITH", "VALUES", "FROM", "TABLE"):
+        first, last = start + 1, close
+        while self.tokens.is_symbol(first, "(") and self.tokens.partner[first] == last - 1:
+            first, last = first + 1, last - 1
+        if self.tokens.word(first) in ("SELECT", "WITH", "VALUES", "FROM", "TABLE"):
             raise _UnknownFormError
-        found = self.inner(start + 1, close)
         self.at = close + 1
-        return _widened(found, (start, self.at))
+        if self.depth >= _NESTED:
+            return self.opaque(start, self.at)
+        return _widened(self.inner(first, last), (start, self.at))
 
     def name_or_call(self) -> Expression:
         start = self.at
@@ -458,10 +490,14 @@ class _Parser:
 
     def case(self) -> Expression:
         start = self.at
-        if self.deeply:
-            with suppress(_UnknownFormError):
+        if self.deeply and self.depth < _NESTED:
+            self.depth += 1
+            try:
                 return self.branches()
-            self.at = start
+            except _UnknownFormError:
+                self.at = start
+            finally:
+                self.depth -= 1
         depth = 0
         for index in self.tokens.level(self.at, self.stop):
             if self.tokens.is_symbol(index - 1, "."):

@@ -91,7 +91,7 @@ def _is_definition(tokens: TokenList, opened: int) -> bool:
     """Whether the parentheses are those of ``WINDOW … name AS (…)``."""
     while tokens.word(opened - 1) == "AS" and opened >= 3 and tokens[opened - 2].is_name:
         if tokens.word(opened - 3) == "WINDOW":
-            return True
+            return not tokens.is_symbol(opened - 4, ".")
         if not (tokens.is_symbol(opened - 3, ",") and tokens.is_symbol(opened - 4, ")")):
             return False
         opened = tokens.partner[opened - 4]

@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 _MOST_PERMUTED = 6
+_DEEPEST = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +138,8 @@ def variables_written(pattern: Pattern) -> Iterator[PatternVariable]:
 class _Parser:
     """A cursor over the tokens between the parentheses of PATTERN."""
 
-    def __init__(self, tokens: TokenList, start: int, stop: int) -> None:
-        self.tokens, self.at, self.stop = tokens, start, stop
+    def __init__(self, tokens: TokenList, start: int, stop: int, depth: int = 0) -> None:
+        self.tokens, self.at, self.stop, self.depth = tokens, start, stop, depth
         self.excluding: Span | None = None
 
     def symbol(self, ahead: int = 0) -> str:
@@ -245,17 +246,24 @@ class _Parser:
         return PatternVariable(token.name if token.kind is Kind.QUOTED else token.name.upper(), token.span)
 
     def parenthesised(self) -> Pattern:
-        close = self.tokens.partner[self.at]
-        if close == self.at + 1:
-            self.at += 2
-            return Concatenation(())
-        found = self.inside(self.at + 1, close)
-        self.at = close + 1
-        return found
+        first, close = self.at + 1, self.tokens.partner[self.at]
+        self.at, last = close + 1, close
+        while self.tokens.is_symbol(first, "(") and self.tokens.partner[first] == last - 1:
+            first, last = first + 1, last - 1
+        return Concatenation(()) if first == last else self.inside(first, last)
 
     def inside(self, start: int, stop: int) -> Pattern:
         """The pattern between two tokens."""
-        inner = _Parser(self.tokens, start, stop)
+        if self.depth == _DEEPEST:
+            raise AnalysisError(
+                f"groups stand in each other more than {_DEEPEST} deep",
+                condition="PATTERN_TOO_LONG",
+                sqlstate="54001",
+                sql=self.tokens.sql,
+                span=self.tokens[start - 1].span,
+                hint="write the pattern with fewer parentheses",
+            )
+        inner = _Parser(self.tokens, start, stop, self.depth + 1)
         inner.excluding = self.excluding
         found = inner.alternation()
         if inner.at < stop:

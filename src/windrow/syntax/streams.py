@@ -203,8 +203,22 @@ def _is_clause(tokens: TokenList, at: int) -> bool:
 
 
 def alias_after(tokens: TokenList, index: int, stop: int) -> int | None:
-    """The token of the alias that stands at `index`, with AS or without; None if there is none."""
+    """The token of the alias that stands at `index`, with AS or without; None if there is none.
+
+    Raises
+    ------
+    ParseError
+        ``PARSE_SYNTAX_ERROR`` where nothing follows AS.
+    """
     if index < stop and tokens.word(index) == "AS":
+        if index + 1 >= stop:
+            raise ParseError(
+                "expected a name after AS",
+                condition="PARSE_SYNTAX_ERROR",
+                sql=tokens.sql,
+                span=tokens[index].span,
+                hint="write the name, or leave AS out",
+            )
         return index + 1
     if index < stop and tokens[index].is_name and tokens.word(index) not in _CLAUSES:
         return index

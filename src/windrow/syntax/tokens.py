@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 from sqlglot import TokenType
@@ -40,6 +41,8 @@ _STRINGS = {
     TokenType.HEREDOC_STRING,
     TokenType.BIT_STRING,
 }
+_DEEPEST = 500
+"""Spark takes 499 brackets around a number, and fewer around anything else."""
 _OPENING = {"(": ")", "[": "]"}
 # operators that sqlglot gives in parts: array<array<int>> closes two brackets, x >> 1 is a shift
 _JOINED = {("<", "<"): "<<", (">", ">"): ">>", (">>", ">"): ">>>"}
@@ -110,6 +113,27 @@ class TokenList:
         """The word at `index` in capitals; empty past the end or for anything but a word."""
         return self.tokens[index].word if 0 <= index < len(self.tokens) else ""
 
+    def places(self, word: str) -> list[int]:
+        """Where a word stands, in order; it is in capitals."""
+        return self._places.get(word, [])
+
+    @cached_property
+    def _places(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for index, token in enumerate(self.tokens):
+            if token.kind is Kind.WORD:
+                found.setdefault(token.word, []).append(index)
+        return found
+
+    @cached_property
+    def semicolons(self) -> tuple[int, ...]:
+        """Those outside of all brackets, which end statements."""
+        return tuple(
+            index
+            for index, token in enumerate(self.tokens)
+            if self.parent[index] < 0 and token.is_symbol(";")
+        )
+
     def is_symbol(self, index: int, text: str) -> bool:
         """Whether the token at `index` exists and is this piece of punctuation."""
         return 0 <= index < len(self.tokens) and self.tokens[index].is_symbol(text)
@@ -145,6 +169,7 @@ class TokenList:
         return list(zip([start, *(comma + 1 for comma in commas)], [*commas, stop], strict=True))
 
 
+@lru_cache(maxsize=8)
 def tokenize(sql: str) -> TokenList:
     """Read a text into tokens.
 
@@ -152,7 +177,7 @@ def tokenize(sql: str) -> TokenList:
     ------
     ParseError
         ``PARSE_SYNTAX_ERROR`` for a string, identifier or comment that does not end, and for brackets
-        that do not pair.
+        that do not pair; ``FAILED_TO_PARSE_TOO_COMPLEX`` for brackets that are too deep for Spark.
     """
     tokens = _read(sql)
     partner, parent = _pair(sql, tokens)
@@ -227,6 +252,15 @@ def _pair(sql: str, tokens: list[Token]) -> tuple[dict[int, int], tuple[int, ...
         parent.append(opened[-1] if opened else -1)
         if token.kind is Kind.SYMBOL and token.text in _OPENING:
             opened.append(index)
+            if len(opened) > _DEEPEST:
+                raise ParseError(
+                    f"brackets stand in each other more than {_DEEPEST} deep",
+                    condition="FAILED_TO_PARSE_TOO_COMPLEX",
+                    sqlstate="54001",
+                    sql=sql,
+                    span=token.span,
+                    hint="compute a part of it in a subquery of its own, or in a view",
+                )
     if opened:
         token = tokens[opened[-1]]
         raise ParseError(

@@ -1,0 +1,53 @@
+"""A small share of the mutated statements, and those that were once wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.syntax.mutations import mutants, seeds, tried
+
+DEEP = "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY i PATTERN ({}) DEFINE A AS TRUE)"
+CLAUSE = "WINDOW BY w AS (TYPE SLIDING ORDER BY i START AS s{} END AS e)"
+ONCE_WRONG = {
+    "nothing after AS": ("SELECT k FROM s [RANGE 1] AS", "PARSE_SYNTAX_ERROR"),
+    "a column called window": (
+        "SELECT a FROM t WHERE s.WINDOW v AS (ORDER BY i MEASURES 1 AS m PATTERN (x) DEFINE x AS TRUE)",
+        None,
+    ),
+    "no argument": (f"SELECT MIN( AS w.val) FROM t {CLAUSE.format('')}", None),
+    "ISTREAM within a statement": ("x SELECT ISTREAM(*) FROM s", None),
+    "NOT": (f"SELECT 1 FROM t {CLAUSE.format(' WHEN ' + 'NOT ' * 3_000 + 'TRUE')}", None),
+    "minus": (f"SELECT 1 FROM t {CLAUSE.format(' WHEN ' + '- ' * 3_000 + '1 > 0')}", None),
+    "brackets": (f"SELECT 1 FROM t {CLAUSE.format(' WHEN ' + '(' * 60 + 's.x' + ')' * 60 + ' > 0')}", None),
+    "too many brackets": ("SELECT " + "(" * 1_000 + "1" + ")" * 1_000, "FAILED_TO_PARSE_TOO_COMPLEX"),
+    "groups": (DEEP.format("(" * 300 + "A" + ")" * 300), None),
+    "groups that repeat": (DEEP.format("(" * 300 + "A" + ")+" * 300), "PATTERN_TOO_LONG"),
+    "many groups": (DEEP.format("(" * 1_000 + "A" + ")+" * 1_000), "FAILED_TO_PARSE_TOO_COMPLEX"),
+    "subqueries": ("SELECT * FROM " + "(SELECT * FROM " * 226 + "s [RANGE 5]" + ")" * 226, None),
+    "named queries": (
+        "WITH a0 AS (SELECT * FROM s), "
+        + ", ".join(f"a{n} AS (SELECT * FROM a{n - 1} x JOIN a{n - 1} y)" for n in range(1, 40))
+        + " SELECT * FROM a39 EMIT STREAM",
+        "FAILED_TO_PARSE_TOO_COMPLEX",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ONCE_WRONG)
+def test_what_was_once_wrong_is_understood_or_refused(name):
+    sql, condition = ONCE_WRONG[name]
+    found = tried(iter([sql]))
+    assert found.wrong == []
+    assert set(found.conditions) >= ({condition} if condition else set())
+
+
+def test_mutated_statements_are_understood_or_refused_with_a_place():
+    found = tried(mutants(400, 7))
+    assert found.wrong == []
+    assert found.count == 400
+    assert 100 < found.refused < 400
+
+
+def test_the_seeds_are_read():
+    found = tried(iter(seeds()[:200]))
+    assert found.wrong == []
