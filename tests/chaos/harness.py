@@ -4,32 +4,38 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import count
 from json import loads
 from pathlib import Path
 
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from tests.chaos.life import FATAL, PROGRESS, STARTED
+from tests.chaos.life import DIED, FATAL, FATAL_OPERATION, PROGRESS, STARTED
 from tests.chaos.logs import late_rows
 from tests.chaos.processes import born, children, command, kill, tree
 from tests.chaos.scenarios import SCENARIOS
 from tests.live.stepping import total
 from windrow import Session
 
-__all__ = ["FORCED", "RANDOM", "Round", "Summary", "run"]
+__all__ = ["FORCED", "OPERATION", "RANDOM", "Round", "Summary", "run"]
 
 FORCED = "after a write of the sink"
-RANDOM = ("all", "driver", "java", "worker", "all while it starts", "all when a step is kept")
+OPERATION = "before a file operation"
+OFFSETS = "java while Spark writes its offsets"
+RANDOM = ("all", "driver", "java", "worker", "all while it starts", "all when a step is kept", OFFSETS)
 """Which processes are killed, and when: without a word about that, some time after the query has started."""
+
+_OPERATIONS = 48  # of some micro-batches; each is the one before which a query dies, in turns
 
 _WORDS = Path(__file__).parents[2]
 _PATIENCE = 600.0  # seconds, after which something hangs
@@ -53,6 +59,8 @@ class Round:
         How often which processes were killed.
     places
         Where the query stood when it was.
+    before
+        Before which operations on files it died.
     lives
         How often it was started.
     rows, late, given
@@ -64,6 +72,7 @@ class Round:
     scenario: str
     kills: Counter[str] = field(default_factory=Counter)
     places: Counter[str] = field(default_factory=Counter)
+    before: Counter[str] = field(default_factory=Counter)
     lives: int = 0
     rows: int = 0
     late: int = 0
@@ -89,6 +98,9 @@ class Summary:
         equal = Counter(one.scenario for one in self.rounds if not one.wrong)
         lines = [f"{kills.total()} kills in {self.seconds:.0f} s, {kills[FORCED]} of them forced {FORCED}"]
         lines += [f"  {count:4} {what}" for what, count in kills.most_common()]
+        before = sum((one.before for one in self.rounds), Counter())
+        if before:
+            lines += ["before", *(f"  {count:4} {what}" for what, count in before.most_common())]
         lines += ["the query stood", *(f"  {count:4} {place}" for place, count in places.most_common())]
         starts = sum(one.lives for one in self.rounds)
         lines.append(f"{starts} starts")
@@ -114,7 +126,8 @@ def run(
     is_long: bool = False,
     tell: Callable[[str], object] = lambda _: None,
 ) -> Summary:
-    """Kill queries so often, every other time forced between the write of a sink and the commit of its step.
+    """Kill queries so often: of four times once between a write of the sink and the commit of its step, and
+    once before an operation on files, each in its turn.
 
     Parameters
     ----------
@@ -142,15 +155,16 @@ def run(
     began = time.monotonic()
     java = _shared_classes(folder) if is_long else ""
     plan = [
-        FORCED if number % 2 == 0 else random_kills[number // 2 % len(random_kills)]
+        (FORCED, random_kills[number // 2 % len(random_kills)], OPERATION)[(0, 1, 2, 1)[number % 4]]
         for number in range(kills)
     ]
+    dies = count(1)
 
     def one(number: int) -> Round:
         name = scenarios[number % len(scenarios)]
         place = folder / f"{number:03}-{name}"
         place.mkdir()
-        ran = _Run(place, name, random.Random(f"{seed}-{number}"), java)
+        ran = _Run(place, name, random.Random(f"{seed}-{number}"), java, dies)
         try:
             ran.run(plan[number * of_a_round :][:of_a_round], spark)
         except ChaosError as error:
@@ -158,9 +172,9 @@ def run(
         finally:
             ran.end()
         told = "; ".join(ran.round.wrong) or "equal"
-        places = ", ".join(f"{count} {where}" for where, count in ran.round.places.items())
-        count = ran.round.kills.total()
-        tell(f"{time.monotonic() - began:6.0f} s  {place.name}: {count} kills ({places}): {told}")
+        places = ", ".join(f"{often} {where}" for where, often in ran.round.places.items())
+        total = ran.round.kills.total()
+        tell(f"{time.monotonic() - began:6.0f} s  {place.name}: {total} kills ({places}): {told}")
         return ran.round
 
     with ThreadPoolExecutor(at_once) as pool:
@@ -172,7 +186,9 @@ def _shared_classes(folder: Path) -> str:
     """Options by which a Java machine starts in half the time: with what another has loaded until its end."""
     archive, place = folder / "classes.jsa", folder / "classes"
     place.mkdir()
-    first = _Run(place, "window", random.Random(0), f"-XX:ArchiveClassesAtExit={archive} -Xlog:cds=off")
+    first = _Run(
+        place, "window", random.Random(0), f"-XX:ArchiveClassesAtExit={archive} -Xlog:cds=off", count(1)
+    )
     first.feed()
     for source in first.sources:
         source.end()
@@ -186,8 +202,10 @@ def _shared_classes(folder: Path) -> str:
 
 
 class _Run:
-    def __init__(self, folder: Path, name: str, chance: random.Random, java: str) -> None:
-        self.folder, self.name, self.chance, self.java = folder, name, chance, java
+    def __init__(
+        self, folder: Path, name: str, chance: random.Random, java: str, dies: Iterator[int]
+    ) -> None:
+        self.folder, self.name, self.chance, self.java, self.dies = folder, name, chance, java, dies
         self.scenario = SCENARIOS[name]
         self.sources = self.scenario.sources(folder)
         self.round = Round(name)
@@ -229,7 +247,7 @@ class _Run:
     # -- lives ---------------------------------------------------------------------------------------
 
     def start(self, *options: str) -> None:
-        for name in (FATAL, STARTED):
+        for name in (FATAL, FATAL_OPERATION, STARTED):
             (self.folder / name).unlink(missing_ok=True)
         retries = self.chance.choice("14")
         words = [sys.executable, "-m", "tests.chaos.life", str(self.folder), self.name, retries, self.java]
@@ -241,7 +259,14 @@ class _Run:
         self.round.lives += 1
         self.is_hurt = False
 
-    def wait(self, until: Callable[[], object], *, seconds: float = _PATIENCE, feeding: bool = True) -> bool:
+    def wait(
+        self,
+        until: Callable[[], object],
+        *,
+        seconds: float = _PATIENCE,
+        feeding: bool = True,
+        pause: float = 0.005,
+    ) -> bool:
         """Wait, while rows arrive, until something is so, or for some seconds; whether it is so."""
         began = time.monotonic()
         while not until():
@@ -249,7 +274,7 @@ class _Run:
                 return False
             if feeding:
                 self.feed()
-            time.sleep(0.005)
+            time.sleep(pause)
         return True
 
     def feed(self) -> None:
@@ -295,6 +320,23 @@ class _Run:
                 self.round.places["after a write, before its step is kept"] += 1
                 self.gone()
                 return True
+        elif what == OPERATION:
+            (self.folder / FATAL_OPERATION).write_text(str(next(self.dies) % _OPERATIONS + 1))
+            if not self.wait(self.is_over):
+                raise self.failed("does not come to an operation on files")
+            if process.returncode == -9:
+                self.round.before[re.sub(r"[0-9a-f]*\d[0-9a-f]*", "#", (self.folder / DIED).read_text())] += 1
+                self.round.places[self.place()] += 1
+                self.gone()
+                return True
+        elif what == OFFSETS:
+            offsets = self.folder / "checkpoint" / "spark" / "offsets"
+            before = set(offsets.iterdir()) if offsets.exists() else set()
+            if not self.wait(
+                lambda: self.is_over() or (offsets.exists() and not before.issuperset(offsets.iterdir())),
+                pause=0.0,
+            ):
+                raise self.failed("comes to no micro-batch")
         elif what == "all when a step is kept":
             last = self.last_step()
             if not self.wait(lambda: self.is_over() or self.last_step() > last):
@@ -312,7 +354,7 @@ class _Run:
             self.remember()
             self.told(lambda: kill(process.pid))
             self.gone()
-        elif what == "java":
+        elif what in ("java", OFFSETS):
             (java,) = (pid for pid in children(process.pid) if "java" in command(pid))
             self.remember()
             self.told(lambda: kill(java))

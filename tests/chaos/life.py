@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,11 @@ from windrow.spark.local import local_session
 
 FATAL, STARTED, PROGRESS = "fatal", "started", "progress.json"
 """Files in the folder: that the next write is the last, that the query runs, and what it said in the end."""
+FATAL_OPERATION, DIED = "fatal-operation", "died"
+"""Before which operation on its files the process dies, counted from now; and which one that was."""
+
+OPERATIONS = frozenset({"open", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.truncate"})
+"""As Python tells its audit hooks of them. Those of Arrow, which writes what is in a file, are between two."""
 
 JAVA = "spark.driver.extraJavaOptions"
 CONF = {
@@ -60,8 +66,40 @@ class Fatal(Files):
         return count
 
 
+def die_before_an_operation(folder: Path) -> None:
+    """Have the process die before an operation on files of the folder, once somebody asks for that."""
+    word, inside, left = folder / FATAL_OPERATION, threading.local(), [0]
+    lock = threading.Lock()
+
+    def hook(event: str, given: tuple[Any, ...]) -> None:
+        if event not in OPERATIONS or getattr(inside, "is_so", False):
+            return
+        if event == "open" and not given[2] & (os.O_WRONLY | os.O_RDWR):
+            return
+        if not str(given[0]).startswith(str(folder)):
+            return
+        inside.is_so = True
+        try:
+            with lock:
+                if not left[0]:
+                    if not word.exists():
+                        return
+                    left[0] = int(word.read_text())
+                left[0] -= 1
+                if not left[0]:
+                    word.unlink()
+                    where = Path(str(given[0])).relative_to(folder)
+                    (folder / DIED).write_text(f"{event} of {where}")
+                    kill(*tree(os.getpid()))
+        finally:
+            inside.is_so = False
+
+    sys.addaudithook(hook)
+
+
 def main(folder: Path, name: str, retries: str, java: str, to_the_end: bool) -> None:
     """Run the query."""
+    die_before_an_operation(folder)
     conf = {**CONF, JAVA: f"{CONF[JAVA]} {java}"}
     spark = local_session(master=f"local[1,{retries}]", app_name=f"chaos {name}", conf=conf)
     session = Session(spark)
