@@ -1,4 +1,4 @@
-"""How much memory Spark's Python workers take, as Linux tells it."""
+"""How much memory this process, Spark's Java machine and its Python workers take, as Linux reports it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["WorkerMemory"]
+__all__ = ["WorkerMemory", "resident"]
 
 _INTERVAL = 0.25
 _PROC = Path("/proc")
@@ -47,8 +47,19 @@ class WorkerMemory:
 
     def _look(self) -> None:
         for pid in _workers():
-            kilobytes = _peak(pid)
+            kilobytes = _status(pid, "VmHWM")
             self.peaks[pid] = max(self.peaks.get(pid, 0), kilobytes)
+
+
+def resident() -> tuple[float, float]:
+    """The megabytes that are in memory of this process, and of the Java machine below it."""
+    parents = {int(entry.name): _parent(entry) for entry in _PROC.iterdir() if entry.name.isdigit()}
+    java = [
+        pid
+        for pid in parents
+        if _is_below(pid, os.getpid(), parents) and _read(_PROC / str(pid) / "comm").strip() == "java"
+    ]
+    return _status(os.getpid(), "VmRSS") / 1024, sum(_status(pid, "VmRSS") for pid in java) / 1024
 
 
 def _workers() -> list[int]:
@@ -75,9 +86,10 @@ def _is_pyspark(pid: int) -> bool:
     return "pyspark.daemon" in _read(_PROC / str(pid) / "cmdline")
 
 
-def _peak(pid: int) -> int:
+def _status(pid: int, name: str) -> int:
+    """A line of what Linux tells of a process, in kilobytes; 0 if it has ended."""
     for line in _read(_PROC / str(pid) / "status").splitlines():
-        if line.startswith("VmHWM:"):
+        if line.startswith(f"{name}:"):
             return int(line.split()[1])
     return 0
 

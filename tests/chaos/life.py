@@ -27,7 +27,7 @@ FATAL_OPERATION, DIED = "fatal-operation", "died"
 """Before which operation on its files the process dies, counted from now; and which one that was."""
 
 OPERATIONS = frozenset({"open", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.truncate"})
-"""As Python tells its audit hooks of them. Those of Arrow, which writes what is in a file, are between two."""
+"""As Python's audit hooks hear of them. Arrow writes what is in a file between two of these."""
 
 JAVA = "spark.driver.extraJavaOptions"
 CONF = {
