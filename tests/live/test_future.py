@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -168,3 +169,40 @@ def test_a_recorded_table_has_no_processing_time_to_be_ahead_of(session, spark):
     with pytest.raises(WindrowError, match=r"(?s)UNKNOWN_OPTION.*future"):
         session.stream("s", spark.range(1), rowtime="id", future="1 day")
     spark.catalog.dropTempView("t")
+
+
+def test_a_live_query_is_not_silenced_by_an_insert_under_a_wrong_clock(session, tmp_path, monkeypatch):
+    session.sql(f"CREATE STREAM s (ROWTIME ts TIMESTAMP, n INT) LOCATION '{tmp_path / 'stream'}'")
+    real = time.time_ns
+    session.sql(f"INSERT INTO s VALUES ({shown(NOW)}, 1)")
+    monkeypatch.setattr(time, "time_ns", lambda: real() + 30 * 365 * 86_400 * 10**9)
+    session.sql(f"INSERT INTO s VALUES ({shown(NOW)}, 2)")
+    monkeypatch.undo()
+    text = "SELECT n, COUNT(*) AS c FROM s GROUP BY n EMIT STREAM AFTER DELAY INTERVAL '0.2' SECOND"
+    given = Memory()
+    query = session.sql(text).start(given, checkpoint=tmp_path / "live", on_unbounded="ignore")
+    with pytest.warns(RuntimeWarning, match="written by a clock that was ahead"):
+        query.process_all_available()
+    session.sql(f"INSERT INTO s VALUES ({shown(NOW)}, 3)")
+    for _ in range(100):
+        query.process_all_available()
+        rows = [row for table in given.batches.values() for row in table.to_pylist()]
+        if {row["n"] for row in rows} == {1, 2, 3}:
+            break
+        query.await_termination(0.2)
+    assert {row["n"] for row in rows} == {1, 2, 3}
+    assert max(row["ptime"] for row in rows) < datetime.datetime.now(datetime.UTC) + datetime.timedelta(1)
+    query.stop()
+    session.sql("DROP STREAM s")
+
+
+def test_a_live_query_warns_once_of_a_row_of_a_wrong_clock(session, spark, incoming):
+    session.stream("s", arriving(spark, incoming, 1), rowtime="ts", lag="1 hour")
+    query = session.sql(QUERIES["a window"]).start(Memory())
+    with pytest.warns(RuntimeWarning, match="stream s is more than a day ahead") as caught:
+        query.process_all_available()
+    query.stop()
+    told = [str(one.message) for one in caught if "a day ahead" in str(one.message)]
+    assert len(told) == 1
+    assert f"by a row of rowtime {FAR:%Y-%m-%d %H:%M:%S}" in told[0]
+    assert "FUTURE 1 DAY" in told[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.streams.recorded import NUMBERS, everything
@@ -32,9 +34,10 @@ def test_reading_in_parts_is_reading_at_once(numbers):
 
 def test_processing_times_of_a_log_never_go_back(numbers, monkeypatch):
     with numbers.producer("p") as p:
-        clock = iter([5_000, 7_000, 6_000, 8_000, 8_000])
-        monkeypatch.setattr("windrow.streams.producer.time.time_ns", lambda: next(clock) * 10**6)
-        for at in range(3):
+        began = time.time_ns()
+        for at, seconds in enumerate((5, 7, 6)):
+            shown = began + seconds * 10**9
+            monkeypatch.setattr(time, "time_ns", lambda shown=shown: shown)
             p.insert({"at": at})
         monkeypatch.undo()
     times = everything(numbers)[0].entries.column("__ptime").to_pylist()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import uuid
+import warnings
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from windrow.spark.log_source import FORMAT, LogSource
 from windrow.spark.stored import clock_of, in_spark, in_types
 from windrow.spark.streams import ARRIVED, REASON, ROWTIME, Stream
 from windrow.streams import FOREVER, NO_BOUND, Kind, NamedStream, Position, Producer, Receipt
+from windrow.streams.ahead import told_ahead
 from windrow.streams.entries import AT, KIND, SEQUENCE
 from windrow.streams.reordering import too_late
 from windrow.streams.rows import to_table
@@ -74,6 +76,7 @@ class Named:
     _made: Stream | None = field(default=None, init=False)
     _log: _Log | None = field(default=None, init=False)
     _producer: Producer | None = field(default=None, init=False)
+    _has_told: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self._position = self.stream.start
@@ -94,9 +97,21 @@ class Named:
             if batch.late.num_rows:
                 self._late.append(batch.late)
             self._position = position
+            self._tell_ahead()
         if self._made is None or self._position != before:
             self._made = self._stream()
         return self._made
+
+    def _tell_ahead(self) -> None:
+        """Warn, once, where a row or bound of a wrong clock has made all later rows late."""
+        definition = self.stream.definition
+        if self._has_told or definition.ordering.future is not None:
+            return
+        at, rowtime = self._position, definition.rowtime
+        told = told_ahead(self.name, at.clock, at.ptime, rowtime.nanoseconds, rowtime.shown)
+        if told is not None:
+            self._has_told = True
+            warnings.warn(told, RuntimeWarning, stacklevel=2)
 
     def as_arrived(self) -> Stream:
         """The stream as a log that says when its entries came, rows below an estimate among them."""

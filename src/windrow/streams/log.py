@@ -19,14 +19,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windrow.errors import ExecutionError, InputError, WindrowError
 from windrow.streams.chain import BLANK, START, Draft, Link, Place, is_whole, link_of
 from windrow.streams.definition import Definition
-from windrow.streams.entries import GENERATION, PRODUCER
+from windrow.streams.entries import GENERATION, PRODUCER, PTIME
 from windrow.streams.files import claim, flush, rewrite, writing, written
+from windrow.streams.mistimed import when
 
 __all__ = ["Log"]
 
@@ -191,6 +193,16 @@ class Log:
         """
         return self._file(number)[0]
 
+    def _in_time(self, number: int, entries: pa.Table) -> pa.Table:
+        """The entries of a file, with the time at which they came if their writer's clock was wrong."""
+        said = entries.column(PTIME).to_numpy()
+        last = int(said.max())
+        came = when(self.folder, number, last)
+        if came == last:
+            return entries
+        place = entries.schema.get_field_index(PTIME)
+        return entries.set_column(place, entries.schema.field(place), pa.array(np.minimum(said, came)))
+
     def check(self) -> list[WindrowError]:
         """Read all files; what is wrong with which."""
         problems: list[WindrowError] = []
@@ -258,7 +270,8 @@ class Log:
             content = self.path(number).read_bytes()
         except OSError as error:
             raise self._unread(number, error) from error
-        return self._decoded(content, number)
+        entries, link = self._decoded(content, number)
+        return self._in_time(number, entries), link
 
     def _link(self, number: int) -> Link:
         """What a file says of itself: its end is read, and not compared with the rest."""

@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -20,6 +21,7 @@ from windrow.errors import ExecutionError, InputError, UsageError, WindrowError
 from windrow.punctuations import Cover, Pattern, lines_of
 from windrow.punctuations.schemes import schemes
 from windrow.streams.advance import advance
+from windrow.streams.ahead import told_ahead
 from windrow.streams.clock import Decided, State
 from windrow.streams.definition import Definition
 from windrow.streams.entries import (
@@ -39,6 +41,7 @@ from windrow.streams.entries import (
     Kind,
 )
 from windrow.streams.leases import Lease, acquire, last
+from windrow.streams.mistimed import is_ahead
 from windrow.streams.patterns import pattern_of
 from windrow.streams.rows import Rows, to_table
 
@@ -110,6 +113,8 @@ class Producer:
         self._is_attached = True
         self._is_certain = False  # whether all that was tried is known to be in or not
         self._said = time.monotonic()  # when it has last said something
+        self._wrote = 0  # when that was by this machine's clock
+        self._has_told = False  # that it is ahead of its processing time
         self._lease = self._acquired(wait)
         with contextlib.suppress(ExecutionError):  # it only spares others reading
             stream.keep(self._position)
@@ -295,6 +300,7 @@ class Producer:
     def _timed(self, entries: pa.Table) -> pa.Table:
         """The entries, of a machine whose clock is behind with the time that the log had reached."""
         place, ptime = CONTROL.get_field_index(PTIME), entries.column(PTIME).to_numpy()
+        self._wrote = int(ptime.max(initial=self._wrote))
         told = pa.array(np.maximum(ptime, self._position.ptime))
         return entries.set_column(place, CONTROL.field(place), told)
 
@@ -336,6 +342,8 @@ class Producer:
                 hint="attach a producer of another name in this process",
             )
         with self._lock:
+            if is_ahead(self._wrote):  # this machine's clock has been set back: read again what holds
+                self._position, self._wrote, self._is_certain = self.stream.position(), 0, False
             while True:
                 if not self._is_attached:
                     raise UsageError(
@@ -379,7 +387,7 @@ class Producer:
         From there on nobody else's entries change what becomes of its own.
         """
         self._is_certain = False
-        entry = said(self.stream.definition, Kind.OPEN, self.name)
+        entry = self._timed(said(self.stream.definition, Kind.OPEN, self.name))
         self._place = self.stream.log.append(under(entry, lease), self._place)
         self.stream.log.settle()
         self._read(self._place.number)
@@ -430,6 +438,7 @@ class Producer:
         number, decision = self._place.number, decided.decision
         if self._lease.is_held():
             self._own = decided.state
+            self._tell_ahead()
             self._last = max(self._last, pc.max(entries.column(SEQUENCE)).as_py() or 0)
             self._is_certain = True
         else:
@@ -441,6 +450,17 @@ class Producer:
             decision = found
         self.stream.log.settle()
         return number, decision
+
+    def _tell_ahead(self) -> None:
+        """Warn, once, where what it has inserted makes its later rows late."""
+        if self._has_told or self.stream.definition.ordering.future is not None:
+            return
+        name, rowtime = str(self.stream.folder), self.stream.definition.rowtime
+        reached = max(self._wrote, self._position.ptime)
+        told = told_ahead(name, self._own, reached, rowtime.nanoseconds, rowtime.shown)
+        if told is not None:
+            self._has_told = True
+            warnings.warn(told, RuntimeWarning, stacklevel=2)
 
     def _leave(self, kind: Kind) -> None:
         if os.getpid() != self._process:

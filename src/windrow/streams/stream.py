@@ -7,6 +7,7 @@
     leases/         which process is which producer
     positions/      what reading up to a file told, so that not all is read again
     pending/        files that are being written
+    clocks/         which files were written by a wrong clock, and when they came: there if one was
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from windrow.streams.entries import Kind
 from windrow.streams.files import claim, flush, tidy, writing, written
 from windrow.streams.leases import Lease, expired, follow_up, latest, lost
 from windrow.streams.log import Log
+from windrow.streams.mistimed import FOLDER, Mistimed, is_ahead, mistimed
 from windrow.streams.position import Batch, Position, follow
 from windrow.streams.producer import LEASE_SECONDS, LateRows, Producer, said, under
 
@@ -116,7 +118,7 @@ class NamedStream:
         with writing(folder, "stream"):
             folder.mkdir(parents=True, exist_ok=True)
             foreign = sorted(
-                path.name for path in folder.iterdir() if path.name not in (*_PARTS, _DEFINITION)
+                path.name for path in folder.iterdir() if path.name not in (*_PARTS, FOLDER, _DEFINITION)
             )
             if foreign:
                 raise UsageError(
@@ -324,6 +326,10 @@ class NamedStream:
             ]
         return found
 
+    def mistimed(self) -> list[Mistimed]:
+        """The files whose writers' clocks were more than a day ahead, as their first readers found."""
+        return mistimed(self.folder)
+
     def keep(self, position: Position) -> None:
         """Keep a position, so that those who come later need not read all of the log."""
         if position.number - self._kept(position.number).number < _BETWEEN_POSITIONS:
@@ -357,7 +363,8 @@ class NamedStream:
         """The last position that was kept and is not after a file."""
         for number in self._positions():
             position = self._position_kept(number) if number <= until else None
-            if position is not None:
+            # one of a process whose clock was ahead tells times that nobody believes
+            if position is not None and not is_ahead(position.ptime):
                 self.log.verify(position.place)
                 return position
             if number > until:

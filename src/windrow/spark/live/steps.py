@@ -33,6 +33,7 @@ from windrow.spark.live.side_outputs import Listing, SideOutput
 from windrow.spark.live.sinks import Sink, uri
 from windrow.spark.live.source import BOUND, LOGGED, PLACE, PRODUCER, PTIME
 from windrow.spark.live.state import State, kept_in, state_of
+from windrow.spark.live.wrong_clocks import WrongClocks
 from windrow.spark.streams import REASON, ROWTIME, Stream
 from windrow.spark.varying import Varying
 from windrow.streams import FOREVER, Position
@@ -103,6 +104,7 @@ class Steps:
             self._checkpoint.close()
             raise
         self.progress: dict[str, Any] = {}
+        self._clocks = WrongClocks(self._spark, plan.catalog)
 
     @property
     def wants(self) -> int | None:
@@ -201,6 +203,7 @@ class Steps:
         before = self._checkpoint.before(number, batch.count)
         if before is not None:
             self._step(batch, number, before)
+            self._clocks.look(self.streams(), self._checkpoint.last())
 
     def _step(self, batch: DataFrame, number: int, before: Step) -> None:
         placed = batch if PLACE in batch.columns else batch.withColumn(PLACE, F.monotonically_increasing_id())
