@@ -92,6 +92,18 @@ WHOLE |= {
     "two keys of one name": f"SELECT x, y, SUM(n) AS n FROM (SELECT a.wend AS x, b.wend AS y, a.k, "
     f"COUNT(*) AS n "
     f"FROM {ROWS} AS a JOIN {OTHERS} AS b ON a.k = b.k GROUP BY a.wend, b.wend, a.k) GROUP BY x, y",
+    "rows without a partner within an interval": "SELECT s.ts, s.k, t.v FROM s LEFT JOIN t ON s.k = t.k AND "
+    "t.ts BETWEEN s.ts AND s.ts + 3",
+    "rows of either side within an interval": "SELECT s.k, s.v, t.v AS w FROM s FULL JOIN t ON s.k = t.k AND "
+    "t.ts - 2 <= s.ts AND s.ts < t.ts + 1",
+    "rows that have none before them": "SELECT t.k, t.v FROM s RIGHT JOIN t ON s.k = t.k AND s.ts <= t.ts "
+    "WHERE s.k IS NULL",
+    "rows that no other follows in time": "SELECT k, v FROM s AS a LEFT ANTI JOIN t ON (a.k = t.k AND "
+    "t.ts >= a.ts AND (a.ts + 3) > t.ts)",
+    "NOT EXISTS within an interval": "SELECT k FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.k = s.k AND "
+    "t.ts BETWEEN s.ts AND s.ts + 3)",
+    "how many follow": "SELECT ts, k, (SELECT COUNT(*) FROM t WHERE t.k = s.k AND t.ts <= s.ts + 3) "
+    "AS n FROM s",
     "the first by the place of the time": "SELECT ts, k, v FROM s ORDER BY 1, 2, 3 LIMIT 3",
 }
 
@@ -150,6 +162,10 @@ HOPS = (
     "HOP(TABLE (SELECT ts, k, v, wend AS w1 FROM HOP(TABLE s, DESCRIPTOR(ts), 2, 6)), DESCRIPTOR(ts), 2, 6)"
 )
 NEVER |= {
+    "NOT EXISTS of what comes after an instant": "SELECT k FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE "
+    "t.k = s.k AND t.ts >= s.ts)",
+    "NOT EXISTS up to the time of its own rows": "SELECT k FROM s WHERE NOT EXISTS (SELECT 1 FROM (SELECT k, "
+    "ts, v AS late FROM t) AS t WHERE t.k = s.k AND ts <= late)",
     "a column inside that has the name of one outside": "SELECT ts, k FROM s WHERE NOT EXISTS (SELECT 1 FROM "
     "(SELECT ts AS u, k + 10 AS ts FROM t) AS x WHERE u = ts)",
     "a relation inside that has the name of one outside": "SELECT ts, k FROM s WHERE NOT EXISTS (SELECT 1 "

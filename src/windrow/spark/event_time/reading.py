@@ -22,6 +22,7 @@ from windrow.spark.event_time.facts import (
     Wanted,
 )
 from windrow.spark.event_time.from_clause import FromClause
+from windrow.spark.event_time.intervals import bounded_beside, bounded_in_joins
 from windrow.spark.event_time.joins import complete_by, events_of, in_both, linked, unpaired
 from windrow.spark.event_time.keys import keys_of
 from windrow.spark.event_time.late import covers
@@ -274,7 +275,9 @@ class EventTimes(FromClause):
         if calls != []:
             facts = self._over(facts, calls, select, sides, wanted)
         else:
-            facts = self._with_hidden(facts, self._of_several(sides), select, wanted)
+            within = [*bounded_in_joins(tokens, sides), *bounded_beside(tokens, sides, subqueries)]
+            parts = [(event, self._edits.piece(*part)) for event, part in within]
+            facts = self._with_hidden(facts, [*self._of_several(sides), *parts], select, wanted)
         has = {"of OVER": "select with OVER", "of a subquery": "select with a subquery"}.get(own or "")
         return self._told(has or "select", facts, ALL_ROWS if has else None)
 

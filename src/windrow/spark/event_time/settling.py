@@ -36,6 +36,7 @@ __all__ = [
     "calls_over",
     "combined",
     "cut",
+    "is_inside",
     "of_first_rows",
     "of_over",
     "spanned",
@@ -230,7 +231,7 @@ def _asked_for(tokens: TokenList, where: Range | None, at: int) -> Range | None:
     return None
 
 
-def _is_inside(tokens: TokenList, part: Range, inside: Sides) -> bool:
+def is_inside(tokens: TokenList, part: Range, inside: Sides) -> bool:
     """Whether a name may be that of a column of a subquery's own relations, which come first."""
     expression = parse_expression(tokens, *part)
     if not isinstance(expression, Name):
@@ -247,7 +248,7 @@ def _correlated(tokens: TokenList, sides: Sides, query: Subquery, asked: Range |
     pairs = []
     for parts in equal_parts(tokens, query.where):
         inner = [event for part in parts if (event := event_of(tokens, part, query.inside)) is not None]
-        outer = [part for part in parts if not _is_inside(tokens, part, query.inside)]
+        outer = [part for part in parts if not is_inside(tokens, part, query.inside)]
         if len(inner) == len(outer) == 1:
             column = column_of(tokens, outer[0], sides, lambda facts: facts.events)
             pairs += [] if column is None else [(column, inner[0])]

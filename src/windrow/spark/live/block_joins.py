@@ -308,9 +308,7 @@ class BlockJoins(BlockMoved, ABC):
             elif item.join in ("right", "semi") and self._reads_only(part, left):
                 left = self._filtered(left, part)
             else:
-                raise self._refused(
-                    part, f"{self._told(part)} in the ON of an outer join", "compare the two sides by ="
-                )
+                raise self._refused(part, f"{self._told(part)} in the ON of an outer join", _IN_AN_INTERVAL)
         return left, right
 
     def _equal(
@@ -419,11 +417,26 @@ class BlockJoins(BlockMoved, ABC):
                 keys.append(key)
             elif self._is_asked(condition):
                 inside = self._asked_of(inside, condition)
+            elif self._reads_beyond(condition, inside, joined):
+                raise self._refused(
+                    condition, f"{self._told(condition)} between the rows of two streams", _IN_AN_INTERVAL
+                )
             else:
                 inside = self._filtered(inside, condition)
         if not keys:
             raise self._refused(part, "EXISTS without an equality with the query around it", "compare by =")
         return self._paired(joined, inside, keys, kind, self._told(part))
+
+    def _reads_beyond(self, condition: Range, inside: Joined, around: Joined) -> bool:
+        """Whether a condition in a subquery names a column that only the query around it has."""
+        names = names_in(parse_expression(self.tokens, *condition))
+        return any(self._resolved(one, inside) is None and self._resolved(one, around) for one in names)
+
+
+_IN_AN_INTERVAL = (
+    "compare the two sides by =; or, where the condition says until when a partner may come, leave STREAM out"
+    " and write EMIT STREAM AFTER WATERMARK at the end"
+)
 
 
 def _words(item: FromItem) -> str:
