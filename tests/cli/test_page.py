@@ -98,6 +98,21 @@ def test_it_is_served_to_this_machine_and_to_who_has_the_token():
         answer(page.address)
 
 
+def test_an_address_that_is_none_and_who_asks_nothing_do_no_harm(capsys):
+    _, found = watching()
+    with Page(found, most=2, patience=0.2) as page:
+        place = "127.0.0.1", int(re.search(r":(\d+)/", page.address)[1])
+        with socket.create_connection(place) as wrong:
+            wrong.sendall(b"GET http://[/ HTTP/1.1\r\n\r\n")
+            assert b"400 Bad Request" in wrong.recv(1000).splitlines()[0]
+        waiting = [socket.create_connection(place) for _ in range(3)]  # and none of them asks
+        assert [one.recv(1) for one in reversed(waiting)] == [b"", b"", b""]  # the last one at once
+        for one in waiting:
+            one.close()
+        assert "<!doctype html>" in answer(page.address)[0]
+    assert capsys.readouterr().err == ""
+
+
 def test_it_tells_what_queries_tell():
     running, found = watching()
     with Page(found) as page:

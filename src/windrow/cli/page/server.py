@@ -34,6 +34,10 @@ class Page:
         Gives what the page shows, as it is now.
     port
         On which it is served; 0 for any that is free.
+    most
+        So many connections are served at once; further ones are closed.
+    patience
+        Seconds after which a connection is closed on which nothing comes.
 
     Raises
     ------
@@ -41,17 +45,18 @@ class Page:
         ``PORT_IN_USE``.
     """
 
-    def __init__(self, told: Callable[[], Mapping[str, Any]], port: int = 0) -> None:
+    def __init__(
+        self, told: Callable[[], Mapping[str, Any]], port: int = 0, *, most: int = 32, patience: float = 10.0
+    ) -> None:
         self.token = secrets.token_urlsafe(16)
         try:
-            self._server = ThreadingHTTPServer((_LOOPBACK, port), _handler(told, self.token))
+            self._server = _Server((_LOOPBACK, port), _handler(told, self.token, patience), most)
         except OSError as error:
             raise UsageError(
                 f"the page cannot be served on port {port}: {error.strerror}",
                 condition="PORT_IN_USE",
                 hint="name another with --ui-port, or leave it out for any that is free",
             ) from None
-        self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, name="windrow page", daemon=True)
 
     @property
@@ -71,14 +76,48 @@ class Page:
         self._thread.join()
 
 
-def _handler(told: Callable[[], Mapping[str, Any]], token: str) -> type[BaseHTTPRequestHandler]:
+class _Server(ThreadingHTTPServer):
+    """A thread for each connection, of which there are at most so many."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], most: int) -> None:
+        self._places = threading.BoundedSemaphore(most)
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self._places.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # no further thread can be started
+            self._places.release()
+            raise
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        try:
+            super().finish_request(request, client_address)
+        finally:
+            # before the connection is closed, which its other end sees
+            self._places.release()
+
+
+def _handler(
+    told: Callable[[], Mapping[str, Any]], token: str, patience: float
+) -> type[BaseHTTPRequestHandler]:
     page = files("windrow.cli.page").joinpath("page.html").read_text(encoding="utf-8")
 
     class Handler(BaseHTTPRequestHandler):
         server_version, sys_version = "windrow", ""
+        timeout = patience
 
         def do_GET(self) -> None:
-            address = urlsplit(self.path)
+            try:
+                address = urlsplit(self.path)
+            except ValueError:
+                self._answer(HTTPStatus.BAD_REQUEST, "text/plain", "this is no address")
+                return
             given = parse_qs(address.query).get("token", [""])[0]
             if not hmac.compare_digest(given.encode(), token.encode()):
                 self._answer(HTTPStatus.FORBIDDEN, "text/plain", "the address lacks the token")
