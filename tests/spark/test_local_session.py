@@ -35,6 +35,8 @@ try:
     failure = ""
 except PySparkException as error:
     failure = str(error)
+# more than a connection holds, of which one row is read
+assert spark.range(0, 1_000_000, 1, 1).mapInArrow(lambda rows: rows, "id long").first()[0] == 0
 sockets = spark.conf.get("spark.python.unix.domain.socket.enabled", "false")
 spark.stop()
 print(json.dumps({"java": java, "worker": worker, "boom": "boom" in failure, "sockets": sockets}))

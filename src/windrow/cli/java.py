@@ -26,7 +26,8 @@ __all__ = ["Java", "interrupts_ignored", "no_more_counts", "py4j_silent"]
 _PATIENCE = 3.0
 _TRACE = b"Traceback (most recent call last):\n"
 _LAST_LINE = re.compile(rb"^\S.*\n", re.MULTILINE)
-_LET_GO = (b"BrokenPipeError", b"ConnectionResetError")
+_LET_GO = (b"BrokenPipeError", b"ConnectionResetError", b"EOFError")
+_ANOTHER = b"\nDuring handling of the above exception, another exception occurred:\n\n"
 
 
 class Java:
@@ -114,24 +115,48 @@ class _Shown:
     (b'WARN a\n', b'WARN b', b' and c\n')
     >>> shown.of(trace.replace(b"BrokenPipeError", b"ValueError")).count(b"\n")
     3
+    >>> lost = b"Traceback (most recent call last):\n  in local_connect_and_auth\n%s\n"
+    >>> first, second = lost % b"FileNotFoundError: no", lost % b"PySparkRuntimeError: [CANNOT_OPEN_SOCKET]"
+    >>> shown.of(first + _ANOTHER + second + b"WARN c\n")
+    b'WARN c\n'
+    >>> shown.of(first), shown.of(_ANOTHER[:9]), shown.of(_ANOTHER[9:] + second[:40]), shown.of(second[40:])
+    (b'', b'', b'', b'')
+    >>> shown.of(b"\nDuring"), shown.of(b" the night\n")
+    (b'', b'\nDuring the night\n')
     """
 
     def __init__(self) -> None:
         self._held = b""
+        self._follows = False  # on a trace that was not shown, to which what comes may belong
 
     def of(self, said: bytes) -> bytes:
         """What is to be shown when this has been said; a trace when it is complete."""
         text, self._held = self._held + said, b""
         shown = b""
-        while (at := text.find(_TRACE)) >= 0:
+        while True:
+            if self._follows and _ANOTHER.startswith(text[: len(_ANOTHER)]):
+                if len(text) < len(_ANOTHER):
+                    self._held = text
+                    return shown
+                text = text[len(_ANOTHER) :]
+            self._follows = False
+            at = text.find(_TRACE)
+            if at < 0:
+                return shown + text
             end = _LAST_LINE.search(text, at + len(_TRACE))
             if end is None:
                 self._held = text[at:]
                 return shown + text[:at]
-            is_known = b"daemon.py" in text[at : end.start()] and end[0].startswith(_LET_GO)
-            shown += text[:at] if is_known else text[: end.end()]
+            self._follows = _is_let_go(text[at : end.start()], end[0])
+            shown += text[:at] if self._follows else text[: end.end()]
             text = text[end.end() :]
-        return shown + text
+
+
+def _is_let_go(trace: bytes, last: bytes) -> bool:
+    """Whether a trace is of a worker that lost its connection, or that found nobody to connect to."""
+    if b"local_connect_and_auth" in trace:
+        return True
+    return any(name in trace for name in (b"daemon.py", b"source_runner.py")) and last.startswith(_LET_GO)
 
 
 def interrupts_ignored() -> None:
