@@ -147,6 +147,7 @@ def start_pipeline(
     trigger: Mapping[str, Any] | None,
     sink: Callable[[], Sink | IntoStream] | None,
     on_late: str,
+    on_malformed: str,
 ) -> Pipeline:
     """Run the statements of a script, and start its live queries when all of it is understood.
 
@@ -156,7 +157,7 @@ def start_pipeline(
         Of the session; a gateway for each statement.
     text
         The script.
-    checkpoint, trigger, on_late
+    checkpoint, trigger, on_late, on_malformed
         As :meth:`windrow.Session.pipeline` has them.
     sink
         Makes the sink of a query that is not inserted into anything; without, such queries are refused.
@@ -196,7 +197,7 @@ def start_pipeline(
             )
     else:
         _keep(checkpoint, script)
-    return Pipeline(_started(queries, inserts, checkpoint, trigger, on_late))
+    return Pipeline(_started(queries, inserts, checkpoint, trigger, on_late, on_malformed))
 
 
 def _run(
@@ -246,6 +247,7 @@ def _started(
     checkpoint: Path | None,
     trigger: Mapping[str, Any] | None,
     on_late: str,
+    on_malformed: str,
 ) -> dict[str, LiveQuery]:
     """Start all, or none."""
     started: dict[str, LiveQuery] = {}
@@ -260,6 +262,7 @@ def _started(
                 checkpoint=None if checkpoint is None else folder_of(checkpoint, name),
                 trigger=trigger,
                 on_late=on_late,
+                on_malformed=on_malformed,
             )
             started[name] = query
             if ends_by_itself:  # those that follow may read what it gives

@@ -180,6 +180,7 @@ class Relation:
         mode: Mode = "changelog",
         key: str | Sequence[str] | None = None,
         on_late: Literal["keep", "fail"] = "keep",
+        on_malformed: Literal["keep", "fail"] = "fail",
         on_unbounded: Literal["warn", "error", "ignore"] = "warn",
         name: str | None = None,
     ) -> LiveQuery:
@@ -210,6 +211,9 @@ class Relation:
             grouped.
         on_late
             What becomes of late rows: ``"keep"`` them apart, in ``query.late``, or ``"fail"``.
+        on_malformed
+            What becomes of records that a reader of JSON, CSV or the like could not read: ``"keep"`` them
+            apart, in ``query.malformed``, or ``"fail"``.
         on_unbounded
             What becomes of a query whose state grows as long as it runs: ``"warn"``, ``"error"``, or
             ``"ignore"``.
@@ -238,6 +242,7 @@ class Relation:
             trigger=trigger,
             envelope=envelope,
             on_late=on_late,
+            on_malformed=on_malformed,
             mode=mode,
             key=key,
         )

@@ -170,6 +170,7 @@ class Session:
         checkpoint: str | Path | None = None,
         trigger: Mapping[str, Any] | None = None,
         on_late: Literal["keep", "fail"] = "keep",
+        on_malformed: Literal["keep", "fail"] = "fail",
         sink: Callable[[], Any] | None = None,
     ) -> Pipeline:
         """Run a script whose live queries start, report, fail and restart together.
@@ -183,7 +184,7 @@ class Session:
             A folder of its own, with which all queries go on where they were when it is started again. Each
             has a folder of its target's name in it. Scripts without INSERT INTO can do without, and start
             anew each time.
-        trigger, on_late
+        trigger, on_late, on_malformed
             As :meth:`Relation.start` has them, of all queries. With ``{"availableNow": True}`` they run one
             after the other, and have ended when this returns.
         sink
@@ -213,6 +214,7 @@ class Session:
             trigger=trigger,
             sink=made,
             on_late=on_late,
+            on_malformed=on_malformed,
         )
 
     def table(self, name: str) -> Relation:

@@ -12,6 +12,8 @@ from functools import partial
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from tests.live.stepping import total
 from tests.live.test_query import COLUMNS, COUNTS, declared, given_by, put
@@ -35,7 +37,10 @@ def refused(condition):
 class Run:
     """A query whose micro-batches the test takes."""
 
+    columns = COLUMNS
+
     def __init__(self, spark, folder, sink, columns=COLUMNS, in_memory=True, envelope="diff"):
+        self.columns = columns
         session = Session(spark)
         arriving = spark.readStream.schema(columns).parquet(str(folder))
         session.stream("s", arriving, rowtime="ts", unit="seconds")
@@ -51,9 +56,11 @@ class Run:
 
     def take(self, number, rows=None):
         columns = list(zip(*(BATCHES[number] if rows is None else rows), strict=True))
-        table = pa.table(columns, names=["ts", "k", "v"])
+        table = pa.table(columns, names=StructType.fromDDL(self.columns).names)
         _, name, stream = self.steps.streams()[0]
-        frame = self.spark.createDataFrame(table, COLUMNS).select(*stream.live.columns)
+        frame = self.spark.createDataFrame(
+            table.cast(to_arrow_schema(StructType.fromDDL(self.columns))), self.columns
+        ).select(*stream.live.columns)
         self.steps.take(self.steps.input({name: frame}), number)
 
 
@@ -157,7 +164,7 @@ def test_late_rows_that_are_gone_from_a_checkpoint_are_noticed(spark, tmp_path):
     with Run(spark, tmp_path, Memory()) as run:
         run.take(0, [(5, "a", 1)])
         run.take(1, [(2, "b", 1)])
-        assert [row.rowtime for row in run.steps.late_rows().collect()] == ["2"]
+        assert [row.rowtime for row in run.steps.aside("late").collect()] == ["2"]
     shutil.move(tmp_path / "checkpoint" / "late", tmp_path / "kept")
     with refused("MISSING_FILE") as caught:
         Run(spark, tmp_path, Memory())
@@ -166,7 +173,58 @@ def test_late_rows_that_are_gone_from_a_checkpoint_are_noticed(spark, tmp_path):
     shutil.move(tmp_path / "kept", tmp_path / "checkpoint" / "late")
     with Run(spark, tmp_path, Memory()) as run:
         run.take(2, [(6, "b", 1)])
-        assert [row.rowtime for row in run.steps.late_rows().collect()] == ["2"]
+        assert [row.rowtime for row in run.steps.aside("late").collect()] == ["2"]
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_malformed_rows_go_apart_wherever_micro_batches_are_cut(spark, tmp_path, in_memory):
+    rows = [(1, "a", 1, None), (None, None, None, '{"ts"'), (2, "b", None, '{"v":"x"}'), (None, "c", 2, None)]
+    rows += [(4, "a", 1, None), (3, "b", 1, None), (6, "b", 1, None)]
+    found = []
+    for cuts in ([7], [2, 3, 5, 7]):
+        sink, folder, began = Memory(), tmp_path / str(len(cuts)), 0
+        folder.mkdir()
+        for number, stop in enumerate(cuts):  # each in a process of its own
+            with Run(spark, folder, sink, f"{COLUMNS}, _corrupt_record string", in_memory=in_memory) as run:
+                run.steps.keeps_malformed = True
+                run.take(number, rows[began:stop])
+                run.take(number, rows[began:stop])  # repeated, as after a kill before Spark knew
+                told, progress = run.steps.aside("malformed").collect(), run.steps.progress
+            began = stop
+        counts = [progress[f"rows_{what}"] for what in ("in", "used", "held", "late", "malformed")]
+        found.append((total(sink.batches.values()), counts, sorted((row.reason, row.row) for row in told)))
+    assert found[0] == found[1]
+    assert found[0][1] == [7, 2, 1, 1, 3]
+    assert found[0][2] == [
+        ("it cannot be read", '{"_corrupt_record":"{\\"ts\\""}'),
+        ("it cannot be read", '{"ts":2,"k":"b","_corrupt_record":"{\\"v\\":\\"x\\"}"}'),
+        ("it has no rowtime", '{"k":"c","v":2}'),
+    ]
+
+
+def test_lines_of_json_that_cannot_be_read_end_a_query_or_are_kept(spark, tmp_path):
+    incoming = tmp_path / "incoming"
+    incoming.mkdir()
+    lines = ['{"ts":1,"k":"a","v":1}', '{"ts":', '{"ts":2,"k":"b","v":"x"}', '{"ts":4,"k":"a","v":2}']
+    (incoming / "0.json").write_text("\n".join(lines))
+    session = Session(spark)
+    reader = spark.readStream.schema(f"{COLUMNS}, _corrupt_record string")
+    session.stream("s", reader.json(str(incoming)), rowtime="ts", unit="seconds")
+    query, sink = session.sql(COUNTS), Memory()
+    start = {"checkpoint": tmp_path / "checkpoint", "trigger": {"availableNow": True}, "envelope": "diff"}
+    running = query.start(sink, **start)
+    with refused("NULL_ROWTIME") as caught:
+        running.await_termination()
+    assert "on_malformed='keep'" in caught.value.hint
+    running.stop()
+    running = query.start(sink, on_malformed="keep", **start)
+    running.await_termination()
+    assert sorted(row.row for row in running.malformed.collect()) == [
+        '{"_corrupt_record":"{\\"ts\\":"}',
+        '{"ts":2,"k":"b","_corrupt_record":"{\\"ts\\":2,\\"k\\":\\"b\\",\\"v\\":\\"x\\"}"}',
+    ]
+    progress = running.progress
+    assert [progress[f"rows_{name}"] for name in ("in", "used", "held", "malformed")] == [4, 1, 1, 2]
 
 
 def test_a_checkpoint_goes_on_with_its_envelope_and_its_target(spark, tmp_path):
@@ -196,7 +254,7 @@ def test_a_checkpoint_that_does_not_name_its_target_is_gone_on_with(spark, tmp_p
     meta.write_text(json.dumps({**told, "version": 4}))
     with Run(spark, tmp_path, Files(tmp_path / "out"), envelope="op") as run:
         run.take(1, [(4, "b", 1)])
-        assert sorted(row.rowtime for row in run.steps.late_rows().collect()) == ["3", "4"]
+        assert sorted(row.rowtime for row in run.steps.aside("late").collect()) == ["3", "4"]
 
 
 @contextlib.contextmanager

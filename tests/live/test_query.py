@@ -9,12 +9,15 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from windrow import Memory, Session, WindrowError
+from windrow.spark.live.checkpoint import Checkpoint
+from windrow.spark.live.steps import Steps
 
 COLUMNS = "ts bigint, k string, v bigint"
 COUNTS = "SELECT k, COUNT(*) AS n FROM s [RANGE 3] GROUP BY k"
@@ -255,3 +258,42 @@ def test_a_process_that_a_signal_ends_leaves_no_folder_behind(tmp_path):
     while (left := sorted(place.glob("windrow-*"))) and time.monotonic() < until:
         time.sleep(0.05)  # Java's machine ends a moment later
     assert left == []
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("fails_after_the_sink", [False, True])
+@pytest.mark.parametrize("is_function", [False, True])
+def test_a_worker_that_fails_does_not_end_a_query(
+    spark, incoming, tmp_path, monkeypatch, is_function, fails_after_the_sink
+):
+    commit, take, failures, called = Checkpoint.commit, Steps.take, [2], []
+
+    def failing(inner):
+        def attempt(*given):
+            if failures[0]:
+                failures[0] -= 1
+                raise RuntimeError("SparkException: Python worker failed to connect back.")
+            return inner(*given)
+
+        return attempt
+
+    if fails_after_the_sink:
+        monkeypatch.setattr(Checkpoint, "commit", failing(commit))
+    else:
+        monkeypatch.setattr(Steps, "take", failing(take))
+    put(incoming, 0, [(1, "a", 1), (3, "a", 1)])
+    sink = (lambda _, number: called.append(number)) if is_function else Memory()
+    start = {"checkpoint": tmp_path / "checkpoint", "trigger": {"availableNow": True}}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        query = declared(spark, incoming).sql(COUNTS).start(sink, **start)
+        if is_function and fails_after_the_sink:
+            with pytest.raises(RuntimeError, match="connect back"):
+                query.await_termination()
+            assert called == [0]
+            return
+        query.await_termination()
+    assert query.progress["tries"] == 3
+    assert query.progress["rows_in"] == 2
+    assert sum("tried again: Python worker failed to connect back" in str(one.message) for one in told) == 2
+    assert called == [0] if is_function else list(sink.batches) == [0]

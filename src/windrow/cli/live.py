@@ -55,12 +55,15 @@ class Live:
         The form of the rows of a query that is inserted into nothing.
     port
         Where a page about the queries is served, 0 for any that is free; None for no page.
+    keeps_malformed
+        Whether records that cannot be read are kept apart.
     """
 
     checkpoint: Path | None
     trigger: str | None
     format: Format
     port: int | None = None
+    keeps_malformed: bool = False
 
     @property
     def as_spark(self) -> dict[str, Any] | None:
@@ -105,7 +108,11 @@ def run_live(
             rows = _Rows(live.format, line, watching)
             try:
                 pipeline = session.pipeline(
-                    script, checkpoint=live.checkpoint, trigger=live.as_spark, sink=lambda: rows
+                    script,
+                    checkpoint=live.checkpoint,
+                    trigger=live.as_spark,
+                    sink=lambda: rows,
+                    on_malformed="keep" if live.keeps_malformed else "fail",
                 )
             except WindrowError as error:
                 raise with_tables(error, asked) from error.__cause__

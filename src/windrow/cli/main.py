@@ -30,6 +30,7 @@ from windrow.cli.options import (
     STREAM,
     TABLE,
     TABLE_FORMAT,
+    OnMalformed,
 )
 from windrow.cli.reporting import CLOSED_PIPE, FAILED, INTERRUPTED, reporting, show_warning
 
@@ -231,6 +232,14 @@ def run_command(
             show_default=False,
         ),
     ] = None,
+    on_malformed: Annotated[
+        OnMalformed | None,
+        typer.Option(
+            "--on-malformed",
+            help="Of --live: whether records that cannot be read end a query, or are kept apart and counted.",
+            show_default=False,
+        ),
+    ] = None,
     ui: Annotated[
         bool,
         typer.Option(
@@ -274,10 +283,10 @@ def run_command(
             from windrow.cli.live import Live, run_live
 
             port = (ui_port or 0) if ui or ui_port is not None else None
-            asked_live = Live(checkpoint, trigger, output_form, port)
+            asked_live = Live(checkpoint, trigger, output_form, port, on_malformed is OnMalformed.KEEP)
             run_live(script, asked, asked_live, call.factory, call.opened)
             return
-        page = {"--ui": ui or None, "--ui-port": ui_port}
+        page = {"--ui": ui or None, "--ui-port": ui_port, "--on-malformed": on_malformed}
         _refuse_together("no --live", {"--checkpoint": checkpoint, "--trigger": trigger, **page})
         statements = split_script(script)
         from windrow.cli.run import Output, View, run_script

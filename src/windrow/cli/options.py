@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,16 @@ __all__ = [
     "STREAM",
     "TABLE",
     "TABLE_FORMAT",
+    "OnMalformed",
 ]
+
+
+class OnMalformed(StrEnum):
+    """What becomes of records that cannot be read."""
+
+    FAIL = "fail"
+    KEEP = "keep"
+
 
 FILE = Annotated[
     Path | None,

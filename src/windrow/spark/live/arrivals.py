@@ -339,8 +339,8 @@ def _entries(name: str, stream: Stream, told: pa.Table, rows: pa.Table | None) -
         raise InputError(
             f"a row of stream {name} has NULL as its rowtime",
             condition="NULL_ROWTIME",
-            hint="leave such rows out where the stream is made: df.where('… IS NOT NULL'); started again with"
-            " its checkpoint, the query goes on",
+            hint="start it again with its checkpoint and on_malformed='keep', which keeps such rows apart;"
+            " or leave them out where the stream is made: df.where('… IS NOT NULL')",
         )
     which = np.arange(told.num_rows)
     kind = np.full(told.num_rows, Kind.ROW, np.int8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -10,8 +11,9 @@ from pyspark.errors import PySparkException
 from windrow.errors import WindrowError
 from windrow.spark.errors import disk_full, of_java, translate
 
-__all__ = ["failure"]
+__all__ = ["failure", "of_a_worker"]
 
+_OF_A_WORKER = re.compile(r"Python worker (failed to connect back|exited unexpectedly)[^\n]*")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -24,3 +26,17 @@ def failure(error: Exception) -> WindrowError | None:
     if isinstance(error, Py4JJavaError):
         return of_java(error)
     return translate(error) if isinstance(error, PySparkException) else None
+
+
+def of_a_worker(error: BaseException | None) -> str | None:
+    """What is said of a Python worker that did not start or that ended; None of all other failures.
+
+    >>> of_a_worker(RuntimeError("SparkException: Python worker failed to connect back."))
+    'Python worker failed to connect back.'
+    >>> of_a_worker(ValueError("no number"))
+    """
+    while error is not None:
+        if found := _OF_A_WORKER.search(str(error)):
+            return found[0]
+        error = error.__cause__ or error.__context__
+    return None

@@ -56,6 +56,10 @@ class IntoStream(Receiver):
         """Whether the query is one of the stream's producers."""
         return _name(identity) in self.stream.position().clock.producers
 
+    def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - of other sinks
+        """Rows have numbers, and those that are in are left out."""
+        return True
+
     def begin(self, spark: SparkSession, identity: str) -> None:  # noqa: ARG002 - of other sinks
         """Attach the query as a producer."""
         self._producer = self.stream.producer(_name(identity), wait=_WAIT)

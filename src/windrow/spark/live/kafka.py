@@ -43,6 +43,10 @@ class Kafka(Sink):
         """The topic."""
         return f"topic {self.topic}"
 
+    def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - of other sinks
+        """Rows are sent at least once."""
+        return True
+
     def write(self, rows: DataFrame, number: int) -> int | None:  # noqa: ARG002 - Kafka knows no micro-batches
         """Send the rows of a micro-batch."""
         value = F.to_json(F.struct("*"), {"ignoreNullFields": "false"}).alias("value")

@@ -68,6 +68,7 @@ def in_words(progress: Mapping[str, Any], rate: float | None = None) -> str:
         bound,
         f"{progress['rows_held']:,} held",
         f"{progress['rows_late']:,} late",
+        *([f"{malformed:,} malformed"] if (malformed := progress.get("rows_malformed", 0)) else []),
         f"{progress['rows_in_windows']:,} in windows, {_size(progress['state_bytes'])}",
     ]
     return f"{progress['query']}: {' · '.join(parts)}"

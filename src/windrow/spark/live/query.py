@@ -5,9 +5,11 @@ from __future__ import annotations
 import html
 import threading
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from windrow.errors import InputError, UsageError
 from windrow.spark.live.emitted_steps import is_log
-from windrow.spark.live.failures import failure
+from windrow.spark.live.failures import failure, of_a_worker
 from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.incoming import Incoming, check_shared, writing
 from windrow.spark.live.into_stream import IntoStream, refuse_other
@@ -30,7 +32,7 @@ from windrow.spark.live.sinks import uri
 from windrow.spark.live.spark_log import clear_unfinished, started
 from windrow.spark.live.staged_steps import steps_of
 from windrow.spark.live.state import State, StateRow
-from windrow.spark.live.steps import LATE_SCHEMA
+from windrow.spark.live.steps import ASIDE
 from windrow.spark.live.targets import in_mode, sink_of
 from windrow.spark.live.ticking import Ticker
 from windrow.spark.temporary import TemporaryFolder
@@ -38,6 +40,8 @@ from windrow.spark.temporary import TemporaryFolder
 __all__ = ["LiveQuery"]
 
 _TRIES = 5
+_TRIES_OF_A_STEP = 4
+"""As often as Spark tries a task, on a cluster."""
 _INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling: java.lang.InterruptedException"
 """By this Spark knows a step that ends because the query is stopped."""
 
@@ -62,6 +66,7 @@ class LiveQuery:
         trigger: Mapping[str, Any] | None = None,
         envelope: str | None = None,
         on_late: str = "keep",
+        on_malformed: str = "fail",
         mode: str = "changelog",
         key: str | Sequence[str] | None = None,
         name: str = "query",
@@ -82,7 +87,9 @@ class LiveQuery:
             taking, form = in_mode(sink_of(sink), plan, mode, key, envelope, folder)
             if isinstance(taking, IntoStream):
                 refuse_other(taking, plan)
-            self._steps = steps_of(plan, taking, folder, form, on_late)
+            self._sink = taking
+            self._made = partial(steps_of, plan, taking, folder, form, on_late, on_malformed)
+            self._steps = self._made()
         except BaseException:
             if self._temporary is not None:
                 self._temporary.remove()
@@ -133,7 +140,8 @@ class LiveQuery:
         ``query``: its name; ``batch``: the number of the micro-batch; ``came`` and ``given``: rows of this
         one; ``seconds`` that it took, and ``rows_per_second``; ``frontier``: changes before this instant have
         been given, in ticks, and as a text ``bound``; ``lag``: seconds by which that is behind the clock;
-        ``rows_in``, which are ``rows_used`` + ``rows_held`` + ``rows_late``; ``rows_in_windows``,
+        ``rows_in``, which are ``rows_used`` + ``rows_held`` + ``rows_late`` + ``rows_malformed``;
+        ``rows_in_windows``,
         ``rows_given``; and ``state_bytes``: what is kept, in files.
         """
         return self._progress
@@ -228,10 +236,19 @@ class LiveQuery:
     @property
     def late(self) -> DataFrame:
         """The late rows so far, each with its stream, rowtime, producer and the bound that it violates."""
-        rows = self._left.late if self._left is not None else None
+        return self._aside("late")
+
+    @property
+    def malformed(self) -> DataFrame:
+        """The malformed rows so far, kept by ``on_malformed="keep"``, each with its stream and the reason."""
+        return self._aside("malformed")
+
+    def _aside(self, name: str) -> DataFrame:
+        """The rows of a side output."""
+        rows = self._left.aside[name] if self._left is not None else None
         if rows is None and self._temporary is not None:  # whose files go with the query
-            rows = self._steps.late_table()
-        return self._steps.late_rows() if rows is None else frame_of_few(self._spark, rows, LATE_SCHEMA)
+            rows = self._steps.aside_table(name)
+        return self._steps.aside(name) if rows is None else frame_of_few(self._spark, rows, ASIDE[name])
 
     def _watched(self, wait: Callable[[], Any], rest: Callable[[Incoming], Any]) -> Any:
         """Wait for Spark's query, and, if that is over or has no more, for what is still to be taken."""
@@ -272,7 +289,7 @@ class LiveQuery:
             try:
                 self._steps.close()
                 if self._temporary is not None:
-                    self._left = _Left(self._steps.late_table(), self.kept())
+                    self._left = _Left({name: self._steps.aside_table(name) for name in ASIDE}, self.kept())
             except (PySparkException, Py4JError, OSError):
                 if self._temporary is None:
                     raise  # else Spark is gone, with all that could be asked for
@@ -296,7 +313,7 @@ class LiveQuery:
                 raise RuntimeError(_INTERRUPTED)
             try:
                 began = time.monotonic()
-                self._steps.take(batch, number)
+                tries = self._taken(batch, number)
             except Exception as error:
                 if self._is_stopping:
                     raise RuntimeError(_INTERRUPTED) from None
@@ -307,16 +324,35 @@ class LiveQuery:
                 raise self._error from None
             self._ticker.want(self._steps.wants)
             took = time.monotonic() - began
-            self._progress = described(self.name, self._plan, self._steps.progress, took)
+            told = {**self._steps.progress, "tries": tries} if self._steps.progress else {}
+            self._progress = described(self.name, self._plan, told, took)
         if self._told is not None and self._progress:
             self._told(self._progress)
+
+    def _taken(self, batch: DataFrame, number: int) -> int:
+        """Take a micro-batch, again where a worker of Spark's has failed; how often it was tried."""
+        for tries in range(1, _TRIES_OF_A_STEP):
+            try:
+                self._steps.take(batch, number)
+            except Exception as error:
+                why = of_a_worker(error)
+                if why is None or self._is_stopping or not self._sink.may_repeat(number):
+                    raise
+                told = f"micro-batch {number} of query {self.name} is tried again: {why}"
+                warnings.warn(told, RuntimeWarning, stacklevel=2)
+                self._steps.close()
+                self._steps = self._made()  # from what is kept, as after a restart
+            else:
+                return tries
+        self._steps.take(batch, number)
+        return _TRIES_OF_A_STEP
 
 
 @dataclass(frozen=True, eq=False)
 class _Left:
     """What can be asked of a query that has ended, and has no files any more."""
 
-    late: pa.Table
+    aside: Mapping[str, pa.Table]
     state: tuple[StateRow, ...]
 
 

@@ -63,6 +63,10 @@ class Receiver(Protocol):
         """Whether the target has had rows of the query with this identity, under whatever name."""
         return False
 
+    def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - few look at it
+        """Whether a micro-batch that failed may be written again by the same process."""
+        return False
+
     def begin(self, spark: SparkSession, identity: str) -> None:  # noqa: ARG002 - not all need to
         """Get ready for the rows of a query; after a restart it has the same identity."""
         return
@@ -102,6 +106,10 @@ class Around(Sink):
     def had(self, identity: str) -> bool:
         """Whether the sink has had rows of a query."""
         return self.inner.had(identity)
+
+    def may_repeat(self, number: int) -> bool:
+        """Whether the sink may be given a micro-batch again."""
+        return self.inner.may_repeat(number)
 
     def begin(self, spark: SparkSession, identity: str) -> None:
         """Have the sink get ready."""
@@ -144,6 +152,10 @@ class Files(Sink):
     def had(self, identity: str) -> bool:
         """Whether the folder is that of a query."""
         return is_owned(self.folder, identity)
+
+    def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - of other sinks
+        """Its file is replaced."""
+        return True
 
     def begin(self, spark: SparkSession, identity: str) -> None:  # noqa: ARG002 - of other sinks
         """Take the folder for the query of a checkpoint.
@@ -252,6 +264,10 @@ class Memory(Sink):
     def __init__(self) -> None:
         self.batches: dict[int, pa.Table] = {}
 
+    def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - of other sinks
+        """Its table is replaced."""
+        return True
+
     def write(self, rows: DataFrame, number: int) -> int | None:
         """Keep the rows of a micro-batch."""
         return self.write_table(rows.toArrow(), number)
@@ -277,9 +293,14 @@ class _Call(Sink):
     target = "a function"
 
     def __init__(self, function: Callable[[DataFrame, int], object]) -> None:
-        self.function = function
+        self.function, self._called_for = function, -1
+
+    def may_repeat(self, number: int) -> bool:
+        """A function is called with a number again only by another process."""
+        return number != self._called_for
 
     def write(self, rows: DataFrame, number: int) -> int | None:
+        self._called_for = number
         self.function(rows, number)
         return None
 

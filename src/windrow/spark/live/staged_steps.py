@@ -53,7 +53,14 @@ _PASSED = "passed"
 """The mark of a query that passes rows on: all before this instant have been."""
 
 
-def steps_of(plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str) -> Steps:
+def steps_of(
+    plan: LivePlan,
+    sink: Sink | IntoStream,
+    folder: Path,
+    envelope: str,
+    on_late: str,
+    on_malformed: str = "fail",
+) -> Steps:
     """What takes the micro-batches of a query; the arguments are those of :class:`Steps`.
 
     Raises
@@ -72,6 +79,18 @@ def steps_of(plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: st
         raise UsageError(
             f"on_late={on_late!r} is unknown", condition="UNKNOWN_OPTION", hint="use 'keep' or 'fail'"
         )
+    if on_malformed not in ("keep", "fail"):
+        raise UsageError(
+            f"on_malformed={on_malformed!r} is unknown",
+            condition="UNKNOWN_OPTION",
+            hint="use 'keep' or 'fail'",
+        )
+    steps = _made(plan, sink, folder, envelope, on_late)
+    steps.keeps_malformed = on_malformed == "keep"
+    return steps
+
+
+def _made(plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str) -> Steps:
     given = sink, folder, envelope, on_late
     if isinstance(plan, BlockingPlan):
         return BlockingSteps(plan, *given)

@@ -24,9 +24,10 @@ from windrow.spark.live.arrivals import VIOLATED, Arrivals, arrivals
 from windrow.spark.live.cascade import TOLD
 from windrow.spark.live.checkpoint import Checkpoint, Kept, Step
 from windrow.spark.live.endings import Endings
-from windrow.spark.live.few import FEW, few
+from windrow.spark.live.few import FEW, few, frame_of_few
 from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.latest import latest_of
+from windrow.spark.live.malformed import MALFORMED_SCHEMA, malformed_rows, sound_rows
 from windrow.spark.live.plan import LivePlan, RowtimePlan
 from windrow.spark.live.runner import Span
 from windrow.spark.live.side_outputs import Listing, SideOutput
@@ -40,7 +41,7 @@ from windrow.streams import FOREVER, Position
 from windrow.streams.entries import PATTERN, REASONS
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["HELD", "LATE_SCHEMA", "STREAM", "TICKS", "Steps", "inside"]
+__all__ = ["ASIDE", "HELD", "STREAM", "TICKS", "Steps", "inside"]
 
 LATE_SCHEMA = StructType(
     [
@@ -50,6 +51,9 @@ LATE_SCHEMA = StructType(
     ]
 )
 """The columns of late rows; of bounds that are quarantined `row` is NULL."""
+
+ASIDE = {"late": LATE_SCHEMA, "malformed": MALFORMED_SCHEMA}
+"""The side outputs."""
 
 STREAM = "__stream"
 TICKS = -1
@@ -95,7 +99,7 @@ class Steps:
             "target": sink.target,
         }
         self.late = SideOutput(folder / "late")
-        sides = {"late": self.late}
+        sides = {"late": self.late, "malformed": SideOutput(folder / "malformed")}
         self._checkpoint = Checkpoint(self._spark, folder / "windrow", fingerprint, sides, sink.had)
         try:
             self._checkpoint.last()  # of another query it is refused before anything runs
@@ -139,19 +143,16 @@ class Steps:
                 windows[name] = kept_in(folder / name, self._clock, self._plan.rowtimes)
         return state_of(self._plan, step, waiting, windows)
 
-    def late_rows(self) -> DataFrame:
-        """The late rows up to the last step."""
-        return self._set_aside("late", LATE_SCHEMA)
-
-    def late_table(self) -> pa.Table:
+    def aside_table(self, name: str) -> pa.Table:
         """The same in memory."""
-        tables = [pq.read_table(path) for path in self.side_files("late")]
-        wanted = to_arrow_schema(LATE_SCHEMA)
+        tables = [pq.read_table(path) for path in self.side_files(name)]
+        wanted = to_arrow_schema(ASIDE[name])
         whole = pa.concat_tables([wanted.empty_table(), *tables], promote_options="default")
         return whole.select(wanted.names).cast(wanted)
 
-    def _set_aside(self, name: str, columns: StructType) -> DataFrame:
+    def aside(self, name: str) -> DataFrame:
         """The rows of a side output up to the last step."""
+        columns = ASIDE[name]
         paths = self.side_files(name)
         if not paths:
             return self._spark.createDataFrame([], columns)
@@ -200,10 +201,26 @@ class Steps:
 
     def take(self, batch: DataFrame, number: int) -> None:
         """Take a micro-batch, if it has not been taken wholly."""
-        before = self._checkpoint.before(number, batch.count)
-        if before is not None:
-            self._step(batch, number, before)
-            self._clocks.look(self.streams(), self._checkpoint.last())
+        sound = sound_rows(batch, self.streams()) if self.keeps_malformed else batch
+        before = self._checkpoint.before(number, sound.count)
+        if before is None:
+            return
+        if self.keeps_malformed:
+            self._set_malformed_aside(malformed_rows(batch, self.streams(), number), number)
+        self._step(sound, number, before)
+        self._clocks.look(self.streams(), self._checkpoint.last())
+        malformed = sum(pq.read_metadata(path).num_rows for path in self.side_files("malformed"))
+        rows_in = self.progress["rows_in"] + malformed
+        self.progress = {**self.progress, "rows_in": rows_in, "rows_malformed": malformed}
+
+    keeps_malformed = False
+    """Whether malformed entries go to a side output of their own."""
+
+    def _set_malformed_aside(self, rows: DataFrame, number: int) -> None:
+        table = few(rows)
+        if table is None or table.num_rows:
+            told = rows if table is None else frame_of_few(self._spark, table, MALFORMED_SCHEMA)
+            self._checkpoint.sides["malformed"].write(told, number)
 
     def _step(self, batch: DataFrame, number: int, before: Step) -> None:
         placed = batch if PLACE in batch.columns else batch.withColumn(PLACE, F.monotonically_increasing_id())

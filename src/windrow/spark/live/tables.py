@@ -53,6 +53,10 @@ class Table(Sink):
         """The table."""
         return f"table {self.name}"
 
+    def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - of other sinks
+        """Its file is replaced, or its transaction known."""
+        return True
+
     def begin(self, spark: SparkSession, identity: str) -> None:
         """Find out how the table is kept.
 

@@ -181,6 +181,10 @@ class Replaced(Sink):
         """Whether the folder is that of a query."""
         return is_owned(self.folder, identity)
 
+    def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - of other sinks
+        """The table is replaced."""
+        return True
+
     def begin(self, spark: SparkSession, identity: str) -> None:  # noqa: ARG002 - of other sinks
         """Take the folder for the query of a checkpoint.
 
