@@ -17,6 +17,7 @@ from windrow.rendering import html_table
 from windrow.spark.batch import Bound
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import LivePlan, LiveQuery, Mode, Target
+from windrow.spark.settings import zone_named
 from windrow.spark.streams import Stream
 from windrow.spark.varying import Varying
 from windrow.streams import NamedStream, Producer
@@ -420,5 +421,9 @@ class NamedStreamRelation(Relation):
     def producer(
         self, name: str, *, late: LateRows = "keep", lease: float = LEASE_SECONDS, wait: float = 0.0
     ) -> Producer:
-        """Attach a producer: see :meth:`windrow.streams.NamedStream.producer`."""
-        return self.stream.producer(name, late=late, lease=lease, wait=wait)
+        """Attach a producer: see :meth:`windrow.streams.NamedStream.producer`.
+
+        Bounds and watermarks without a zone are of the session's time zone, as in ``PUNCTUATE``.
+        """
+        zone = zone_named(str(self._gateway.spark.conf.get("spark.sql.session.timeZone") or ""))
+        return self.stream.producer(name, late=late, lease=lease, wait=wait, zone=zone)

@@ -122,7 +122,7 @@ def test_a_named_stream_is_read_alike_as_recorded_and_live(session, tmp_path):
     query = relation.start(given, checkpoint=tmp_path / "checkpoint")
     insert(moment(9), 4)
     query.process_all_available()
-    assert [row["n"] for table in given.batches.values() for row in table.to_pylist()] == [1, 3]
+    assert [row["n"] for table in given.batches.values() for row in table.to_pylist()] == [1, 3, 4]
     assert sorted(map(tuple, query.late.select("row", "reason").collect()), key=str) == sorted(
         wanted, key=str
     )
@@ -145,7 +145,14 @@ def test_the_statement_itself_may_say_how_far_ahead_rows_are(session, spark, inc
         given, trigger={"availableNow": True}
     )
     query.await_termination()
-    assert {row["n"] for table in given.batches.values() for row in table.to_pylist()} == {0, 1, 2, 10, 11}
+    assert {row["n"] for table in given.batches.values() for row in table.to_pylist()} == {
+        0,
+        1,
+        2,
+        10,
+        11,
+        12,
+    }
     assert query.late.count() == 3
     query.stop()
     spark.catalog.dropTempView("t")
@@ -206,3 +213,17 @@ def test_a_live_query_warns_once_of_a_row_of_a_wrong_clock(session, spark, incom
     assert len(told) == 1
     assert f"by a row of rowtime {FAR:%Y-%m-%d %H:%M:%S}" in told[0]
     assert "FUTURE 1 DAY" in told[0]
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "+01:00", "UTC"])
+def test_a_bound_without_a_zone_is_of_the_sessions(session, spark, tmp_path, zone):
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    session.sql(f"CREATE STREAM s (ROWTIME ts TIMESTAMP, n INT) LOCATION '{tmp_path / 'stream'}'")
+    session.sql("PUNCTUATE s BOUND TIMESTAMP '2026-01-01 10:06:00'")
+    said = session._catalog.named["s"].producer().bound_ticks
+    with session.stream("s").producer("p") as p:
+        for instant in ("2026-01-01 10:06", datetime.datetime(2026, 1, 1, 10, 6)):
+            p.bound(instant)
+            assert p.bound_ticks == said
+    session.sql("DROP STREAM s")
+    spark.conf.set("spark.sql.session.timeZone", "UTC")

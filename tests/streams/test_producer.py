@@ -122,6 +122,11 @@ def test_zones_are_not_guessed_away(tmp_path):
         with refused("INVALID_INSTANT"):
             p.bound("2026-01-01 11:00:00")
         p.bound("2026-01-01 11:00:00+00:00")
+    with zoned.producer("q", zone=east) as q:
+        q.insert({"ts": minute(12, 0).replace(tzinfo=datetime.UTC)})
+        for instant in ("2026-01-01 15:00:00", minute(15, 0), "2026-01-01 13:00:00Z"):
+            q.bound(instant)
+            assert zoned.definition.rowtime.shown(q.bound_ticks) == "2026-01-01 13:00:00"
     plain = NamedStream.create(tmp_path / "plain", ORDERS, "ts")
     with plain.producer("p") as p:
         with refused("INVALID_INSTANT"):

@@ -1,14 +1,17 @@
-"""Settings of a session that hold for a moment."""
+"""Settings of a session: those that hold for a moment, and its time zone."""
 
 from __future__ import annotations
 
+import datetime
+import re
 import threading
+import zoneinfo
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-__all__ = ["setting"]
+__all__ = ["setting", "zone_named"]
 
 _ONE_AT_A_TIME = threading.RLock()
 """Of two threads that change the same setting, one would put back what the other has set."""
@@ -27,3 +30,19 @@ def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
                 spark.conf.unset(name)
             else:
                 spark.conf.set(name, before)
+
+
+def zone_named(name: str) -> datetime.tzinfo | None:
+    """A session's time zone; None for a form of Spark's that Python does not know.
+
+    >>> zone_named("Europe/Berlin"), zone_named("+02:00"), zone_named("nowhere")
+    (zoneinfo.ZoneInfo(key='Europe/Berlin'), datetime.timezone(datetime.timedelta(seconds=7200)), None)
+    """
+    found = re.fullmatch(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::(\d\d))?", name)
+    if found is not None:
+        length = datetime.timedelta(hours=int(found[2]), minutes=int(found[3] or 0))
+        return datetime.timezone(-length if found[1] == "-" else length)
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError):
+        return None

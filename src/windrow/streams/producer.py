@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
 import threading
 import time
@@ -94,7 +95,14 @@ class Producer:
     """
 
     def __init__(
-        self, stream: NamedStream, name: str, *, late: LateRows, seconds: float, wait: float
+        self,
+        stream: NamedStream,
+        name: str,
+        *,
+        late: LateRows,
+        seconds: float,
+        wait: float,
+        zone: datetime.tzinfo | None = None,
     ) -> None:
         if late not in ("keep", "error"):
             raise _invalid(f"{late!r} says not what becomes of late rows", "use 'keep' or 'error'")
@@ -103,7 +111,7 @@ class Producer:
                 f"a lease of {seconds:g} seconds is none", "give a number of seconds greater than 0"
             )
         self.stream, self.name = stream, name
-        self._late, self._seconds = late, seconds
+        self._late, self._seconds, self._zone = late, seconds, zone
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._position = stream.position()
@@ -223,7 +231,7 @@ class Producer:
         instant
             An int of the rowtime's unit (of times microseconds since the epoch, of dates days), a date, a
             datetime, or a text of one in the form of ISO 8601. A datetime has a zone where the rowtimes
-            have one.
+            have one; of a producer that a session has attached, one without is of the session's zone.
         strict
             Whether the instant itself is meant too.
 
@@ -305,7 +313,7 @@ class Producer:
         return entries.set_column(place, CONTROL.field(place), told)
 
     def _tick(self, instant: object, *, strict: bool) -> int:
-        return min(self.stream.definition.rowtime.tick(instant) + strict, FOREVER)
+        return min(self.stream.definition.rowtime.tick(instant, self._zone) + strict, FOREVER)
 
     def _refuse_late(self, ticks: Ints, entries: pa.Table) -> None:
         decided, shown = self._decided(entries), self.stream.definition.rowtime.shown

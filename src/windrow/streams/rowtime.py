@@ -111,10 +111,11 @@ class Rowtime:
             )
         return ticks
 
-    def tick(self, value: object) -> int:
+    def tick(self, value: object, zone: datetime.tzinfo | None = None) -> int:
         """The ticks of an instant: ticks, a date, a datetime, or a text of one in the form of ISO 8601.
 
-        A datetime has a zone where the column has one, so that none has to be guessed.
+        A datetime has a zone where the column has one, so that none has to be guessed; with a `zone`, one
+        without is of that.
 
         Raises
         ------
@@ -138,6 +139,8 @@ class Rowtime:
             raise self._invalid(value, "a date")
         if not isinstance(value, datetime.datetime):
             raise self._invalid(value, "a datetime")
+        if value.tzinfo is None and self.kind.tz is not None:
+            value = value.replace(tzinfo=zone)
         if (value.tzinfo is None) != (self.kind.tz is None):
             raise self._invalid(value, f"a datetime {'without' if self.kind.tz is None else 'with'} a zone")
         if value.tzinfo is not None:

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import datetime
 import time
 import zlib
 from collections.abc import Iterator, Sequence
@@ -192,6 +193,7 @@ class NamedStream:
         late: LateRows = "keep",
         lease: float = LEASE_SECONDS,
         wait: float = 0.0,
+        zone: datetime.tzinfo | None = None,
     ) -> Producer:
         """Attach a producer: what it does not promise holds the stream back, until it is idle or closes.
 
@@ -206,6 +208,9 @@ class NamedStream:
             After how many seconds without a sign of life others may log that it is idle.
         wait
             For how many seconds to wait for the name, if another process has it.
+        zone
+            Of bounds and watermarks that are given without one, where rowtimes have a zone; without it they
+            are refused.
 
         Raises
         ------
@@ -213,7 +218,7 @@ class NamedStream:
             ``PRODUCER_TAKEN``, ``INVALID_NAME``, ``DISK_FULL``, ``STREAM_NOT_WRITTEN``.
         """
         tidy(self.log.pending, before=time.time() - _ABANDONED)
-        return Producer(self, name, late=late, seconds=lease, wait=wait)
+        return Producer(self, name, late=late, seconds=lease, wait=wait, zone=zone)
 
     @property
     def start(self) -> Position:

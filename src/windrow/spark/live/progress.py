@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime
 import time
-import zoneinfo
 from collections.abc import Mapping
 from typing import Any
 
 from windrow.algebra.clock import Clock
 from windrow.spark.live.plan import LivePlan
+from windrow.spark.settings import zone_named
 from windrow.streams import FOREVER, NO_BOUND
 
 __all__ = ["described", "in_words", "shown_instant"]
@@ -126,7 +126,4 @@ def _instant(clock: Clock, tick: int) -> datetime.datetime | None:
 
 
 def _zone(name: str) -> datetime.tzinfo:
-    try:
-        return zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError):
-        return datetime.UTC  # Spark knows forms of offsets that Python does not
+    return zone_named(name) or datetime.UTC
