@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from windrow.cli.files import writing_to
 from windrow.cli.rows import stream, translated
 from windrow.errors import AnalysisError
+from windrow.spark.interpreter import map_in_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,7 +64,7 @@ def write_parquet(
     with translated(sql):
         schema = frame.limit(0).toArrow().schema
     total = 0
-    batches = stream(frame.mapInArrow(_packed, "batch binary"), sql)
+    batches = stream(map_in_arrow(frame, _packed, "batch binary"), sql)
     with writing_to(shown), pq.ParquetWriter(path, schema) as writer:
         for (packed,) in batches:
             # Names of time zones differ between the two ways (UTC, Etc/UTC), instants do not.

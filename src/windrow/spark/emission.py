@@ -33,6 +33,7 @@ from windrow.spark.continuous import Runner
 from windrow.spark.emit_reference import shown_by_definition
 from windrow.spark.event_time import HIDDEN, Completeness, Occurrence, Sessions, Timed
 from windrow.spark.gateway import Gateway
+from windrow.spark.interpreter import own_interpreter
 from windrow.spark.keyed import run_keyed
 from windrow.spark.promised_over import Asked, Promised, asked_of, with_since
 from windrow.spark.streams import NUMBER, PTIME, ROWTIME, Arrivals, Stream
@@ -154,7 +155,8 @@ class Emitted:
         steps = self.watermark_of(occurrence.watermark_of)
         lateness = (self.how.lateness or {}).get(name, 0)
         # entries of one instant come at once, so those of the row's own are not before it
-        mark = _looked_up(ENTER, [at + 1 for at, _ in steps], [value - lateness for _, value in steps])
+        with own_interpreter(frame.sparkSession):
+            mark = _looked_up(ENTER, [at + 1 for at, _ in steps], [value - lateness for _, value in steps])
         shown = F.expr(arrival.rowtime.to_column("__mark"))
         return frame.withColumn("__mark", mark).withColumn(occurrence.watermark, shown).drop("__mark")
 
@@ -372,7 +374,8 @@ class Emitted:
         (found,) = self.mapped([(each, frame.schema[column].dataType)], self.watermark)
         # from the last on: complete by a step if the value is below it
         values, whens = [value for value, _ in found], [when for _, when in found]
-        return _first_above(self.ticks_of(frame.schema[column].dataType, column), values, whens)
+        with own_interpreter(frame.sparkSession):
+            return _first_above(self.ticks_of(frame.schema[column].dataType, column), values, whens)
 
     @staticmethod
     def ticks_of(kind: DataType, column: str) -> Column:

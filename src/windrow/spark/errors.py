@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -411,7 +413,7 @@ def _from_worker(text: str) -> WindrowError | None:
     """The error of ours that a kernel raised in a worker, read back from the traceback's last line."""
     at = text.rfind(MARK)
     if at < 0:
-        return None
+        return _other_python(text)
     data, _ = json.JSONDecoder().raw_decode(text[at + len(MARK) :])
     return ExecutionError(
         data["message"],
@@ -420,4 +422,26 @@ def _from_worker(text: str) -> WindrowError | None:
         hint=data["hint"],
         sql=data["sql"],
         span=Span(*data["span"]) if data["span"] else None,
+    )
+
+
+_LACKS = re.compile(
+    r"ModuleNotFoundError: No module named '(windrow|pyarrow|pandas|numpy|numba)\b"
+    r"|\[PACKAGE_NOT_INSTALLED\] (\w+)|\[(PYTHON_VERSION_MISMATCH)\]"
+)
+
+
+def _other_python(text: str) -> WindrowError | None:
+    """The error where workers run a Python that is not like the driver's."""
+    found = _LACKS.search(text)
+    if found is None:
+        return None
+    lacks = "is of another version" if found[3] else f"lacks {found[1] or found[2]}"
+    context = SparkContext._active_spark_context  # None on Spark Connect, whose server knows
+    theirs = f" ({context.pythonExec})" if context is not None else ""
+    return ExecutionError(
+        f"the Python of Spark's workers{theirs} {lacks}; this process runs {sys.executable}",
+        condition="WORKER_PYTHON",
+        hint="before the session begins, set PYSPARK_PYTHON, or spark.pyspark.python of spark-submit, to a"
+        " Python of that version that has windrow on every worker",
     )

@@ -21,6 +21,7 @@ from windrow.kernels.messages import CELL, CHUNK, KIND, NUMBER
 from windrow.kernels.stage import Stage
 from windrow.kernels.steps import steps
 from windrow.spark.file_scan import tasks_of
+from windrow.spark.interpreter import map_in_arrow
 from windrow.spark.to_cells import to_cells
 
 __all__ = ["MESSAGES", "in_worker", "run_stage"]
@@ -38,14 +39,14 @@ def run_stage(
     """
     cells = stage.layout.cells
     if stage.scan is None:
-        packed = rows.mapInArrow(_task(stage, "pack"), MESSAGES)
+        packed = map_in_arrow(rows, _task(stage, "pack"), MESSAGES)
     else:
-        packed = tasks_of(rows.sparkSession, stage.scan).mapInArrow(_task(stage, "read"), MESSAGES)
+        packed = map_in_arrow(tasks_of(rows.sparkSession, stage.scan), _task(stage, "read"), MESSAGES)
     chunks = to_cells(packed, cells)
     *others, last = steps(stage)
     for step in others:
-        chunks = to_cells(chunks.mapInArrow(_task(stage, step), MESSAGES), cells)
-    return chunks.mapInArrow(_task(stage, last, columns, result.names), result)
+        chunks = to_cells(map_in_arrow(chunks, _task(stage, step), MESSAGES), cells)
+    return map_in_arrow(chunks, _task(stage, last, columns, result.names), result)
 
 
 def _task(

@@ -17,6 +17,7 @@ from windrow.kernels.zset.time_windows import TimeWindows
 from windrow.spark.arrow import can_travel, contains, decode, encode, travelling_type
 from windrow.spark.exchange import MESSAGES, in_worker
 from windrow.spark.gateway import Gateway
+from windrow.spark.interpreter import map_in_arrow
 from windrow.spark.layout import shuffled
 from windrow.spark.to_cells import to_cells
 from windrow.syntax.sqltext import quoted
@@ -78,14 +79,14 @@ def run_keyed(
 def _exchanged(stage: Keyed, sides: Sequence[DataFrame], result: StructType) -> DataFrame:
     packed: DataFrame | None = None
     for number, side in enumerate(sides):
-        one = side.mapInArrow(in_worker(_pack(stage, right=number == 1), None), MESSAGES)
+        one = map_in_arrow(side, in_worker(_pack(stage, right=number == 1), None), MESSAGES)
         packed = one if packed is None else packed.unionAll(one)
     assert packed is not None
 
     def run(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
         return stage.run(batches)
 
-    return to_cells(packed, stage.layout.cells).mapInArrow(in_worker(run, None), result)
+    return map_in_arrow(to_cells(packed, stage.layout.cells), in_worker(run, None), result)
 
 
 def _pack(stage: Keyed, *, right: bool):  # type: ignore[no-untyped-def]

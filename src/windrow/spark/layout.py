@@ -30,6 +30,7 @@ from windrow.kernels.hashing import hashes
 from windrow.kernels.sorting import SortKey, cut_codes
 from windrow.spark.file_scan import tasks_of
 from windrow.spark.gateway import Gateway
+from windrow.spark.interpreter import map_in_arrow
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["BYTES_SETTING", "ROWS_SETTING", "TASK_SETTING", "shuffled", "survey"]
@@ -106,7 +107,9 @@ def _sample(gateway: Gateway, rows: DataFrame, scan: FileScan | None, columns: l
     if scan is None:
         some = read.sample(_SAMPLED, 1)
     else:
-        some = tasks_of(gateway.spark, scan).mapInArrow(_sampler(scan.only(columns), _SAMPLED), read.schema)
+        some = map_in_arrow(
+            tasks_of(gateway.spark, scan), _sampler(scan.only(columns), _SAMPLED), read.schema
+        )
     with gateway.translated():
         return some.toArrow()
 

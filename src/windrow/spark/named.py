@@ -22,6 +22,7 @@ from windrow.algebra.clock import Clock
 from windrow.errors import WindrowError
 from windrow.spark.admission import PROMISED
 from windrow.spark.arrived import arrived, before_end
+from windrow.spark.interpreter import own_interpreter
 from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.source import BOUND, LOGGED, PRODUCER, PTIME, LiveSource
 from windrow.spark.log_source import FORMAT, LogSource
@@ -206,7 +207,8 @@ class Named:
     def _live(self) -> LiveSource:
         """What arrives: all entries of the log."""
         if self.spark not in _registered:
-            self.spark.dataSource.register(LogSource)
+            with own_interpreter(self.spark):
+                self.spark.dataSource.register(LogSource)
             _registered.add(self.spark)
         folder = str(self.stream.folder.absolute())
         source = self.spark.readStream.format(FORMAT).schema(in_spark(self.stream))

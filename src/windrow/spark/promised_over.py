@@ -23,6 +23,7 @@ from windrow.punctuations.since import Since
 from windrow.spark.arrow import contains, told_of, travelling_type
 from windrow.spark.event_time import Closed, Plain, Timed
 from windrow.spark.exchange import in_worker
+from windrow.spark.interpreter import map_in_arrow
 from windrow.spark.streams import Stream
 
 __all__ = ["Asked", "Promised", "Promises", "asked_of", "folded", "stream_kinds", "with_since"]
@@ -228,7 +229,7 @@ def with_since(frame: DataFrame, asked: Sequence[tuple[str, Since | None, Asked]
     schema = frame.select("*").schema
     for name, _, _ in telling:
         schema = schema.add(name, LongType())
-    return frame.mapInArrow(in_worker(told, None), schema)
+    return map_in_arrow(frame, in_worker(told, None), schema)
 
 
 def _since(since: Since, asked: Asked, rows: pa.Table) -> Ints:

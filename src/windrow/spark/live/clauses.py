@@ -55,6 +55,7 @@ from windrow.spark.batch import Bound, BoundWindow, WindowStage, bind_clause
 from windrow.spark.errors import raising
 from windrow.spark.exchange import MESSAGES, in_worker
 from windrow.spark.gateway import Gateway
+from windrow.spark.interpreter import map_in_arrow
 from windrow.spark.join_plan import POSITION
 from windrow.spark.keyed_rows import arrow_of, travelling_schema
 from windrow.spark.layout import shuffled
@@ -320,14 +321,14 @@ class LiveClause:
             keyed, before = found.where(F.isnull(AT)).drop(*CARRIED.names), found.where(F.isnotnull(AT))
         cells = shuffled(gateway) if growing.partition else 1
         stage = GrowingStage(growing, Layout(cells), frontier, ended)
-        packed = keyed.mapInArrow(_pack(stage, are_kept=False), MESSAGES)
+        packed = map_in_arrow(keyed, _pack(stage, are_kept=False), MESSAGES)
         if before is not None:
-            packed = packed.unionAll(before.mapInArrow(_pack(stage, are_kept=True), MESSAGES))
-        stepped = to_cells(packed, cells).mapInArrow(_step(stage), MESSAGES)
+            packed = packed.unionAll(map_in_arrow(before, _pack(stage, are_kept=True), MESSAGES))
+        stepped = map_in_arrow(to_cells(packed, cells), _step(stage), MESSAGES)
         stepped = stepped.persist(StorageLevel.DISK_ONLY)  # it is read twice: to give, and to keep
         span.cached.append(stepped)
-        given = stepped.mapInArrow(_unpack(Kind.ROWS), travelling_schema(self.result))
-        kept = stepped.mapInArrow(_unpack(Kind.RIGHT), self.schema)
+        given = map_in_arrow(stepped, _unpack(Kind.ROWS), travelling_schema(self.result))
+        kept = map_in_arrow(stepped, _unpack(Kind.RIGHT), self.schema)
 
         def tell() -> int:
             is_open = F.col(STATE).bitwiseAND(F.lit(DONE).cast("tinyint")) == 0
@@ -513,7 +514,7 @@ def _split(rows: DataFrame, ended: Ended | None) -> tuple[DataFrame | None, Data
 
         return in_worker(chosen, None)
 
-    return rows.mapInArrow(of(over=True), rows.schema), rows.mapInArrow(of(over=False), rows.schema)
+    return map_in_arrow(rows, of(over=True), rows.schema), map_in_arrow(rows, of(over=False), rows.schema)
 
 
 def _waiting(name: str) -> str:

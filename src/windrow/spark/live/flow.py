@@ -25,6 +25,7 @@ from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.stage import Keyed
 from windrow.spark.exchange import in_worker
 from windrow.spark.gateway import Gateway
+from windrow.spark.interpreter import map_in_arrow
 from windrow.spark.keyed_rows import explain_cost
 from windrow.spark.live.computed import Computed, computed
 from windrow.spark.live.incremental import NotIncremental, in_memory
@@ -110,7 +111,7 @@ class Flow:
         tasks = self.gateway.spark.sparkContext.defaultParallelism
         read = _reader(str(self._file(number)), tasks)
         read.__name__ = _name_of(number)
-        return number, self.gateway.spark.range(0, tasks, 1, tasks).mapInArrow(read, schema)
+        return number, map_in_arrow(self.gateway.spark.range(0, tasks, 1, tasks), read, schema)
 
     def keyed(self, stage: Keyed, sides: list[DataFrame], result: StructType) -> DataFrame:
         """The rows of an operator, as a leaf."""
