@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
+import re
 import shutil
 import time
 from functools import partial
@@ -356,6 +357,57 @@ def test_a_torn_file_of_a_named_stream_is_told_and_the_query_goes_on_when_it_is_
     running.process_all_available()
     running.stop()
     assert total(sink.batches.values()) == wanted
+
+
+def test_a_log_that_was_rolled_back_and_grew_again_is_noticed_by_a_query_that_is_started_again(
+    spark, tmp_path
+):
+    columns = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
+    stream = NamedStream.create(tmp_path / "s", columns, "ts", unit="seconds")
+
+    def insert(ats, name):
+        with stream.producer(name) as producer:
+            for at in ats:
+                producer.insert({"ts": at, "k": "a", "v": at})
+
+    insert(range(4), "p")
+    session, sink, checkpoint = Session(spark), Memory(), tmp_path / "checkpoint"
+    session.stream("s", stream)
+    query = session.sql(COUNTS)
+    running = query.start(sink, checkpoint=checkpoint, envelope="diff")
+    running.process_all_available()
+    running.stop()
+    copy = tmp_path / "copy"
+    shutil.copytree(stream.log.files, copy)
+    given, position = dict(sink.batches), stream.position()
+    for number in (4, 5, 6):
+        stream.log.path(number).unlink()
+    for ats, condition in ((), "MISSING_FILE"), (range(10, 13), "LOG_CHANGED"):
+        insert(ats, "q")
+        session = Session(spark)
+        session.stream("s", NamedStream.open(stream.folder))
+        running = session.sql(COUNTS).start(sink, checkpoint=checkpoint, envelope="diff")
+        with refused(condition) as caught:
+            running.process_all_available()
+        assert stream.log.path(6).name in caught.value.message
+        assert sink.batches == given
+    shutil.rmtree(stream.log.files)
+    copy.rename(stream.log.files)
+    assert stream.position() == position
+    # an offset of an earlier version has no checksum
+    offsets = checkpoint / "spark" / "offsets"
+    last = offsets / str(max(int(path.name) for path in offsets.iterdir() if path.name.isdigit()))
+    (offsets / f".{last.name}.crc").unlink(missing_ok=True)
+    text = last.read_text()
+    last.write_text(re.sub(r', "checksum": \d+', "", text))
+    assert last.read_text() != text
+    insert([5], "r")
+    running = query.start(sink, checkpoint=checkpoint, envelope="diff")
+    running.process_all_available()
+    running.stop()
+    session = Session(spark)
+    session.stream("s", NamedStream.open(stream.folder))
+    assert total(sink.batches.values()) == total([session.sql(COUNTS).changelog("diff").to_arrow()])
 
 
 def test_a_producer_that_falls_silent_holds_the_others_back_no_longer_than_it_may(spark, tmp_path):
