@@ -7,6 +7,7 @@ import datetime
 import json
 import re
 import shutil
+import subprocess
 import time
 from functools import partial
 
@@ -401,13 +402,38 @@ def test_a_log_that_was_rolled_back_and_grew_again_is_noticed_by_a_query_that_is
     text = last.read_text()
     last.write_text(re.sub(r', "checksum": \d+', "", text))
     assert last.read_text() != text
-    insert([5], "r")
+    with stream.producer("r") as producer:
+        producer.insert({"ts": 5, "k": "a", "v": 5})
+        producer.finish()
     running = query.start(sink, checkpoint=checkpoint, envelope="diff")
     running.process_all_available()
     running.stop()
     session = Session(spark)
     session.stream("s", NamedStream.open(stream.folder))
     assert total(sink.batches.values()) == total([session.sql(COUNTS).changelog("diff").to_arrow()])
+
+
+def test_inserts_into_a_full_disk_are_refused_whole_and_go_on_when_there_is_room(spark, tmp_path):
+    with small_disk(tmp_path / "disk") as disk:
+        session = Session(spark)
+        session.sql(f"CREATE STREAM full (ROWTIME at BIGINT, x BINARY) LOCATION '{disk}/s'")
+        rows = "SELECT id + {0} AS at, CAST(repeat(uuid(), 40) AS BINARY) AS x FROM range(20)"
+        inserted = 0
+        with refused("DISK_FULL"):
+            while True:
+                session.sql(f"INSERT INTO full {rows.format(inserted)}")
+                inserted += 20
+        assert inserted
+        stream = NamedStream.open(disk / "s")
+        assert session.sql("SELECT COUNT(*) FROM full").collect()[0][0] == inserted
+        with refused("DISK_FULL"):
+            session.sql(f"INSERT INTO full {rows.format(inserted)}")
+        subprocess.run(["mount", "-o", "remount,size=4m", str(disk)], check=True)
+        session.sql(f"INSERT INTO full {rows.format(inserted)}")
+        assert session.sql("SELECT COUNT(*), MAX(at) FROM full").collect() == [(inserted + 20, inserted + 19)]
+        session.sql("DROP STREAM full")
+        assert stream.check() == []
+        spark.catalog.dropTempView("full")
 
 
 def test_a_producer_that_falls_silent_holds_the_others_back_no_longer_than_it_may(spark, tmp_path):

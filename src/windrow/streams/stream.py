@@ -319,16 +319,15 @@ class NamedStream:
             position = self._position_kept(number)
             with _collected(found):
                 self.log.verify(Place(number, None) if position is None else position.place)
+        # before the leases: producers that attach meanwhile have theirs before they write
+        writers = {} if found else self.position().writers
         leases = latest(self.leases)
         for lease in leases.values():
             with _collected(found):
                 self.verify(lease)
-        if not found:
-            found += [
-                lost(self.leases, name)
-                for name, (known, _) in self.position().writers.items()
-                if known > (leases[name].generation if name in leases else 0)
-            ]
+        for name, (known, _) in writers.items():
+            if known > (leases[name].generation if name in leases else 0):
+                found.append(lost(self.leases, name))
         return found
 
     def mistimed(self) -> list[Mistimed]:
