@@ -13,6 +13,7 @@ from functools import partial
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
@@ -291,6 +292,27 @@ def test_a_full_disk_loses_nothing(spark, tmp_path, place, in_memory):
             assert run.steps.progress["rows_in"] == 6
         tables = [pa.parquet.read_table(path) for path in sink.folder.glob("*.parquet")]
         assert total(tables) == whole(spark)
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_a_disk_that_is_full_for_late_rows_loses_none(spark, tmp_path, in_memory):
+    (tmp_path / "checkpoint").mkdir()
+    batches = [BATCHES[0], [(4, "a", 1), (0, "c", 1)], BATCHES[2]]
+    sink = Files(tmp_path / "out")
+    with small_disk(tmp_path / "checkpoint" / "late") as disk:
+        with Run(spark, tmp_path, sink, in_memory=in_memory) as run:
+            run.take(0, batches[0])
+            with full(disk), pytest.raises((WindrowError, PySparkException, Py4JJavaError)) as caught:
+                run.take(1, batches[1])
+            assert failure(caught.value).condition == "DISK_FULL"
+            assert run.steps.aside("late").count() == 0
+            run.take(1, batches[1])
+            run.take(2, batches[2])
+            assert [row.rowtime for row in run.steps.aside("late").collect()] == ["0"]
+            progress = run.steps.progress
+        tables = [pa.parquet.read_table(path) for path in sink.folder.glob("*.parquet")]
+    assert [progress[f"rows_{what}"] for what in ("in", "used", "held", "late")] == [6, 4, 1, 1]
+    assert total(tables) == whole(spark, [batches[0], batches[1][:1], batches[2]])
 
 
 def test_a_query_on_a_full_disk_fails_and_goes_on_when_there_is_room(spark, tmp_path):
