@@ -13,7 +13,7 @@ CASES = [case for file in FILES for case in file.cases]
 TWINS = [(case, twin) for case in CASES for twin in case.twins]
 
 
-# The reference is held to all cases by `make whole`; every run holds the kernels to it, by random clauses.
+# The reference is held to all by `make whole`; every run holds the kernels to it, by random clauses.
 BY_MODE = [pytest.param(mode, marks=[pytest.mark.sampled] * (mode == "reference")) for mode in MODES]
 
 

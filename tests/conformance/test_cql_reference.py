@@ -58,7 +58,7 @@ def test_every_example_is_a_case():
     assert covered | alone == set(titles(REFERENCE)) == set(range(1, 42))
 
 
-@pytest.fixture(params=["batch", "reference"])
+@pytest.fixture(params=["batch", pytest.param("reference", marks=pytest.mark.sampled)])
 def session(spark, request):
     return Session(spark, execution=request.param, dialect="cql")
 

@@ -60,7 +60,7 @@ def test_all_listings_are_here():
     assert len(ENTRIES) == 10
 
 
-@pytest.fixture(params=["batch", "reference"])
+@pytest.fixture(params=["batch", pytest.param("reference", marks=pytest.mark.sampled)])
 def session(spark, request) -> Iterator[Session]:
     data = []
     for ptime, kind, told in ENTRIES:

@@ -115,6 +115,7 @@ def recorded(session, query):
     return [tuple(row) for row in session.sql(query).collect()]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "query",
     [

@@ -281,6 +281,7 @@ OF_WINDOWS = {
 """Queries over windows of time that operators of their own find; clocks are set back within the hours."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", OF_WINDOWS)
 @pytest.mark.usefixtures("interpreted")
 def test_windows_are_what_the_definition_says(spark, tmp_path, monkeypatch, name):

@@ -55,6 +55,7 @@ def told(session, text):
     return found, undone
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.usefixtures("interpreted")
 def test_the_changes_add_up_to_the_answer_of_duckdb(session, expected, number):
@@ -108,6 +109,7 @@ def test_the_page_says_what_is_kept_live(live):
 
 
 # 5, 7, 8 and 11 are of windows, which time ends
+@pytest.mark.sampled
 @pytest.mark.parametrize("number", [0, 1, 2, 3, 5, 7, 8, 10, 11, 14, 20, 21, 22])
 @pytest.mark.usefixtures("interpreted")
 def test_rows_are_given_live_once(live, expected, tmp_path, number):

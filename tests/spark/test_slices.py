@@ -53,6 +53,7 @@ def answer(session, query):
     return sorted(map(str, session.sql(query).df.collect()))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("partition", PARTITIONS)
 @pytest.mark.parametrize("end", CLAUSES)
 def test_sliding_windows_in_slices(session, sliced, partition, end):
@@ -66,6 +67,7 @@ def test_sliding_windows_in_slices(session, sliced, partition, end):
     assert answer(session, query) == whole
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("partition", PARTITIONS)
 @pytest.mark.parametrize(
     "clause",

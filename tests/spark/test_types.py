@@ -85,6 +85,7 @@ def shown(rows: list[Any]) -> list[str]:
     return sorted(map(repr, rows))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", TYPES)
 def test_a_value_is_carried_as_it_is_by_variables_and_by_the_window(session, kind):
     sql = (
@@ -104,6 +105,7 @@ def test_a_value_is_carried_as_it_is_by_variables_and_by_the_window(session, kin
     assert shown(as_text(found)) == shown(as_text(wanted))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", [kind for kind in TYPES if kind not in UNORDERED])
 def test_aggregates_of_any_type_are_those_of_over(session, kind):
     functions = ["first(x{0})", "last(x{0})", "MIN(x{0})", "MAX(x{0})", "COUNT(x{0})", "collect_list(x{0})"]
@@ -123,6 +125,7 @@ def test_aggregates_of_any_type_are_those_of_over(session, kind):
     assert shown(as_text(found)) == shown(as_text(wanted))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", [kind for kind in TYPES if kind not in UNORDERED])
 def test_values_of_any_ordered_type_are_keys_and_are_compared(session, kind):
     sql = (
