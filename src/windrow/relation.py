@@ -157,11 +157,13 @@ class Relation:
 
     @property
     def late(self) -> Relation:
-        """The rows that came late to the recorded streams that this is made of, which are not in it.
+        """The rows that came late to the recorded streams that this is made of: each is there once.
 
-        Their columns are ``stream``, ``row`` (as JSON), ``rowtime``, ``bound``: what was promised before and
-        is violated, ``producer``, and ``reason``: ``watermark``, ``bound`` or ``punctuation`` for rows below
-        an estimate, below a promise, or like a promised pattern; ``future`` and ``future bound`` for rows and
+        A promise rules them out, and they are not in it; or they are late for a group of a query that is told
+        by processing time, and are not in that. Their columns are ``stream``, ``row`` (as JSON), ``rowtime``,
+        ``bound``: what was promised before and is violated, or the watermark before the row, less the allowed
+        lateness; ``producer``, and ``reason``: ``watermark``, ``bound`` or ``punctuation`` for rows below an
+        estimate, below a promise, or like a promised pattern; ``future`` and ``future bound`` for rows and
         bounds too far ahead of their processing time.
 
         Raises

@@ -150,8 +150,9 @@ class TimeVaryingRelation(Relation):
 
     @property
     def late(self) -> Relation:
-        """The rows that a promise ruled out: see :attr:`Relation.late`."""
-        streams = tuple(self._query.streams.values())
+        """The rows that a promise ruled out, or that are late for a group: see :attr:`Relation.late`."""
+        with self._gateway.translated():
+            streams = self._query.streams_with_late()
         return _late(self._gateway, streams, streams[0].clock)
 
     def __repr__(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from windrow.spark.live.emitted_steps import EmittedSteps
 from windrow.spark.live.source import PTIME
 from windrow.streams import Decision, Kind, Ordering, State
 from windrow.streams.clock import decide
-from windrow.streams.entries import Entries
+from windrow.streams.entries import BEFORE, NO_BOUND, Entries
 
 BEGIN = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 EACH = 4  # seconds between micro-batches
@@ -125,7 +126,10 @@ def cut(entries, cuts):
 
 
 def recorded_log(batches, lag):
-    """The entries that are not ruled out, with when they came, and the clock whenever it may have moved."""
+    """The entries that are not ruled out, with when they came, and the clock whenever it may have moved.
+
+    Rows have the clock before them, where they are below it, as the log has an order.
+    """
     ordering = Ordering.unordered() if lag is None else Ordering.lagging(lag)
     state, found = State(), []
     for number, batch in enumerate(batches):
@@ -135,11 +139,13 @@ def recorded_log(batches, lag):
             items += [(Kind.BOUND, producer, bound, place)] if bound is not None else []
         decided = decide(state, ordering, Entries.of(items))
         state = decided.state
-        for (kind, _, _, place), decision in zip(items, decided.decision, strict=True):
+        judged = zip(items, decided.decision, decided.before.tolist(), strict=True)
+        for (kind, _, _, place), decision, before in judged:
             if kind == Kind.ROW and decision in (Decision.ADMITTED, Decision.LATE):
-                found.append((ptime(number), *batch[place][:4], None))
+                known = None if before == NO_BOUND else before
+                found.append((ptime(number), *batch[place][:4], known, None))
         if state.clock is not None:
-            found.append((ptime(number), None, None, None, None, state.clock))
+            found.append((ptime(number), None, None, None, None, None, state.clock))
     return found
 
 
@@ -148,9 +154,13 @@ def recorded(spark, logs, lag, query, execution="batch"):
     session = Session(spark, execution=execution)
     for name, batches in logs.items():
         frame = spark.createDataFrame(
-            recorded_log(batches, lag), "at timestamp, p string, ts bigint, k bigint, v bigint, upto bigint"
+            recorded_log(batches, lag),
+            f"at timestamp, p string, ts bigint, k bigint, v bigint, {BEFORE} bigint, upto bigint",
         )
         session.stream(name, frame, rowtime="ts", unit="seconds", ptime="at", watermark="upto")
+        streams = session._catalog.streams
+        shown = tuple(column for column in streams[name].columns if column != BEFORE)
+        streams[name] = replace(streams[name], columns=shown)
     relation = session.sql(query)
     envelope = "one-sql" if "STREAM" in query else "delta"
     return relation.changelog(envelope).to_arrow()

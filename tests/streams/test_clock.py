@@ -489,6 +489,7 @@ def test_a_row_below_a_bound_and_promised_not_to_come_violates_the_bound():
 def check_equal(found, wanted):
     assert found.decision.tolist() == wanted.decision.tolist()
     assert found.violated.tolist() == wanted.violated.tolist()
+    assert found.before.tolist() == wanted.before.tolist()
     assert found.state == wanted.state
 
 
@@ -497,7 +498,7 @@ def check_equal(found, wanted):
 def test_batches_are_judged_as_single_entries_are_wherever_the_log_is_cut(entries, ordering, data):
     whole = decide(State(), ordering, entries)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(entries)), max_size=5)))
-    state, decisions, violated = State(), [], []
+    state, decisions, violated, before = State(), [], [], []
     with pytest.MonkeyPatch.context() as patch:
         short = data.draw(st.sampled_from([0, 3, 32]))
         patch.setattr(fast, "_SHORT", short)
@@ -507,9 +508,11 @@ def test_batches_are_judged_as_single_entries_are_wherever_the_log_is_cut(entrie
             found = advance(State.from_json(state.to_json()), ordering, entries.part(start, stop))
             decisions += found.decision.tolist()
             violated += found.violated.tolist()
+            before += found.before.tolist()
             state = found.state
     assert decisions == whole.decision.tolist()
     assert violated == whole.violated.tolist()
+    assert before == whole.before.tolist()
     assert state == whole.state
 
 

@@ -26,6 +26,7 @@ from windrow.spark.streams import (
     Arrivals,
     Stream,
 )
+from windrow.streams.entries import BEFORE
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["PTIMES", "arrived", "before_end", "nothing_arrived"]
@@ -52,8 +53,8 @@ def arrived(
     stream
         A named or live stream.
     rows
-        Those that no promise rules out: the stream's columns, `ROWTIME`, and `ARRIVED` in ticks of `PTIMES`;
-        maybe `NUMBER`.
+        Those that no promise rules out: the stream's columns, `ROWTIME`, `ARRIVED` in ticks of `PTIMES`, and
+        `BEFORE`: the stream's clock before rows that are below it; maybe `NUMBER`.
     watermark
         Up to which rowtime the stream was known, in time.
     ends
@@ -62,7 +63,7 @@ def arrived(
         What the stream has promised by patterns, and when.
     """
     numbers = [NUMBER] if NUMBER in rows.columns else []
-    frame = rows.select(*map(quoted, stream.columns), ROWTIME, ARRIVED, *numbers)
+    frame = rows.select(*map(quoted, stream.columns), ROWTIME, ARRIVED, BEFORE, *numbers)
     nothing = F.lit(None).cast("bigint")
     came = frame.select(
         F.expr(PTIMES.to_column(ARRIVED)).alias(CAME),
@@ -92,4 +93,5 @@ def before_end(clock: Clock, watermark: Steps) -> Steps:
 def nothing_arrived(stream: Stream) -> Stream:
     """The stream as an empty log."""
     empty = stream.frame.select(*map(quoted, stream.columns), ROWTIME).limit(0)
-    return arrived(stream, empty.withColumn(ARRIVED, F.lit(0).cast("bigint")), [], None)
+    ours = {name: F.lit(None).cast("bigint") for name in (ARRIVED, BEFORE)}
+    return arrived(stream, empty.withColumns(ours), [], None)

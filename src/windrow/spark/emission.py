@@ -8,43 +8,44 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import and_, or_
 
-import numpy as np
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, LongType, StructType
+from pyspark.sql.types import DataType, StructType
 
 from windrow.algebra.clock import NEVER, Clock
 from windrow.algebra.continuous import Query, Reader
 from windrow.algebra.watermarks import Steps, held_back, value_at
 from windrow.errors import AnalysisError, Span
-from windrow.kernels.stages import first_above
 from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE
+from windrow.spark.admission import PROMISED
 from windrow.spark.arrow import is_orderable
 from windrow.spark.catalog import Catalog
 from windrow.spark.changelog import changelog
 from windrow.spark.continuous import Runner
 from windrow.spark.emit_reference import shown_by_definition
-from windrow.spark.event_time import HIDDEN, Completeness, Occurrence, Sessions, Timed
+from windrow.spark.event_time import HIDDEN, Completeness, Judging, Occurrence, Sessions, Timed
 from windrow.spark.gateway import Gateway
 from windrow.spark.interpreter import own_interpreter
 from windrow.spark.keyed import run_keyed
 from windrow.spark.promised_over import Asked, Promised, asked_of, with_since
-from windrow.spark.streams import NUMBER, PTIME, ROWTIME, Arrivals, Stream
+from windrow.spark.steps_of_time import looked_up, when_above
+from windrow.spark.streams import NUMBER, PTIME, REASON, ROWTIME, SENDER, Arrivals, Stream
 from windrow.spark.table_functions import Functions, TableFunctions
 from windrow.spark.varying import AT, DIFF, Varying, columns_of
+from windrow.streams.entries import BEFORE, REASONS
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.tokens import tokenize
 
-__all__ = ["Emitted", "Materialization", "common_ptime", "one_sql"]
+__all__ = ["Emitted", "Materialization", "common_ptime", "judged_late", "one_sql"]
 
-_FEW = 256  # steps of a watermark that are an expression of SQL
+_MARK = "__mark"
 
 
 @dataclass(frozen=True)
@@ -147,18 +148,75 @@ class Emitted:
         if occurrence.is_numbered:
             known = F.col(NUMBER) if NUMBER in stream.frame.columns else F.lit(0)
             number = [known.cast("bigint").alias(occurrence.number)]
-        frame = stream.frame.select(*(F.col(quoted(each)) for each in stream.columns), *number, came)
+        marking = [
+            name for name in (ROWTIME, BEFORE) if occurrence.watermark_of and name in stream.frame.columns
+        ]
+        shown = [*(quoted(each) for each in stream.columns), *([occurrence.number] if number else []), ENTER]
+        frame = stream.frame.select(*map(quoted, stream.columns), *marking, *number, came)
         if arrival.patterns is not None:
             frame = self._kept_to(name, frame)
         if not occurrence.watermark_of:
             return frame
-        steps = self.watermark_of(occurrence.watermark_of)
-        lateness = (self.how.lateness or {}).get(name, 0)
-        # entries of one instant come at once, so those of the row's own are not before it
-        with own_interpreter(frame.sparkSession):
-            mark = _looked_up(ENTER, [at + 1 for at, _ in steps], [value - lateness for _, value in steps])
-        shown = F.expr(arrival.rowtime.to_column("__mark"))
-        return frame.withColumn("__mark", mark).withColumn(occurrence.watermark, shown).drop("__mark")
+        mark = F.expr(arrival.rowtime.to_column(_MARK)).alias(occurrence.watermark)
+        return frame.withColumn(_MARK, self._mark(occurrence)).select(*shown, mark)
+
+    def _mark(self, occurrence: Occurrence) -> Column:
+        """The watermark before each row that is below it, less the allowed lateness; NULL of others.
+
+        It is that of the entries before the row's own: of its stream those before it in the log, where that
+        has an order, and of others those of earlier processing times.
+        """
+        name, names = occurrence.stream, occurrence.watermark_of
+        parts = []
+        if BEFORE in self.streams[name].frame.columns:
+            parts, names = [F.col(BEFORE)], names - {name}
+        if names:
+            steps = self.watermark_of(names)
+            with own_interpreter(self.gateway.spark):
+                parts.append(looked_up(ENTER, [at + 1 for at, _ in steps], [value for _, value in steps]))
+        every = reduce(and_, (part.isNotNull() for part in parts))
+        known = parts[0] if len(parts) == 1 else F.when(every, F.least(*parts))
+        mark = known - F.lit((self.how.lateness or {}).get(name, 0))
+        return F.when(F.col(ROWTIME) < mark, mark)
+
+    def streams_with_late(self) -> list[Stream]:
+        """The streams, with the rows that are late for groups among their late ones."""
+        found = []
+        for name, stream in self.streams.items():
+            late, own = self.late(name), stream.late
+            if late is not None:
+                kept = [*stream.columns, ROWTIME, *([SENDER] if SENDER in late.columns else []), PROMISED]
+                late = late.select(*map(quoted, kept), F.lit(REASONS[0]).alias(REASON))
+                if own is not None:
+                    own = own.withColumn(REASON, stream.why_late(own))
+                    late = own.unionByName(late, allowMissingColumns=True)
+            found.append(stream if late is None else replace(stream, late=late))
+        return found
+
+    def late(self, name: str) -> DataFrame | None:
+        """The rows of a stream that are late for a group, with `PROMISED`; None if none may be."""
+        judged = [
+            (each, found)
+            for each in self.timed.occurrences
+            if each.stream == name
+            and (found := [by for by in self.timed.judgings if by.origin == each.place])
+        ]
+        if not judged:
+            return None
+        stream, arrival = self.streams[name], self._arrivals[name]
+        frame = stream.frame.withColumn(ENTER, F.expr(arrival.came))
+        if arrival.patterns is not None:
+            frame = self._kept_to(name, frame)
+        if self.how.until is not None:
+            frame = frame.where(F.col(ENTER) <= self.how.until)
+        bounds = []
+        for number, (each, judgings) in enumerate(judged):
+            mark = f"{_MARK}{number}"
+            frame = frame.withColumn(mark, self._mark(each))
+            is_late = reduce(or_, (judged_late(by, arrival.rowtime, ROWTIME, mark) for by in judgings))
+            bounds.append(F.when(is_late, F.col(mark)))
+        violated = bounds[0] if len(bounds) == 1 else F.greatest(*bounds)
+        return frame.withColumn(PROMISED, violated).where(F.col(PROMISED).isNotNull())
 
     def _kept_to(self, name: str, rows: DataFrame) -> DataFrame:
         """The rows that a stream had not promised would not come: who comes later has promised nothing."""
@@ -375,7 +433,7 @@ class Emitted:
         # from the last on: complete by a step if the value is below it
         values, whens = [value for value, _ in found], [when for _, when in found]
         with own_interpreter(frame.sparkSession):
-            return _first_above(self.ticks_of(frame.schema[column].dataType, column), values, whens)
+            return when_above(self.ticks_of(frame.schema[column].dataType, column), values, whens)
 
     @staticmethod
     def ticks_of(kind: DataType, column: str) -> Column:
@@ -507,6 +565,12 @@ def one_sql(
     return told.select(*shown, undo, ptime, "__version").toDF(*names, "undo", "ptime", "ver")
 
 
+def judged_late(judging: Judging, clock: Clock, rowtime: str, mark: str) -> Column:
+    """Whether rows are late for a group, by columns with their rowtimes and marks in ticks of a clock."""
+    row, least = judging.row.replace("{t}", clock.to_column(rowtime)), clock.to_column(mark)
+    return F.coalesce(F.expr(f"{row} < {judging.least.replace('{t}', least)}"), F.lit(False))
+
+
 def _clock_of(kind: DataType) -> Clock:
     clock = Clock.of(kind.simpleString(), "NANOSECOND")
     assert clock is not None
@@ -537,44 +601,3 @@ def _without_hidden(frame: DataFrame, names: Sequence[str]) -> DataFrame:
     inside = [f"c{number}" for number in range(len(names))]
     kept = [(name, column) for name, column in zip(names, inside, strict=True) if not name.startswith(HIDDEN)]
     return frame.toDF(*inside).select(*(column for _, column in kept)).toDF(*(name for name, _ in kept))
-
-
-def _looked_up(column: str, since: Sequence[int], values: Sequence[int]) -> Column:
-    """The value of the last step that is not after a tick; NULL before the first."""
-    if not since:
-        return F.lit(None).cast("bigint")
-    if len(since) <= _FEW:
-        cases = [
-            f"WHEN {column} >= {at}L THEN {value}L"
-            for at, value in zip(reversed(since), reversed(values), strict=True)
-        ]
-        return F.expr(f"CASE {' '.join(cases)} END")
-    keys, found = np.asarray(since, np.int64), np.asarray(values, np.int64)
-
-    def look_up(ticks: pd.Series) -> pd.Series:
-        place = np.searchsorted(keys, ticks.to_numpy(), side="right")
-        return pd.Series(found[place - 1]).where(place > 0).astype("Int64")
-
-    return _udf(look_up)(F.col(column))
-
-
-def _first_above(ticks: Column, values: Sequence[int], whens: Sequence[int]) -> Column:
-    """When the first of the values is above a tick; never, if none is or it is NULL."""
-    never = F.lit(NEVER).cast("bigint")
-    if len(values) <= _FEW:
-        found: Column | None = None
-        for value, when in zip(values, whens, strict=True):
-            condition, then = ticks < F.lit(value), F.lit(when).cast("bigint")
-            found = F.when(condition, then) if found is None else found.when(condition, then)
-        return never if found is None else found.otherwise(never)
-    keys, results = np.asarray(values, np.int64), np.asarray(whens, np.int64)
-
-    def look_up(ticks: pd.Series) -> pd.Series:
-        return pd.Series(first_above(keys, results, ticks.fillna(NEVER).to_numpy().astype("int64")))
-
-    return _udf(look_up)(ticks)
-
-
-def _udf(function: Callable[[pd.Series], pd.Series]) -> Callable[..., Column]:
-    made: Callable[..., Column] = F.pandas_udf(function, LongType())  # type: ignore[attr-defined]
-    return made

@@ -8,7 +8,7 @@ import uuid
 import warnings
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
@@ -30,7 +30,7 @@ from windrow.spark.stored import clock_of, in_spark, in_types
 from windrow.spark.streams import ARRIVED, REASON, ROWTIME, Stream
 from windrow.streams import FOREVER, NO_BOUND, Kind, NamedStream, Position, Producer, Receipt
 from windrow.streams.ahead import told_ahead
-from windrow.streams.entries import AT, KIND, SEQUENCE
+from windrow.streams.entries import AT, BEFORE, KIND, SEQUENCE
 from windrow.streams.reordering import too_late
 from windrow.streams.rows import to_table
 from windrow.syntax.sqltext import quoted
@@ -39,6 +39,7 @@ __all__ = ["Named"]
 
 _FILES_AT_ONCE = 1000
 _TIES = {"__tie0": PTIME, "__tie1": PRODUCER, "__tie2": SEQUENCE}
+_BEFORE = pa.field(BEFORE, pa.int64())
 _VIOLATED = "__violated"
 _registered: weakref.WeakSet[SparkSession] = weakref.WeakSet()
 
@@ -49,6 +50,7 @@ class _Log:
 
     position: Position
     rows: list[pa.Table] = field(default_factory=list)
+    rejected: list[pa.Table] = field(default_factory=list)
     watermark: list[tuple[int, int]] = field(default_factory=list)
     told: list[tuple[int, str]] = field(default_factory=list)
     first: int | None = None
@@ -124,17 +126,20 @@ class Named:
             if position.number == log.position.number:
                 break
             log.rows.append(batch.promised)
+            if batch.rejected.num_rows:
+                log.rejected.append(batch.rejected)
             log.watermark += batch.clocks
             log.told += batch.told
             if log.first is None:
                 log.first = batch.entries.column(PTIME)[0].as_py()
             log.position = position
         stream = self.as_recorded()
-        stored = self._frame(log.rows, self.stream.definition.stored)
+        stored = self._frame(log.rows, self.stream.definition.stored.append(_BEFORE))
         columns = [F.col(quoted(name)) for name in stream.columns]
-        rows = stored.select(*columns, F.col(AT).alias(ROWTIME), F.col(PTIME).alias(ARRIVED))
+        rows = stored.select(*columns, F.col(AT).alias(ROWTIME), F.col(PTIME).alias(ARRIVED), BEFORE)
         ends = None if log.first is None else (log.first, log.position.ptime)
-        return arrived(stream, rows, before_end(stream.clock, log.watermark), ends, log.told)
+        known = replace(stream, late=self._refused(log.rejected))
+        return arrived(known, rows, before_end(stream.clock, log.watermark), ends, log.told)
 
     @property
     def promised(self) -> frozenset[str]:
@@ -179,13 +184,8 @@ class Named:
     def _stream(self) -> Stream:
         definition = self.stream.definition
         columns = tuple(definition.columns.names)
-        shown = [*(F.col(quoted(name)) for name in columns), F.col(AT).alias(ROWTIME), *_ties()]
-        rows = self._frame(self._rows, definition.stored).select(*shown)
-        late = None
-        if self._late:
-            schema = self._late[0].schema
-            broken = F.nullif(F.col(_VIOLATED), F.lit(NO_BOUND))
-            late = self._frame(self._late, schema).select(*shown, broken.alias(PROMISED), REASON)
+        rows = self._frame(self._rows, definition.stored).select(*self._shown())
+        late = self._refused(self._late)
         at = self._position.clock.at
         return Stream(
             rows,
@@ -198,6 +198,19 @@ class Named:
             name=self.name,
             live=self._live,
         )
+
+    def _shown(self) -> list[Column]:
+        """The columns of its rows, with their rowtimes and ties."""
+        names = self.stream.definition.columns.names
+        ties = [F.col(name).alias(tie) for tie, name in _TIES.items()]
+        return [*(F.col(quoted(name)) for name in names), F.col(AT).alias(ROWTIME), *ties]
+
+    def _refused(self, tables: list[pa.Table]) -> DataFrame | None:
+        """Late rows, as :attr:`Stream.late` has them; None if there are none."""
+        if not tables:
+            return None
+        broken = F.nullif(F.col(_VIOLATED), F.lit(NO_BOUND))
+        return self._frame(tables, tables[0].schema).select(*self._shown(), broken.alias(PROMISED), REASON)
 
     def _frame(self, tables: list[pa.Table], schema: pa.Schema) -> DataFrame:
         whole = pa.concat_tables([schema.empty_table(), *tables])
@@ -226,7 +239,3 @@ class Named:
         definition = self.stream.definition
         rows, identity = entries.select(*made), definition.identity
         return LiveSource(rows, made, definition.ordering, identity=identity, domain=definition.domain)
-
-
-def _ties() -> list[Column]:
-    return [F.col(name).alias(tie) for tie, name in _TIES.items()]

@@ -265,7 +265,7 @@ class Stream:
         }
         if SENDER in self.late.columns:
             ours["_producer"] = F.col(SENDER)
-        ours["_reason"] = self._reason(self.late)
+        ours["_reason"] = self.why_late(self.late)
         return self.late.select(
             *map(quoted, self.columns), *(made.alias(name) for name, made in ours.items())
         )
@@ -278,12 +278,12 @@ class Stream:
             told = self.late.select(
                 F.lit(self.name).alias("stream"),
                 F.when(
-                    self._reason(self.late) != REASONS[-1], F.to_json(F.struct(*map(quoted, self.columns)))
+                    self.why_late(self.late) != REASONS[-1], F.to_json(F.struct(*map(quoted, self.columns)))
                 ).alias("row"),
                 F.expr(self.clock.to_column(ROWTIME)).alias("rowtime"),
                 F.expr(self.clock.to_column(PROMISED)).alias("bound"),
                 producer.cast("string").alias("producer"),
-                self._reason(self.late).alias("reason"),
+                self.why_late(self.late).alias("reason"),
             )
             found.append((self.name or "", told))
         return found
@@ -292,10 +292,10 @@ class Stream:
         """How many rows are late."""
         if self.late is None:
             return 0
-        return self.late.where(self._reason(self.late) != REASONS[-1]).count()
+        return self.late.where(self.why_late(self.late) != REASONS[-1]).count()
 
     @staticmethod
-    def _reason(late: DataFrame) -> Column:
+    def why_late(late: DataFrame) -> Column:
         """Why rows are late."""
         if REASON in late.columns:
             return F.col(REASON)

@@ -36,14 +36,15 @@ def advance(state: State, ordering: Ordering, entries: Entries) -> Decided:
         return _advanced(state, ordering, entries)
     rest = _advanced(state, ordering, entries.only(~ahead))
     decision, violated = np.full(len(entries), Decision.QUARANTINED, np.int8), limits
-    decision[~ahead], violated[~ahead] = rest.decision, rest.violated
+    before = np.full(len(entries), NO_BOUND, np.int64)
+    decision[~ahead], violated[~ahead], before[~ahead] = rest.decision, rest.violated, rest.before
     rows = int((ahead & (entries.kind == Kind.ROW)).sum())
     after = replace(
         rest.state,
         quarantined=rest.state.quarantined + rows,
         quarantined_bounds=rest.state.quarantined_bounds + int(ahead.sum()) - rows,
     )
-    return Decided(decision, violated, after)
+    return Decided(decision, violated, after, before)
 
 
 def _advanced(state: State, ordering: Ordering, entries: Entries) -> Decided:
@@ -55,24 +56,26 @@ def _advanced(state: State, ordering: Ordering, entries: Entries) -> Decided:
     broken = promises.broken
     running = _Swift(state, ordering)
     decision = np.zeros(len(entries), np.int8)
-    violated = np.full(len(entries), NO_BOUND, np.int64)
+    violated, before = (np.full(len(entries), NO_BOUND, np.int64) for _ in range(2))
     at, width = 0, _STRETCH
     while at < len(entries):
         part = entries.part(at, at + width)
         judged = _judged(running, part, broken[at : at + width])
         stop = at + len(judged.decision)
         decision[at:stop], violated[at:stop] = judged.decision, judged.violated
+        before[at:stop] = judged.before
         running.take(judged, part.kind[: stop - at] == Kind.ROW)
         if len(judged.decision) == len(part):
             at, width = stop, min(width * 4, _LONGEST)
             continue
         singly = entries.part(stop, stop + (_SINGLY if len(judged.decision) < _SHORT else 1))
         for place, (kind, name, when, ptime) in enumerate(_items(singly), stop):
-            is_broken = bool(broken[place])
+            is_broken, clock = bool(broken[place]), running.state.at
             decision[place], violated[place] = running.step(kind, name, when, ptime, is_broken=is_broken)
+            before[place] = clock if decision[place] == Decision.LATE else NO_BOUND
         at, width = stop + len(singly), _STRETCH
     after = replace(running.finished(), patterns=promises.patterns, shared=promises.shared)
-    return Decided(decision, violated, after)
+    return Decided(decision, violated, after, before)
 
 
 def _items(entries: Entries) -> Iterator[tuple[int, str, int, int]]:
@@ -90,9 +93,10 @@ class _Judged:
     decision: npt.NDArray[np.int8]
     violated: Ints
     producers: Mapping[str, Standing]
+    before: Ints
 
 
-_NOTHING = _Judged(np.zeros(0, np.int8), np.zeros(0, np.int64), {})
+_NOTHING = _Judged(np.zeros(0, np.int8), np.zeros(0, np.int64), {}, np.zeros(0, np.int64))
 
 
 class _Swift(Running):
@@ -261,10 +265,15 @@ def _judged(running: _Swift, entries: Entries, broken: Bools) -> _Judged:
         groups = _Groups.of(position, part.code[position].astype(np.int64), count)
         judged, bounds, promises = _of_open(running, part, groups, promised, estimated, broken)
         outside = np.flatnonzero(~inside)
+        late = np.flatnonzero(judged.decision == Decision.LATE)
+        if not len(outside) and not len(late):
+            return judged
+        present_names = {entries.names[code] for code in groups.code.tolist()}
+        if len(late):
+            judged.before[late] = _least(running, groups, bounds, late, present_names, is_firm=False)
         if not len(outside):
             return judged
         # rows of producers that are not open: refused, up to the first that is not
-        present_names = {entries.names[code] for code in groups.code.tolist()}
         firm = _least(running, groups, promises, outside, present_names, is_firm=True)
         clock = _least(running, groups, bounds, outside, present_names, is_firm=False)
         code, at = part.code[outside], part.at[outside]
@@ -277,6 +286,7 @@ def _judged(running: _Swift, entries: Entries, broken: Bools) -> _Judged:
         is_below = at < promise
         judged.decision[outside] = np.where(is_below | is_broken, Decision.REJECTED, Decision.LATE)
         judged.violated[outside] = np.where(is_below, promise, np.where(is_broken, NO_BOUND, bound))
+        judged.before[outside] = np.where(is_below | is_broken, NO_BOUND, clock)
         return judged
 
 
@@ -295,8 +305,8 @@ def _of_one_in_order(running: _Swift, entries: Entries, broken: Bools) -> _Judge
     which = "promised" if ordering.is_promise else "estimated"
     said = {which: max(getattr(known, which), ordering.implied(last))}
     after = replace(known, **said, seen=max(known.seen, last), heard=int(entries.ptime[-1]))
-    nothing = np.zeros(len(entries), np.int8), np.full(len(entries), NO_BOUND, np.int64)
-    return _Judged(*nothing, {name: after})
+    nothing = np.full(len(entries), NO_BOUND, np.int64)
+    return _Judged(np.zeros(len(entries), np.int8), nothing, {name: after}, nothing)
 
 
 _STRUCTURAL = (Kind.OPEN, Kind.IDLE, Kind.CLOSE, Kind.TICK)
@@ -340,6 +350,7 @@ def _of_open(
         np.zeros(len(entries), np.int8),
         np.full(len(entries), NO_BOUND, np.int64),
         _producers(running, entries, groups, promise_after, estimate_after, is_row & (decision == 0)),
+        np.full(len(entries), NO_BOUND, np.int64),
     )
     judged.decision[groups.position], judged.violated[groups.position] = decision, violated
     bounds = np.maximum(first, first_estimate), np.maximum(promise_after, estimate_after)

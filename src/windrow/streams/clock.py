@@ -222,11 +222,14 @@ class Decided:
         pattern.
     state
         That after the batch.
+    before
+        int64 of each entry: the stream's clock before it, of late rows; else `NO_BOUND`.
     """
 
     decision: npt.NDArray[np.int8]
     violated: Ints
     state: State
+    before: Ints
 
 
 def decide(state: State, ordering: Ordering, entries: Entries) -> Decided:
@@ -264,7 +267,7 @@ def decide(state: State, ordering: Ordering, entries: Entries) -> Decided:
     ):
         if is_ahead:
             running.set_aside(kind)
-            found.append((Decision.QUARANTINED, limit))
+            found.append((Decision.QUARANTINED, limit, NO_BOUND))
             continue
         name = entries.names[code]
         promised = running.promised_by(name)
@@ -272,10 +275,13 @@ def decide(state: State, ordering: Ordering, entries: Entries) -> Decided:
         if is_broken:
             assert row is not None
             is_broken = is_breach(row, promised, columns)
-        found.append(running.step(kind, name, at, ptime, is_broken=is_broken))
+        clock = running.state.at
+        judged, bound = running.step(kind, name, at, ptime, is_broken=is_broken)
+        found.append((judged, bound, clock if judged == Decision.LATE else NO_BOUND))
         running.note(kind, name, pattern, columns)
-    decision = np.array([decision for decision, _ in found], np.int8)
-    return Decided(decision, np.array([violated for _, violated in found], np.int64), running.state)
+    decision = np.array([judged for judged, _, _ in found], np.int8)
+    violated, before = (np.array([each[place] for each in found], np.int64) for place in (1, 2))
+    return Decided(decision, violated, running.state, before)
 
 
 _ADMITTED = (Decision.ADMITTED, NO_BOUND)

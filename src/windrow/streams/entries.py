@@ -16,6 +16,7 @@ import pyarrow as pa
 
 __all__ = [
     "AT",
+    "BEFORE",
     "CONTROL",
     "FOREVER",
     "GENERATION",
@@ -47,6 +48,9 @@ PREFIX = "__"
 KIND, PRODUCER, GENERATION, SEQUENCE, PTIME, AT, PATTERN = (
     PREFIX + name for name in ("kind", "producer", "generation", "sequence", "ptime", "at", "pattern")
 )
+
+BEFORE = f"{PREFIX}before"
+"""The stream's clock before a row that is below it, where that is told of rows."""
 
 CONTROL = pa.schema(
     [

@@ -21,6 +21,7 @@ from windrow.streams.advance import advance
 from windrow.streams.chain import START, Place
 from windrow.streams.clock import Ordering, State
 from windrow.streams.entries import (
+    BEFORE,
     CONTROL,
     FOREVER,
     GENERATION,
@@ -136,6 +137,8 @@ class Batch:
         int8 of each entry: what became of it, values of :class:`~windrow.streams.entries.Decision`.
     violated
         int64 of each entry: the bound that it is below, if it was refused for one; else `NO_BOUND`.
+    before
+        int64 of each entry: the stream's clock before it, of late rows; else `NO_BOUND`.
     clocks
         Where the stream's clock has moved to, and at which processing times, if that was asked for.
     told
@@ -146,6 +149,7 @@ class Batch:
     number: Ints
     decision: npt.NDArray[np.int8]
     violated: Ints
+    before: Ints
     clocks: Clocks = ()
     told: Told = ()
 
@@ -167,16 +171,29 @@ class Batch:
 
     @property
     def promised(self) -> pa.Table:
-        """The rows that no promise rules out, those below an estimate among them; all columns of the log."""
-        return self.entries.filter(pa.array(self._rows(Decision.ADMITTED, Decision.LATE)))
+        """The rows that no promise rules out, those below an estimate among them.
+
+        All columns of the log, and `BEFORE`: of late rows the stream's clock before them, else NULL.
+        """
+        known = pa.array(self.before, mask=self.before == NO_BOUND)
+        chosen = pa.array(self._rows(Decision.ADMITTED, Decision.LATE))
+        return self.entries.append_column(BEFORE, known).filter(chosen)
 
     @property
     def late(self) -> pa.Table:
         """What was late, rejected or quarantined: all columns of the log, ``__violated``, ``__number`` and
         ``__reason``. All are rows, but for bounds that are quarantined.
         """
+        return self._refused(Decision.LATE, Decision.REJECTED)
+
+    @property
+    def rejected(self) -> pa.Table:
+        """The same without the rows that are only below an estimate."""
+        return self._refused(Decision.REJECTED)
+
+    def _refused(self, *decisions: Decision) -> pa.Table:
         is_row = self.entries.column(KIND).to_numpy() == Kind.ROW
-        chosen = self._rows(Decision.LATE, Decision.REJECTED) | (self.decision == Decision.QUARANTINED)
+        chosen = self._rows(*decisions) | (self.decision == Decision.QUARANTINED)
         whole = self.entries.append_column("__violated", pa.array(self.violated))
         whole = whole.append_column("__number", pa.array(self.number)).filter(pa.array(chosen))
         why = reasons(self.decision[chosen], self.violated[chosen], is_row[chosen])
@@ -221,7 +238,8 @@ def follow(
     )
     place = schema.get_field_index(PTIME)
     whole = whole.set_column(place, schema.field(place), pa.array(judged.ptime))
-    batch = Batch(whole, numbers, judged.decision, judged.violated, judged.clocks, judged.told)
+    said = judged.decision, judged.violated, judged.before
+    batch = Batch(whole, numbers, *said, judged.clocks, judged.told)
     return batch, replace(judged.position, checksum=checksum) if files else position
 
 
@@ -231,7 +249,7 @@ class Judged:
 
     Attributes
     ----------
-    decision, violated
+    decision, violated, before
         As of :class:`Batch`.
     ptime
         int64: when they came; those of a file are later than those of the files before.
@@ -245,6 +263,7 @@ class Judged:
 
     decision: npt.NDArray[np.int8]
     violated: Ints
+    before: Ints
     ptime: Ints
     position: Position
     clocks: Clocks
@@ -296,7 +315,7 @@ def judge(
         for start, stop in pairwise([*starts.tolist(), len(number)])
     ]
     decision = np.concatenate([*decisions, np.zeros(0, np.int8)])
-    violated = np.full(len(decision), NO_BOUND)
+    violated, before = (np.full(len(decision), NO_BOUND) for _ in range(2))
     # what one call of a producer brings comes at once, and nothing else comes then
     nth = number - position.number
     ptime = np.maximum.accumulate(np.maximum(entries.column(PTIME).to_numpy() - nth, position.ptime)) + nth
@@ -312,6 +331,7 @@ def judge(
     for start, stop in _instants(of_clock.ptime) if timed else [(0, len(of_clock))]:
         decided = advance(state, ordering, of_clock.part(start, stop))
         decision[told[start:stop]], violated[told[start:stop]] = decided.decision, decided.violated
+        before[told[start:stop]] = decided.before
         if timed and decided.state.at != state.at:
             clocks.append((int(of_clock.ptime[start]), decided.state.at))
         if timed:
@@ -327,7 +347,7 @@ def judge(
         duplicates=position.duplicates + int((decision == Decision.DUPLICATE).sum()),
         fenced=position.fenced + int((decision == Decision.FENCED).sum()),
     )
-    return Judged(decision, violated, ptime, after, tuple(clocks), tuple(patterns))
+    return Judged(decision, violated, before, ptime, after, tuple(clocks), tuple(patterns))
 
 
 def newly_told(ptime: int, before: State, after: State) -> Told:

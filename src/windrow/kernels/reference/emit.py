@@ -14,7 +14,7 @@ from itertools import product
 from windrow.punctuations import Pattern
 from windrow.punctuations.lines import Place
 
-__all__ = ["Change", "State", "emitted", "none_follows", "versions"]
+__all__ = ["Change", "State", "emitted", "late_for", "none_follows", "versions", "watermarks_before"]
 
 Row = Hashable
 Group = Hashable
@@ -114,6 +114,31 @@ def _delayed(states: Sequence[State], group: Group, delay: int, watermark: bool)
     if due is not None:
         shown.append((due, current))
     return _differences(shown)
+
+
+def watermarks_before(rowtimes: Sequence[int], lag: int) -> list[int | None]:
+    """The watermark before each row of a log: the greatest rowtime of those before it, less the lag."""
+    return [max(before) - lag if (before := rowtimes[:place]) else None for place, _ in enumerate(rowtimes)]
+
+
+def late_for(
+    groups: Sequence[tuple[int, int]], watermark: int | None, lateness: int = 0
+) -> list[tuple[int, int]]:
+    """The groups that a row is late for: those that were complete when it came. It counts in the others.
+
+    In the account a row is late if it is late for any, and then it is there once.
+
+    Parameters
+    ----------
+    groups
+        The windows of time that the row is in, whatever becomes of it in the query; of sessions the one that
+        it would make alone, of which the last instant counts: (its time, its time and the gap and one tick).
+    watermark
+        That of the entries before the row in the order of the log; None if there is none.
+    lateness
+        For how much longer rows count.
+    """
+    return [group for group in groups if watermark is not None and group[1] <= watermark - lateness]
 
 
 def none_follows(known: Mapping[str, Place | None], patterns: Sequence[Pattern]) -> bool:

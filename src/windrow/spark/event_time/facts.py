@@ -18,6 +18,7 @@ __all__ = [
     "Ending",
     "EventColumn",
     "Facts",
+    "Judging",
     "Occurrence",
     "Plain",
     "Sessions",
@@ -25,6 +26,7 @@ __all__ = [
     "Sides",
     "Timed",
     "Wanted",
+    "watermark_at",
 ]
 
 HIDDEN = "__of_"
@@ -32,6 +34,11 @@ HIDDEN = "__of_"
 
 UNTIL = f"{HIDDEN}until"
 """Prefix of those that say until when the versions of a stream are valid."""
+
+
+def watermark_at(place: int) -> str:
+    """The column with the watermark before each row of the stream that stands at a place."""
+    return f"{HIDDEN}watermark{place}"
 
 
 Plain = frozenset[tuple[int, str]]
@@ -134,12 +141,25 @@ class Occurrence:
     @property
     def watermark(self) -> str:
         """The column with it."""
-        return f"{HIDDEN}watermark{self.name}"
+        return watermark_at(self.place)
 
     @property
     def number(self) -> str:
         """The column with the numbers of rows."""
         return f"{HIDDEN}number{self.name}"
+
+
+@dataclass(frozen=True)
+class Judging:
+    """Says which rows of a stream are late for a group: those of which `row` is below `least`.
+
+    Both are SQL in which ``{t}`` stands for an instant: the row's rowtime, of which `row` is the least value
+    in a key of the group, and the watermark before the row. `origin` is where the row's stream stands.
+    """
+
+    row: str
+    least: str
+    origin: int
 
 
 @dataclass(frozen=True)
@@ -245,6 +265,8 @@ class Timed:
     told
         Of rows that are not grouped, and are shown when they are complete: what says that these are, by the
         values of a row of a stream.
+    judgings
+        What says of rows that they are late for groups: of those of one stream, any.
     """
 
     text: SqlText
@@ -262,6 +284,7 @@ class Timed:
     plain: tuple[tuple[str, Plain], ...] = ()
     places: tuple[int, ...] = ()
     told: tuple[Closed, ...] = ()
+    judgings: tuple[Judging, ...] = ()
 
 
 @dataclass(frozen=True)

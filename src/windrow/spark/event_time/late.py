@@ -1,14 +1,19 @@
-"""Leaves rows out that are late for their groups: conditions that are put into the text of a query."""
+"""Leaves rows out that are late for their groups: conditions that are put into the text of a query.
+
+What is late is said twice: in the text, of the groups of a row or of the pairs of a join, which leaves it out
+of those that were complete; and of each row of a stream by its rowtime alone, for the account. Whatever the
+text leaves out is of a row that the account has as late.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from windrow.algebra.time_windows import TimeWindow
 from windrow.spark.event_time.columns import event_of, is_star, seen
 from windrow.spark.event_time.edits import Edits
-from windrow.spark.event_time.facts import HIDDEN, EventColumn, Sides
+from windrow.spark.event_time.facts import HIDDEN, EventColumn, Judging, Sides, watermark_at
 from windrow.spark.grouping import without_alias
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, Select
@@ -21,10 +26,17 @@ __all__ = ["Late", "covers"]
 
 @dataclass(frozen=True)
 class Late:
-    """The conditions of one text; what they read of watermarks are columns of the streams in it."""
+    """The conditions of one text; what they read of watermarks are columns of the streams in it.
+
+    Attributes
+    ----------
+    judgings
+        The same of each row of a stream by its rowtime.
+    """
 
     tokens: TokenList
     edits: Edits
+    judgings: list[Judging] = field(default_factory=list)
 
     def names_columns(self, select: Select) -> bool:
         """Whether it is said which columns there are, but for stars for all of a relation."""
@@ -73,10 +85,15 @@ class Late:
 
         Groups of what has been grouped change only before that is complete.
         """
-        watermarks = [name for _, facts in seen(sides) for name in facts.watermarks]
         telling = [(key, event) for key, event in keys if event.tells_late]
+        marked = {name for _, facts in seen(sides) for name in facts.watermarks}
+        origins = {at for _, event in telling for at in event.origins if watermark_at(at) in marked}
+        watermarks = [watermark_at(at) for at in sorted(origins)]
         if not watermarks or not telling or not all(facts.raw for _, facts in sides if facts.streams):
             return
+        for _, event in telling:
+            judged = (Judging(event.mapped, event.mapped, at) for at in sorted(event.origins & origins))
+            self.judgings.extend(judged)
         least = watermarks[0] if len(watermarks) == 1 else f"greatest({', '.join(watermarks)})"
         by_origin: dict[int, list[SqlText]] = {}
         for key, event in telling:
@@ -102,12 +119,18 @@ class Late:
     ) -> None:
         """Leave out of a session's table the rows that alone would make a session that is complete."""
         clock = window.clock
-        least = watermarks[0] if len(watermarks) == 1 else f"greatest({', '.join(watermarks)})"
-        time, mark = (
-            clock.of_column(text, window.time_type, clock.unit)
-            for text in (quoted(window.time), event.mapped.replace("{t}", least))
+        origins = [at for at in sorted(event.origins) if watermark_at(at) in watermarks]
+        marks = [watermark_at(at) for at in origins]
+        if not marks:
+            return
+        least = marks[0] if len(marks) == 1 else f"greatest({', '.join(marks)})"
+        time, mapped = (
+            f"({clock.of_column(text, window.time_type, clock.unit)})"
+            for text in (quoted(window.time), event.mapped)
         )
-        late = f"({time}) + {window.lengths['gap']}L < ({mark})"
+        after = f" + {window.lengths['gap']}L"
+        self.judgings.extend(Judging(mapped + after, mapped, at) for at in origins)
+        late = f"{time}{after} < {mapped.replace('{t}', least)}"
         self.edits.put(data[0], "(SELECT * FROM (" if is_query else "(SELECT * FROM")
         self.edits.put(data[1], ") " if is_query else "", f"WHERE NOT coalesce({late}, FALSE))")
 

@@ -127,6 +127,7 @@ class EventTimes(FromClause):
             tuple(plain.items()) if by_keys else (),
             tuple(sorted(facts.places)),
             told,
+            tuple(dict.fromkeys(self._late.judgings)),
         )
 
     # -- queries -------------------------------------------------------------------------------------

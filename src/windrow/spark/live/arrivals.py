@@ -22,7 +22,18 @@ from windrow.streams import Decision, Kind, Ordering, Position, State
 from windrow.streams.advance import advance
 from windrow.streams.clock import Decided
 from windrow.streams.definition import bound_of
-from windrow.streams.entries import AT, CONTROL, KIND, NO_BOUND, PATTERN, SEQUENCE, Entries, Ints, reasons
+from windrow.streams.entries import (
+    AT,
+    BEFORE,
+    CONTROL,
+    KIND,
+    NO_BOUND,
+    PATTERN,
+    SEQUENCE,
+    Entries,
+    Ints,
+    reasons,
+)
 from windrow.streams.position import Clocks, Told, judge, needs_rows, newly_told
 from windrow.streams.told import pattern_of
 from windrow.syntax.sqltext import quoted
@@ -44,7 +55,8 @@ class Arrivals:
     quarantined are among them, with any values in the stream's columns. `position` is what the entries
     up to its end say of the later ones, `count` how many rows came, but for those that were in already.
     `clocks` says when the stream's clock has moved, of streams whose rows come with their processing times;
-    `told` what it has promised by patterns, and when.
+    `told` what it has promised by patterns, and when; `below` are those of the rows, if any, that are below
+    the stream's clock before them, with `PRODUCER`.
     """
 
     rows: DataFrame
@@ -53,17 +65,19 @@ class Arrivals:
     count: int
     clocks: Clocks = ()
     told: Told = ()
+    below: DataFrame | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
     """What became of the rows, in their order, and when they came where that is not what they say; `bounds`
-    are those that are quarantined.
+    are those that are quarantined, `before` is the stream's clock before each row that is late.
     """
 
     place: Ints
     decision: npt.NDArray[np.int8]
     violated: Ints
+    before: Ints
     position: Position
     came: pa.Table | None = None
     clocks: Clocks = ()
@@ -128,7 +142,7 @@ def arrivals(
         The time of the micro-batch, in microseconds.
     timed
         Whether rows come with their processing times, `ARRIVED`, in place of their ties. Then those are in
-        that are only below an estimate.
+        that are only below an estimate, with the stream's clock before them: `BEFORE`, of others NULL.
     """
     source = stream.live
     assert source is not None
@@ -151,16 +165,24 @@ def arrivals(
         rows = rows.join(_beside(batch, judged.came), PLACE, "left")
         rows = rows.withColumn(PTIME, F.coalesce(_COME, PTIME))
     if timed:
+        below = judged.before != NO_BOUND
+        known = pa.table({PLACE: judged.place[below], BEFORE: judged.before[below]})
+        nothing = F.lit(None).cast("bigint").alias(BEFORE)
+        rows = rows.join(_beside(batch, known), PLACE, "left") if below.any() else rows.select("*", nothing)
         when = F.col(PTIME) if source.identity else F.lit(now).cast("bigint")
-        ties = [when.alias(ARRIVED)]
+        ties = [when.alias(ARRIVED), F.col(BEFORE)]
     else:
         says = (PTIME, PRODUCER, SEQUENCE) if source.identity else (STEP, PLACE)
         ties = [F.col(column).alias(tie) for column, tie in zip(says, stream.ties, strict=True)]
     numbered = rows.withColumn(STEP, F.lit(number).cast("bigint"))
     ours = numbered.select(*map(quoted, stream.columns), ROWTIME, *ties)
+    under = None
+    if timed and (judged.before != NO_BOUND).any():
+        under = numbered.where(F.col(ROWTIME) < F.col(BEFORE))
+        under = under.select(*map(quoted, stream.columns), ROWTIME, *ties, PRODUCER)
     count = ~np.isin(judged.decision, _NOT_AGAIN)
     clocks, promised = _moved(source, judged, before, now), _promised(source, judged, before, now)
-    return Arrivals(ours, late, judged.position, int(count.sum()), clocks, promised)
+    return Arrivals(ours, late, judged.position, int(count.sum()), clocks, promised, under)
 
 
 _NOT_AGAIN = (Decision.DUPLICATE, Decision.FENCED)
@@ -193,6 +215,7 @@ class Came:
     count: int
     clocks: Clocks = ()
     told: Told = ()
+    below: pa.Table | None = None
 
 
 def came(
@@ -224,7 +247,8 @@ def came(
         judged = _logged(source, entries, before, entries.select(kept), timed=timed)
     else:
         judged = _rows(name, stream, entries, before, now, entries.select(kept))
-    late = None
+    late, under, clock = None, entries.slice(0, 0), np.full(entries.num_rows, NO_BOUND)
+    clock[judged.place] = judged.before
     is_late = np.isin(judged.decision, _refused(timed=timed))
     if is_late.any() or judged.bounds is not None:
         wrong = judged.late(is_late)
@@ -240,20 +264,33 @@ def came(
         ptimes = entries.column(PTIME).to_numpy().copy()
         ptimes[judged.came.column(PLACE).to_numpy()] = judged.came.column(_COME).to_numpy()
         entries = entries.set_column(entries.column_names.index(PTIME), PTIME, pa.array(ptimes))
+    if timed:
+        entries = entries.append_column(BEFORE, _bounds(clock))
+        when = (
+            entries.column(PTIME) if source.identity else pa.repeat(pa.scalar(now, pa.int64()), len(entries))
+        )
+        entries = entries.append_column(ARRIVED, when)
+        under = entries.filter(pc.less(entries.column(ROWTIME), entries.column(BEFORE)))
     rows = entries if admitted.all() else entries.filter(pa.array(admitted))
     given = {own: rows.column(own) for own in (*kept, ROWTIME)}
     if timed:
-        given[ARRIVED] = rows.column(PTIME) if source.identity else pa.array(np.full(rows.num_rows, now))
+        given |= {own: rows.column(own) for own in (ARRIVED, BEFORE)}
     elif source.identity:  # other rows are in the order in which they came
         said = (PTIME, PRODUCER, SEQUENCE)
         given |= {tie: rows.column(told) for told, tie in zip(said, stream.ties, strict=True)}
     count = ~np.isin(judged.decision, _NOT_AGAIN)
     clocks, promised = _moved(source, judged, before, now), _promised(source, judged, before, now)
-    return Came(pa.table(given), late, judged.position, int(count.sum()), clocks, promised)
+    below = under if timed and under.num_rows else None
+    return Came(pa.table(given), late, judged.position, int(count.sum()), clocks, promised, below)
 
 
 def _beside(batch: DataFrame, rows: pa.Table) -> DataFrame:
     return F.broadcast(batch.sparkSession.createDataFrame(rows))
+
+
+def _bounds(clock: Ints) -> pa.Array:
+    """Bounds; NULL for none."""
+    return pa.array(clock, mask=clock == NO_BOUND)
 
 
 def _told_of(batch: DataFrame, told: pa.Table, position: Position) -> pa.Table | None:
@@ -286,10 +323,9 @@ def _logged(
     place = told.column(PLACE).to_numpy()
     is_later = judged.ptime != told.column(PTIME).to_numpy()
     came = pa.table({PLACE: place[is_later], _COME: judged.ptime[is_later]}) if is_later.any() else None
-    decision, violated = judged.decision[is_row], judged.violated[is_row]
+    said = (judged.decision[is_row], judged.violated[is_row], judged.before[is_row])
     bounds = _bounds_of(Entries.of_table(entries), place, judged.decision, judged.violated)
-    found = judged.position, came, judged.clocks, judged.told, bounds
-    return _Judged(place[is_row], decision, violated, *found)
+    return _Judged(place[is_row], *said, judged.position, came, judged.clocks, judged.told, bounds)
 
 
 def _rows(
@@ -303,8 +339,8 @@ def _rows(
     is_row = entries.kind == Kind.ROW
     after = replace(position, clock=_silent(decided.state, source, now))
     bounds = _bounds_of(entries, places, decided.decision, decided.violated)
-    decision, violated = decided.decision[is_row], decided.violated[is_row]
-    return _Judged(places[is_row], decision, violated, after, bounds=bounds)
+    said = (decided.decision[is_row], decided.violated[is_row], decided.before[is_row])
+    return _Judged(places[is_row], *said, after, bounds=bounds)
 
 
 def _advanced(state: State, ordering: Ordering, entries: Entries) -> Decided:
@@ -324,9 +360,10 @@ def _advanced(state: State, ordering: Ordering, entries: Entries) -> Decided:
         state = parts[-1].state
     if len(parts) == 1:
         return parts[0]
-    nothing = np.zeros(0, np.int8), np.zeros(0, np.int64)
-    decision = np.concatenate([nothing[0], *(part.decision for part in parts)])
-    return Decided(decision, np.concatenate([nothing[1], *(part.violated for part in parts)]), state)
+    decision = np.concatenate([np.zeros(0, np.int8), *(part.decision for part in parts)])
+    nothing = np.zeros(0, np.int64)
+    violated = np.concatenate([nothing, *(part.violated for part in parts)])
+    return Decided(decision, violated, state, np.concatenate([nothing, *(part.before for part in parts)]))
 
 
 def _entries(name: str, stream: Stream, told: pa.Table, rows: pa.Table | None) -> tuple[Entries, np.ndarray]:

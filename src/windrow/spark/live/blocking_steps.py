@@ -125,11 +125,11 @@ class BlockingSteps(InMemorySteps):
         count = self._put(given, number, before.counts.get("rows_given", 0))
         clocks = {name: one.position for name, one in come.found.items()}
         frontier = self._frontier(clocks)
-        refused = sum(position.clock.refused for position in clocks.values())
         counts["now"], counts["entries"] = come.now, come.entries
-        counts["rows_in"] = counts.get("rows_in", 0) + come.count
-        counts["rows_late"] = refused + counts.get(_LATE, 0)
-        counts["rows_used"] = counts["rows_in"] - counts["rows_late"]
+        counts |= self._came_and_late(before, clocks, come.count)
+        counts["rows_late"] += counts.get(_LATE, 0)
+        fed_rows = sum(fed[name].rows.num_rows for name in come.found)
+        counts["rows_used"] = counts.get("rows_used", 0) + fed_rows
         counts["rows_given"] = counts.get("rows_given", 0) + count
         self._write(kept, fed, number)
         step = Step(number, clocks, frontier, before.origin, {}, counts, kept.chunks)
@@ -140,8 +140,7 @@ class BlockingSteps(InMemorySteps):
             "came": come.count,
             "given": count,
             "frontier": frontier,
-            **{name: value for name, value in counts.items() if name.startswith("rows_")},
-            "rows_held": 0,
+            **self._counted(step, 0),
             "rows_in_windows": sum(map(sum, kept.carry.kept)),
             "state_bytes": self._checkpoint.size(step),
         }

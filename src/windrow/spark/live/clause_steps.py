@@ -160,8 +160,7 @@ class ClauseSteps(InMemorySteps):
         counts = {
             "now": come.now,
             "entries": come.entries,
-            "rows_in": before.counts.get("rows_in", 0) + come.count,
-            "rows_late": found.position.clock.refused,
+            **self._came_and_late(before, clocks, come.count),
             "rows_used": before.counts.get("rows_used", 0) + used,
             "rows_given": before.counts.get("rows_given", 0) + given,
         }

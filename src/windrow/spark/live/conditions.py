@@ -47,7 +47,7 @@ class Conditions:
         kind: StructField,
         condition: Callable[[str], Column],
         values: pa.Array,
-        mark: int,
+        mark: int | npt.NDArray[np.int64],
     ) -> Bools:
         """For which values it holds.
 
@@ -62,13 +62,14 @@ class Conditions:
         values
             Of the column.
         mark
-            The watermark, in ticks.
+            The watermark, in ticks: one of all, or of each.
         """
         schema = StructType([kind]).add(MARK, LongType()).add(PLACE, LongType())
         if key not in self._flows:
             self._flows[key] = self._planned(schema, condition)
         planned, count = self._flows[key], len(values)
-        columns = [values, pa.repeat(pa.scalar(mark, pa.int64()), count), pa.array(np.arange(count))]
+        marks = np.array(np.broadcast_to(np.asarray(mark, np.int64), count))
+        columns = [values, pa.array(marks), pa.array(np.arange(count))]
         asked = pa.Table.from_arrays(columns, names=schema.names)
         if planned is None:
             gateway = self._gateway()

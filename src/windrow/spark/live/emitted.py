@@ -8,7 +8,9 @@ from functools import cached_property, reduce
 from operator import and_
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -20,14 +22,15 @@ from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.punctuations.since import Since
 from windrow.spark.arrived import arrived, before_end
 from windrow.spark.emission import Emitted
-from windrow.spark.event_time import HIDDEN, Closed, Closing, Ending
+from windrow.spark.event_time import HIDDEN, Closed, Closing, Ending, Occurrence
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.expected import bounded
 from windrow.spark.live.few import few, frame_of_few
 from windrow.spark.live.plan import LivePlan, Unbounded
 from windrow.spark.live.settled import without_settled
 from windrow.spark.promised_over import Asked, Promised, with_since
-from windrow.spark.streams import ARRIVED
+from windrow.spark.streams import ARRIVED, ROWTIME
+from windrow.streams.entries import BEFORE
 from windrow.streams.position import Told
 from windrow.syntax.sqltext import quoted
 
@@ -41,7 +44,7 @@ class Known:
     Attributes
     ----------
     rows
-        That have come and may be needed, with `ROWTIME` and `ARRIVED`.
+        That have come and may be needed, with `ROWTIME`, `ARRIVED` and `BEFORE`.
     marks
         Up to which rowtime the stream was known, in time.
     told
@@ -236,6 +239,31 @@ class EmittedPlan(LivePlan):
         how = replace(self.query.how, until=span[1])
         return replace(self.query, gateway=gateway, streams=streams, how=how)
 
+    def marks_before(self, each: Occurrence, rows: pa.Table, marks: Mapping[str, Marks]) -> pa.Array:
+        """The watermark before each row of a stream, where it stands in the query: `Emitted` in memory.
+
+        Parameters
+        ----------
+        rows
+            With `ROWTIME`, `ARRIVED` and `BEFORE`.
+        marks
+            Up to which rowtime each live stream was known, in time.
+        """
+        before = rows.column(BEFORE).combine_chunks()
+        others = [
+            self.known(name, marks[name]) if name in marks else arrival.watermark
+            for name in sorted(each.watermark_of - {each.stream})
+            if (arrival := self.query.streams[name].timed) is not None
+        ]
+        if others:
+            steps = held_back(others)
+            since, values = [at + 1 for at, _ in steps], [value for _, value in steps]
+            other = _last_of(since, values, rows.column(ARRIVED).to_numpy())
+            before = pc.min_element_wise(before, other, skip_nulls=False)
+        mark = pc.subtract(before, (self.query.how.lateness or {}).get(each.stream, 0))
+        is_below = pc.less(rows.column(ROWTIME).combine_chunks(), mark)
+        return pc.if_else(is_below, mark, pa.scalar(None, pa.int64()))
+
     def known(self, name: str, marks: Marks) -> Marks:
         """Up to which rowtime a stream was known, in time, by when its clock has moved."""
         return before_end(self.catalog.streams[name].clock, marks)
@@ -365,6 +393,13 @@ class EmittedPlan(LivePlan):
         shown = stream.clock.to_column(mark)
         row = greatest.replace("{t}", quoted(column or stream.rowtime or ""))
         return F.coalesce(F.expr(f"{row} < {least.replace('{t}', shown)}"), F.lit(False))
+
+
+def _last_of(since: Sequence[int], values: Sequence[int], ticks: npt.NDArray[np.int64]) -> pa.Array:
+    """The value of the last step that is not after a tick; NULL before the first."""
+    place = np.searchsorted(np.asarray(since, np.int64), ticks, side="right")
+    found = np.asarray([0, *values], np.int64)[place]
+    return pa.array(found, mask=place == 0)
 
 
 def _next(frame: DataFrame, until: int) -> int | None:

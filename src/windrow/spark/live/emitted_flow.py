@@ -196,11 +196,7 @@ class EmittedFlow:
         enter = rows.column(ARRIVED)
         table = rows.select(self.read(each.stream))
         if each.watermark_of:
-            steps = held_back([marks[name] for name in each.watermark_of])
-            lateness = (self._query.how.lateness or {}).get(each.stream, 0)
-            # entries of one instant come at once, so those of the row's own are not before it
-            since, values = [at + 1 for at, _ in steps], [value - lateness for _, value in steps]
-            table = table.append_column(_MARK, _last_of(since, values, enter.to_numpy()))
+            table = table.append_column(_MARK, self._plan.marks_before(each, rows, marks))
         never = pa.array(np.full(rows.num_rows, NEVER))
         return table.append_column(ENTER, enter).append_column(LEAVE, never)
 
@@ -294,10 +290,3 @@ def _leaves(told: pa.Table) -> bool:
 
 def _rows_of(schema: pa.Schema) -> pa.Schema:
     return pa.schema([column for column in schema if column.name not in (ENTER, LEAVE)])
-
-
-def _last_of(since: Sequence[int], values: Sequence[int], ticks: Ints) -> pa.Array:
-    """The value of the last step that is not after a tick; NULL before the first."""
-    place = np.searchsorted(np.asarray(since, np.int64), ticks, side="right")
-    found = np.asarray([0, *values], np.int64)[place]
-    return pa.array(found, mask=place == 0)

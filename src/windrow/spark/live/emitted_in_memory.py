@@ -24,8 +24,7 @@ from windrow.kernels.zset.relation import NEVER
 from windrow.kernels.zset.time_windows import of_ticks
 from windrow.spark.event_time import Closed, Closing, Ending
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.checkpoint import Step
-from windrow.spark.live.conditions import Conditions
+from windrow.spark.live.checkpoint import Kept, Step
 from windrow.spark.live.emitted import EmittedPlan, Known
 from windrow.spark.live.emitted_flow import EmittedFlow
 from windrow.spark.live.emitted_steps import ROWS, Done, EmittedSteps
@@ -40,6 +39,7 @@ from windrow.spark.live.state import Kept as Counted
 from windrow.spark.live.steps import STREAM, inside
 from windrow.spark.promised_over import Promised
 from windrow.spark.streams import ARRIVED, NUMBER, ROWTIME
+from windrow.streams.entries import BEFORE
 
 __all__ = ["MOST", "SETTLED_FROM", "EmittedInMemory"]
 
@@ -117,7 +117,6 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
 
     def _take(self, come: Come, number: int, before: Step) -> None:
         now = come.now
-        self._tell_late({name: self._late(name, one.late) for name, one in come.found.items()}, number)
         clocks = {name: one.position for name, one in come.found.items()}
         marks: dict[str, Marks] = {
             name: [*before.moves.get(name, []), *one.clocks] for name, one in come.found.items()
@@ -125,12 +124,16 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         promises = self._told_since(before, come.found)
         origin = self._origin([*come.firsts.values()], before)
         until = None if origin is None else self._until(clocks, now)
+        judged = self._judged(before, {name: one.below for name, one in come.found.items()}, marks, until)
+        refused = {name: self._late(name, one.late) for name, one in come.found.items()}
+        self._tell_late({name: self._all_late(name, late, judged) for name, late in refused.items()}, number)
         known, self._known_last = self._known_before(before), None  # a step that fails leaves half of itself
         rows = {name: _with(held, come.found[name].rows, number) for name, held in known.rows.items()}
         if promises:
             known.flow.promise({name: one.told for name, one in come.found.items()})
-        given, frontier = 0, before.frontier
+        given, used, frontier = 0, -judged.count, before.frontier
         if until is not None and (frontier is None or until > frontier):
+            used += sum(int(_entering(holding.held, frontier, until).sum()) for holding in rows.values())
             told = self._told_by(known.flow, rows, marks, frontier, until)
             given = self._put(told, number)
             frontier = until
@@ -138,16 +141,18 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         arrived = np.concatenate([holding.held.enter[holding.held.alive] for holding in rows.values()])
         oldest = int(arrived.min()) if len(arrived) else None
         waiting = int((arrived > (frontier or 0)).sum())
-        done = Done(number, now, come.entries, come.count, given, waiting, oldest)
+        done = Done(number, now, come.entries, come.count, used, judged.count, given, waiting, oldest)
         step = self._after(before, done, clocks, marks, promises, (origin, frontier))
-        rows, step = self._committed(rows, step)
+        rows, step = self._committed(rows, step, self._kept_below(judged))
         taken = known.taken + come.count
         # what is held of rows that are not needed any more goes when all is made anew, as after a restart
         if taken <= 2 * len(arrived) + _SPARE or known.flow.held <= _SPARE:
             self._known_last = _Known(number, known.flow, rows, taken)
         self._report(step, come.count, given)
 
-    def _committed(self, rows: Mapping[str, Holding], step: Step) -> tuple[dict[str, Holding], Step]:
+    def _committed(
+        self, rows: Mapping[str, Holding], step: Step, beside: Mapping[str, Kept]
+    ) -> tuple[dict[str, Holding], Step]:
         """The rows that are kept, with the chunks that keep them, and the step with these."""
         kept, chunks = {}, {}
         for name, holding in rows.items():
@@ -155,7 +160,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
             for chunk, table in new.items():
                 self._checkpoint.write_chunk(f"{ROWS}{name}", chunk, table)
             chunks[f"{ROWS}{name}"] = {str(chunk): count for chunk, count in kept[name].chunks.items()}
-        return kept, self._checkpoint.commit(replace(step, chunks=chunks), {})
+        return kept, self._checkpoint.commit(replace(step, chunks=chunks), beside)
 
     # -- what comes in -------------------------------------------------------------------------------
 
@@ -185,10 +190,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         came = {}
         for name, holding in rows.items():
             held = holding.held
-            new = held.alive & (held.enter <= until)
-            if since is not None:
-                new &= held.enter > since
-            came[name] = held.rows.filter(pa.array(new)).combine_chunks()
+            came[name] = held.rows.filter(pa.array(_entering(held, since, until))).combine_chunks()
         reached = {
             name: [(at, mark) for at, mark in self._query.known(name, steps) if at <= until]
             for name, steps in marks.items()
@@ -235,7 +237,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         """What is kept of a stream's rows."""
         kinds = self._plan.catalog.streams[name].frame.schema
         read = StructType([kinds[column] for column in self._read(name)])
-        return read.add(ROWTIME, LongType()).add(ARRIVED, LongType())
+        return _with_times(read)
 
     def _whole(self, name: str, rows: pa.Table) -> tuple[pa.Table, StructType]:
         """What is kept of a stream's rows with the other columns, which nothing reads."""
@@ -247,7 +249,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
                 nothing = pa.nulls(rows.num_rows, in_memory(StructType([kind])).field(0).type)
                 rows = rows.append_column(column, nothing)
             schema = schema.add(kind)
-        schema = schema.add(ROWTIME, LongType()).add(ARRIVED, LongType())
+        schema = _with_times(schema)
         return rows.select(schema.names), schema
 
     def _holding(self, before: Step, name: str) -> Holding:
@@ -351,13 +353,6 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         is_over = told(ticks)
         return is_over if is_over.all() else ticks < ticks[~is_over].min()
 
-    @cached_property
-    def _conditions(self) -> Conditions:
-        def gateway() -> Gateway:
-            return Gateway(self._spark, self._plan.gateway.parameters)
-
-        return Conditions(gateway, self._checkpoint.folder.resolve())
-
     def _is_settled(self, name: str, holding: Holding, marks: Mapping[str, Marks], frontier: int) -> Bools:
         """The same of rows in sessions, which takes a query: it is asked when they are twice as many."""
         held = holding.held
@@ -393,6 +388,19 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         super()._report(step, came, given)
         kept = sum(sum(chunks.values()) for chunks in step.chunks.values())
         self.progress["rows_in_windows"] += kept
+
+
+def _entering(held: Held, since: int | None, until: int) -> Bools:
+    """The rows that come after a processing time, by another one."""
+    entering: Bools = held.alive & (held.enter <= until)
+    if since is not None:
+        entering &= held.enter > since
+    return entering
+
+
+def _with_times(schema: StructType) -> StructType:
+    """The columns of rows, and what is known of them."""
+    return schema.add(ROWTIME, LongType()).add(ARRIVED, LongType()).add(BEFORE, LongType())
 
 
 def _held(table: pa.Table, chunk: int) -> Held:

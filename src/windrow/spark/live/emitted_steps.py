@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial, reduce
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,11 +20,14 @@ from pyspark.sql import functions as F
 from windrow.algebra.watermarks import Steps as Marks
 from windrow.spark.arrow import told_of
 from windrow.spark.gateway import Gateway
+from windrow.spark.live.account import Account
 from windrow.spark.live.arrivals import Arrivals, Came, arrivals
 from windrow.spark.live.checkpoint import Kept, Step
+from windrow.spark.live.conditions import Conditions
 from windrow.spark.live.emitted import EmittedPlan, Known
 from windrow.spark.live.few import few, frame_of_few
 from windrow.spark.live.into_stream import IntoStream
+from windrow.spark.live.late_for_groups import Judged, judged
 from windrow.spark.live.progress import shown_instant
 from windrow.spark.live.sinks import Sink
 from windrow.spark.live.source import PLACE, PTIME
@@ -35,23 +38,30 @@ from windrow.spark.live.ticking import TickFiles
 from windrow.spark.promised_over import Promises, folded, stream_kinds
 from windrow.spark.streams import ARRIVED, ROWTIME, Stream
 from windrow.streams import Position
+from windrow.streams.entries import BEFORE
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["ROWS", "Done", "EmittedSteps", "is_log"]
 
 ROWS = "rows-"
+_BELOW = "below-"
+_LATE = "late_for_groups"
 _GRACE = 1_000_000
 """Microseconds: for so long a step waits for a named stream that is behind others, before it ticks."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a step has done: rows that came, were given and wait; when the oldest of those kept came."""
+    """What a step has done: rows that came, were used, late for a group, given, and wait; when the oldest of
+    those kept came.
+    """
 
     number: int
     now: int
     entries: int
     came: int
+    used: int
+    late: int
     given: int
     held: int
     oldest: int | None
@@ -66,6 +76,7 @@ class EmittedSteps(Steps):
     ) -> None:
         super().__init__(plan, sink, folder, envelope, on_late)
         self._query = plan
+        self._judges = bool(plan.query.timed.judgings)
         self._named = {
             name: known.stream for name, known in plan.catalog.named.items() if name in plan.streams
         }
@@ -99,7 +110,6 @@ class EmittedSteps(Steps):
         told = self._told(batch)
         now = self._now(_last(told, self._sources_of_time), before)
         came = self._came(batch, told, number, before, now)
-        self._tell_late({name: found.late for name, found in came.items()}, number)
         clocks = {name: found.position for name, found in came.items()}
         marks: dict[str, Marks] = {
             name: [*before.moves.get(name, []), *found.clocks] for name, found in came.items()
@@ -107,10 +117,15 @@ class EmittedSteps(Steps):
         promises = self._told_since(before, came)
         origin = self._origin(self._firsts(told, now), before)
         until = None if origin is None else self._until(clocks, now)
+        below = {name: None if one.below is None else one.below.toArrow() for name, one in came.items()}
+        apart = self._judged(before, below, marks, until)
+        late = {name: self._all_late(name, one.late, apart) for name, one in came.items()}
+        self._tell_late(late, number)
         rows = {}
         for name, found in came.items():
             kept = self._kept_before(before, name)
             rows[name] = found.rows if kept is None else kept.unionByName(found.rows)
+        taken = self._entering(rows, before.frontier, until)
         due, given, frontier = before.counts.get("due"), 0, before.frontier
         if until is not None and origin is not None and (frontier is None or until > frontier):
             changes = any(found.count or found.clocks or found.told for found in came.values())
@@ -123,10 +138,63 @@ class EmittedSteps(Steps):
                 given, due = self._give_changes(known, (frontier, until), origin, number)
             frontier = until
         keep, oldest, held = self._kept(rows, marks, promises, frontier)
+        keep |= self._kept_below(apart)
         came_in = sum(found.count for found in came.values())
-        done = Done(number, now, told.num_rows, came_in, given, held, oldest, due)
+        used = taken - apart.count
+        done = Done(number, now, told.num_rows, came_in, used, apart.count, given, held, oldest, due)
         step = self._after(before, done, clocks, marks, promises, (origin, frontier))
         self._report(self._checkpoint.commit(step, keep), came_in, given)
+
+    # -- rows that are late for a group ----------------------------------------------------------------
+
+    @cached_property
+    def _conditions(self) -> Conditions:
+        def gateway() -> Gateway:
+            return Gateway(self._spark, self._plan.gateway.parameters)
+
+        return Conditions(gateway, self._checkpoint.folder.resolve())
+
+    def _judged(
+        self,
+        before: Step,
+        came: Mapping[str, pa.Table | None],
+        marks: Mapping[str, Marks],
+        until: int | None,
+    ) -> Judged:
+        """What becomes of the rows below their stream's clock, those that waited among them."""
+        below = {}
+        for name, rows in came.items() if self._judges else ():
+            kept = f"{_BELOW}{name}"
+            waited = self._checkpoint.table(before, kept) if kept in before.rows else None
+            names = self._schema_apart(name, ARRIVED, BEFORE).names
+            parts = [part.select(names) for part in (waited, rows) if part is not None]
+            if parts:
+                below[name] = pa.concat_tables([part.cast(parts[-1].schema) for part in parts])
+        return judged(self._query, self._conditions, below, marks, until)
+
+    def _all_late(self, name: str, refused: DataFrame | None, apart: Judged) -> DataFrame | None:
+        """The late rows of a stream: those that a promise rules out, and those that are late for a group."""
+        late = self._late(name, apart.late.get(name))
+        return refused if late is None else late if refused is None else refused.unionByName(late)
+
+    def _kept_below(self, apart: Judged) -> dict[str, Kept]:
+        """Those that wait still."""
+        return {
+            f"{_BELOW}{name}": Kept(
+                frame_of_few(self._spark, rows, self._schema_apart(name, ARRIVED, BEFORE)), are_few=True
+            )
+            for name, rows in apart.waiting.items()
+        }
+
+    @staticmethod
+    def _entering(rows: Mapping[str, DataFrame], since: int | None, until: int | None) -> int:
+        """How many rows come after a processing time, by another one."""
+        if until is None:
+            return 0
+        arrived = reduce(DataFrame.unionAll, (frame.select(ARRIVED) for frame in rows.values()))
+        return arrived.where(F.col(ARRIVED).between(-1 if since is None else since + 1, until)).count()
+
+    # -- what a step leaves ----------------------------------------------------------------------------
 
     def _after(
         self,
@@ -139,16 +207,21 @@ class EmittedSteps(Steps):
     ) -> Step:
         """What is known after a step; `reached` are the origin and the frontier."""
         origin, frontier = reached
+        for_groups = before.counts.get(_LATE, 0) + done.late
+        account = Account(
+            came=before.counts.get("rows_in", 0) + done.came,
+            used=before.counts.get("rows_used", 0) + done.used,
+            held=done.held,
+            late=sum(each.clock.rejected + each.clock.quarantined for each in clocks.values()) + for_groups,
+        )
         counts = {
             "now": done.now,
             "entries": done.entries,
-            "rows_in": before.counts.get("rows_in", 0) + done.came,
-            "rows_late": sum(each.clock.rejected + each.clock.quarantined for each in clocks.values()),
+            _LATE: for_groups,
+            **account.counts,
             "rows_given": before.counts.get("rows_given", 0) + done.given,
-            "rows_held": done.held,
             "marks_held": sum(at > (frontier or 0) for at in _times(marks) + _times(promises)),
         }
-        counts["rows_used"] = counts["rows_in"] - counts["rows_late"] - done.held
         if done.due is not None:
             counts["due"] = done.due
         wanted = self._wanted(clocks, frontier, done.now, done.due)
@@ -314,7 +387,7 @@ class EmittedSteps(Steps):
             "given": given,
             "frontier": step.frontier,
             **{name: count for name, count in step.counts.items() if name.startswith("rows_")},
-            "rows_in_windows": sum(count(name) for name in step.rows),
+            "rows_in_windows": sum(count(name) for name in step.rows if name.startswith(ROWS)),
             "state_bytes": self._checkpoint.size(step),
         }
 

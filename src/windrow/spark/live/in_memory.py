@@ -8,7 +8,7 @@ as late ones are, which are kept, they are read again; through Spark all of the 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,17 +17,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StringType, StructType
+from pyspark.sql.types import StructType
 
 from windrow.errors import ExecutionError, WindrowError
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.arrivals import VIOLATED, Came, came
 from windrow.spark.live.checkpoint import Step
 from windrow.spark.live.direct_input import DirectInput
-from windrow.spark.live.few import frame_of_few, is_plain
+from windrow.spark.live.few import is_plain
 from windrow.spark.live.source import BOUND, LOGGED, PLACE, PRODUCER, PTIME, LiveSource
 from windrow.spark.live.steps import STREAM, TICKS, Steps, inside
-from windrow.spark.streams import REASON, ROWTIME, Stream
+from windrow.spark.streams import ARRIVED, REASON, ROWTIME, Stream
+from windrow.streams.entries import BEFORE
 from windrow.streams.position import needs_rows
 from windrow.syntax.sqltext import quoted
 
@@ -82,6 +83,9 @@ class InMemorySteps(Steps):
 
     _timed = False
     """As :func:`windrow.spark.live.arrivals.arrivals` has it."""
+
+    _judges = False
+    """Whether rows below their stream's clock are judged, and so kept whole."""
 
     _wide_until = 0
     """Micro-batches before this one are read whole: late rows seldom come alone."""
@@ -176,14 +180,15 @@ class InMemorySteps(Steps):
                 timed=self._timed,
                 columns=taken.columns[name],
             )
-            if one.late is not None:
+            if self._asks_whole(one):
                 whole = taken.whole(name)
                 if whole is None:
                     return None
-                late = whole.take(one.late.column(PLACE))
-                for said in (ROWTIME, PRODUCER, PTIME, BOUND, PLACE, VIOLATED, REASON):
-                    late = late.append_column(said, one.late.column(said))
-                one = replace(one, late=late)
+                one = replace(
+                    one,
+                    late=_beside(whole, one.late, (ROWTIME, PRODUCER, PTIME, BOUND, PLACE, VIOLATED, REASON)),
+                    below=_beside(whole, one.below, (ROWTIME, PRODUCER, ARRIVED, BEFORE)),
+                )
             if entries.num_rows:
                 firsts[name] = now
             found[name] = one
@@ -218,10 +223,14 @@ class InMemorySteps(Steps):
             if live.has_patterns and needs_rows(position or live.start, table):
                 return None
             one = came(name, stream, table, position, now, timed=self._timed, columns=tuple(columns))
-            if one.late is not None:
+            if self._asks_whole(one):
                 return None
             found[name] = one
         return Come(found, entries.num_rows, now, self._first_times(entries, now))
+
+    def _asks_whole(self, one: Came) -> bool:
+        """Whether whole rows are asked for: of those that are late, or may be."""
+        return one.late is not None or (self._judges and one.below is not None)
 
     def _first_times(self, entries: pa.Table, now: int) -> dict[str, int]:
         """The first processing time of each stream of which there are entries."""
@@ -298,20 +307,20 @@ class InMemorySteps(Steps):
                 table = table.append_column(name, pa.repeat(constant, table.num_rows))
         return table.append_column(PLACE, pa.array(np.arange(table.num_rows)))
 
-    def _late(self, name: str, late: pa.Table | None) -> DataFrame | None:
-        """Late rows as a DataFrame."""
-        if late is None:
-            return None
-        stream = self._plan.catalog.streams[name]
-        fields = [field for field in stream.frame.schema if field.name in stream.columns]
-        schema = StructType(fields).add(ROWTIME, LongType()).add(PRODUCER, StringType())
-        schema = schema.add(VIOLATED, LongType()).add(REASON, StringType())
-        return frame_of_few(self._spark, late.select(schema.names), schema)
-
     @cached_property
     def _is_plain(self) -> bool:
         """Whether files and tables in memory hold all columns as Spark would write them."""
         return is_plain(self._result)
+
+
+def _beside(whole: pa.Table, rows: pa.Table | None, columns: Sequence[str]) -> pa.Table | None:
+    """Rows in all their columns, and with these of what was read of them."""
+    if rows is None:
+        return None
+    found = whole.take(rows.column(PLACE))
+    for column in columns:
+        found = found.append_column(column, rows.column(column))
+    return found
 
 
 def _live(stream: Stream) -> LiveSource:

@@ -141,8 +141,7 @@ class LiveQuery:
         one; ``seconds`` that it took, and ``rows_per_second``; ``frontier``: changes before this instant have
         been given, in ticks, and as a text ``bound``; ``lag``: seconds by which that is behind the clock;
         ``rows_in``, which are ``rows_used`` + ``rows_held`` + ``rows_late`` + ``rows_malformed``;
-        ``rows_in_windows``,
-        ``rows_given``; and ``state_bytes``: what is kept, in files.
+        ``rows_in_windows``, ``rows_given``; and ``state_bytes``: what is kept, in files.
         """
         return self._progress
 

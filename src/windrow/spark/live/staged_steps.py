@@ -153,8 +153,7 @@ class StagedSteps(InMemorySteps):
         counts = {
             "now": now,
             "entries": come.entries,
-            "rows_in": before.counts.get("rows_in", 0) + came_in,
-            "rows_late": sum(position.clock.refused for position in clocks.values()),
+            **self._came_and_late(before, clocks, came_in),
             "rows_used": before.counts.get("rows_used", 0) + used,
             "rows_given": before.counts.get("rows_given", 0) + given,
         }
@@ -173,8 +172,7 @@ class StagedSteps(InMemorySteps):
             "came": came_in,
             "given": given,
             "frontier": frontier,
-            **counts,
-            "rows_held": self._waiting(kept),
+            **self._counted(step, self._waiting(kept)),
             "rows_in_windows": sum(int(holding.held.alive.sum()) for holding in kept.values()),
             "state_bytes": self._checkpoint.size(step),
         }

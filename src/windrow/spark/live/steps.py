@@ -20,6 +20,7 @@ from windrow.errors import AnalysisError
 from windrow.kernels.advance import Ended
 from windrow.spark.changelog import changelog
 from windrow.spark.gateway import Gateway
+from windrow.spark.live.account import Account
 from windrow.spark.live.arrivals import VIOLATED, Arrivals, arrivals
 from windrow.spark.live.cascade import TOLD
 from windrow.spark.live.checkpoint import Checkpoint, Kept, Step
@@ -210,8 +211,8 @@ class Steps:
         self._step(sound, number, before)
         self._clocks.look(self.streams(), self._checkpoint.last())
         malformed = sum(pq.read_metadata(path).num_rows for path in self.side_files("malformed"))
-        rows_in = self.progress["rows_in"] + malformed
-        self.progress = {**self.progress, "rows_in": rows_in, "rows_malformed": malformed}
+        came, used, held, late = (self.progress[f"rows_{name}"] for name in ("in", "used", "held", "late"))
+        self.progress |= Account(came + malformed, used, held, late, malformed).counts
 
     keeps_malformed = False
     """Whether malformed entries go to a side output of their own."""
@@ -280,8 +281,7 @@ class Steps:
         counts = {
             "now": now,
             "entries": told.num_rows,
-            "rows_in": before.counts.get("rows_in", 0) + sum(found.count for found in came.values()),
-            "rows_late": sum(found.clock.refused for found in clocks.values()),
+            **self._came_and_late(before, clocks, sum(found.count for found in came.values())),
             "rows_used": before.counts.get("rows_used", 0),
             "rows_given": before.counts.get("rows_given", 0) + given,
         }
@@ -376,6 +376,22 @@ class Steps:
             firsts.append(rows.agg(F.min(ROWTIME)).collect()[0][0])
         return min((first for first in firsts if first is not None), default=None)
 
+    def _late(self, name: str, late: pa.Table | None) -> DataFrame | None:
+        """Late rows as a DataFrame."""
+        if late is None:
+            return None
+        schema = self._schema_apart(name, VIOLATED).add(REASON, StringType())
+        return frame_of_few(self._spark, late.select(schema.names), schema)
+
+    def _schema_apart(self, name: str, *ticks: str) -> StructType:
+        """The columns of a stream's rows that are kept apart: all of its own, and what is known of them."""
+        stream = self._plan.catalog.streams[name]
+        fields = [field for field in stream.frame.schema if field.name in stream.columns]
+        schema = StructType(fields).add(ROWTIME, LongType()).add(PRODUCER, StringType())
+        for own in ticks:
+            schema = schema.add(own, LongType())
+        return schema
+
     def _tell_late(self, late: Mapping[str, DataFrame | None], number: int) -> None:
         told: DataFrame | None = None
         for name, rows in late.items():
@@ -399,6 +415,22 @@ class Steps:
         if told is not None:
             self.late.write(told, number)
 
+    @staticmethod
+    def _came_and_late(before: Step, clocks: Mapping[str, Position], came: int) -> dict[str, int]:
+        """How many rows have come in all, and how many of them are below a bound."""
+        refused = sum(position.clock.refused for position in clocks.values())
+        return {"rows_in": before.counts.get("rows_in", 0) + came, "rows_late": refused}
+
+    @staticmethod
+    def _counted(step: Step, held: int) -> dict[str, int]:
+        """The account after a step, in which so many rows wait, and what else of rows is counted."""
+        counts = step.counts
+        account = Account(counts["rows_in"], counts["rows_used"], held, counts["rows_late"])
+        return {
+            **{name: count for name, count in counts.items() if name.startswith("rows_")},
+            **account.counts,
+        }
+
     def _report(self, step: Step, came: int, given: int) -> None:
         counts = self._kept_counts(step)
         held = sum(count for name, count in counts.items() if name.startswith(HELD))
@@ -408,8 +440,7 @@ class Steps:
             "came": came,
             "given": given,
             "frontier": step.marks.get(TOLD, step.frontier),
-            **{name: count for name, count in step.counts.items() if name.startswith("rows_")},
-            "rows_held": held,
+            **self._counted(step, held),
             "rows_in_windows": kept,
             "state_bytes": self._checkpoint.size(step),
         }
@@ -426,7 +457,7 @@ def _late_row(name: str, rows: DataFrame) -> AnalysisError:
     }
     return AnalysisError(
         f"a row of stream {name} is late: "
-        + told.get(first[REASON], "its rowtime is below a bound of its producer"),
+        + told.get(first[REASON], "its rowtime is below the bound that held when it came"),
         condition="LATE_ROW",
         hint="on_late='keep' keeps late rows apart",
     )

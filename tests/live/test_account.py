@@ -1,0 +1,236 @@
+"""The account of live queries closes: every row that came was used, waits, or is late, wherever it is cut."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.live.stepping import law
+from tests.live.test_emit_law import OVER, WATERMARK
+from tests.live.test_law import COLUMNS, ended, entry, table
+from windrow import Session, WindrowError
+from windrow.errors import ExecutionError
+from windrow.kernels.reference.emit import late_for, watermarks_before
+from windrow.kernels.reference.time_windows import windows_of
+from windrow.spark.live.account import Account
+from windrow.spark.live.emitted_in_memory import EmittedInMemory
+from windrow.testing import playing
+
+
+def test_an_account_that_does_not_close_is_an_error():
+    assert Account(came=9, used=4, held=2, late=1, malformed=2).counts["rows_malformed"] == 2
+    with pytest.raises(ExecutionError, match="ACCOUNT_NOT_CLOSED"):
+        Account(came=9, used=4, held=2, late=1)
+
+
+# -- rows that are late for a group ----------------------------------------------------------------------
+
+LAG = 2
+WINDOWS = {
+    "TUMBLE": ("TUMBLE(TABLE s, DESCRIPTOR(ts), 4)", {"dur": 4}),
+    "HOP": ("HOP(TABLE s, DESCRIPTOR(ts), 2, 6)", {"hopsize": 2, "dur": 6}),
+    "CUMULATE": ("CUMULATE(TABLE s, DESCRIPTOR(ts), 2, 6)", {"step": 2, "dur": 6}),
+    "SESSION": ("SESSION(TABLE s, DESCRIPTOR(ts), 2)", {"gap": 2}),
+}
+#: of HOP 1 is late for all of its windows, 5 for some, and 8 for none though it is below the watermark 9
+TIMES = [1, 7, 5, 11, 1, 8, 5, 15, 9, 30, 31]
+
+
+def declared(spark, folder, lag=LAG, **options):
+    session = Session(spark)
+    arriving = spark.readStream.schema(COLUMNS).parquet(str(folder))
+    for name in ("s", "t"):
+        session.stream(
+            name, arriving, rowtime="ts", unit="seconds", producer="p", bound="b", lag=lag, **options
+        )
+    return session
+
+
+def played(spark, plan, folder, parts):
+    """What a query gives and has of a log in these parts."""
+
+    def frames(part):
+        def of(steps):
+            made = spark.createDataFrame(table(part))
+            return {name: made.select(*stream.live.columns) for _, name, stream in steps.streams()}
+
+        return of
+
+    return playing.in_steps(plan, folder / "checkpoint", [frames(part) for part in parts], (), plan.envelope)
+
+
+def defined(kind, lateness):
+    """The late rows and the count of each window, a row after the other, by the definitions."""
+    _, lengths = WINDOWS[kind]
+    late, counts, kept = [], Counter(), []
+    for time, mark in zip(TIMES, watermarks_before(TIMES, LAG), strict=True):
+        alone = [(time, time + lengths["gap"] + 1)] if kind == "SESSION" else None
+        groups = alone or windows_of(kind, [time], [None], lengths)[0]
+        wrong = late_for(groups, mark, lateness)
+        late += [time] if wrong else []
+        kept += [] if wrong else [time]
+        counts.update(group for group in groups if group not in wrong)
+    if kind == "SESSION":
+        counts = Counter(
+            window for one in windows_of(kind, kept, [None] * len(kept), lengths) for window in one
+        )
+    return late, counts
+
+
+RUNS = [
+    ("TUMBLE", 0, True),
+    ("HOP", 0, False),
+    ("HOP", 3, True),
+    ("CUMULATE", 0, True),
+    ("SESSION", 0, False),
+]
+RUNS += [("SESSION", 3, True)]
+"""Windows, the allowed lateness, and whether micro-batches are evaluated in memory; else tasks do it."""
+
+
+@pytest.mark.parametrize(("kind", "lateness", "in_memory"), RUNS)
+@pytest.mark.usefixtures("interpreted")
+def test_rows_late_for_a_group_are_told_and_counted_wherever_the_log_is_cut(
+    spark, tmp_path, monkeypatch, kind, lateness, in_memory
+):
+    if not in_memory:
+        monkeypatch.setattr(EmittedInMemory, "_first_flow", None)
+    entries = [("a", time, 1, number, None) for number, time in enumerate(TIMES)]
+    source, _ = WINDOWS[kind]
+    query = f"SELECT wstart, wend, COUNT(*) AS n FROM {source} GROUP BY wstart, wend EMIT STREAM AS diff"
+    query += f" ALLOWED LATENESS {lateness}" if lateness else ""
+    late, counts = defined(kind, lateness)
+    assert late
+    for cuts in ([], [4, 5, 8]):
+        parts = [entries[low:high] for low, high in pairwise([0, *cuts, len(entries)])]
+        plan = declared(spark, tmp_path).sql(query)._live
+        found = played(spark, plan, tmp_path / str(len(cuts)), parts)
+        assert sorted(json.loads(row["row"])["ts"] for row in found.late) == sorted(late)
+        told = {name: found.progress[name] for name in ("rows_in", "rows_used", "rows_held", "rows_late")}
+        assert told == {"rows_in": 11, "rows_used": 11 - len(late), "rows_held": 0, "rows_late": len(late)}
+        total = Counter()
+        for one in found.rows:
+            total[one["wstart"], one["wend"]] += one["n"] * one["_diff"]
+        assert {window: count for window, count in total.items() if count} == counts
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_query_or_stream_that_is_to_fail_of_late_rows_fails_of_those_late_for_a_group(spark, tmp_path):
+    query = f"SELECT wend, COUNT(*) AS n FROM {WINDOWS['HOP'][0]} GROUP BY wend EMIT STREAM AFTER WATERMARK"
+    plan = declared(spark, tmp_path, on_late="fail").sql(query)._live
+    entries = [("a", time, 1, number, None) for number, time in enumerate(TIMES)]
+    with pytest.raises(WindrowError, match="LATE_ROW"):
+        played(spark, plan, tmp_path / "checkpoint", [entries])
+    late, _ = defined("HOP", 0)
+    in_time = [entry for entry in entries if entry[1] not in late]
+    assert played(spark, plan, tmp_path / "other", [in_time]).progress["rows_late"] == 0
+
+
+def test_late_rows_of_a_recorded_log_are_those_of_its_groups_once(spark):
+    rows = [(number, time, None) for number, time in enumerate(TIMES)]
+    seen = [(number, None, max(TIMES[: number + 1]) - LAG) for number, _ in enumerate(TIMES)]
+    log = spark.createDataFrame([*rows, *seen], "at int, ts bigint, upto bigint")
+    session = Session(spark)
+    session.stream("s", log, rowtime="ts", unit="seconds", ptime="at", watermark="upto")
+    twice = (
+        "SELECT a.ts, n, m FROM (SELECT ts, COUNT(*) AS n FROM s GROUP BY ts) AS a JOIN (SELECT wend, "
+        "COUNT(*) AS m FROM TUMBLE(TABLE s , DESCRIPTOR(ts), 4) GROUP BY wend) AS b ON a.ts = b.wend "
+        "EMIT STREAM"
+    )
+    for query, wanted in (
+        (
+            f"SELECT wend, COUNT(*) AS n FROM {WINDOWS['HOP'][0]} GROUP BY wend EMIT STREAM",
+            defined("HOP", 0)[0],
+        ),
+        (f"SELECT wend, COUNT(*) AS n FROM {WINDOWS['SESSION'][0]} GROUP BY wend", defined("SESSION", 0)[0]),
+        (twice, [1, 5, 8, 9]),  # each once, though 1 and 9 are late for a group of either
+        ("SELECT ts FROM s EMIT STREAM", []),
+    ):
+        late = session.sql(query).late.collect()
+        found = sorted(json.loads(row["row"])["ts"] for row in late)
+        assert found == sorted(wanted), query
+        assert all(row["stream"] == "s" and row["rowtime"] < row["bound"] for row in late)
+
+
+# -- any query ---------------------------------------------------------------------------------------------
+
+GROUPED = ("tumbling windows", "hopping windows", "sessions", "keys that live", "groups of groups")
+ANY = {
+    **{f"EMIT: {name}": OVER[name] for name in (*GROUPED, "equal rows of windows", "a join")},
+    "CQL: a group": "SELECT k, COUNT(*) AS n FROM s [RANGE 3] GROUP BY k",
+    "CQL: a join": "SELECT a.v, b.v AS w FROM s [ROWS 2] AS a JOIN s [NOW] AS b ON a.k = b.k",
+    "SELECT STREAM": "SELECT STREAM ts, k, v + 1 AS v FROM s WHERE v > 0",
+    "WINDOW BY": "SELECT e.ts, e.k, SUM(w.v) AS v FROM s WINDOW BY w AS (TYPE SLIDING PARTITION BY k "
+    "ORDER BY ts START AS a ONLY END AS e WHEN e.v >= a.v AND e.ts > a.ts)",
+    "MATCH_RECOGNIZE": "SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES LAST(ts) AS "
+    "last, COUNT(*) AS n PATTERN (u d+) DEFINE u AS v > 0, d AS v < 2)",
+}
+
+
+@st.composite
+def asked(draw):
+    """A query, and how it is shown."""
+    name = draw(st.sampled_from([*ANY]))
+    how = draw(st.sampled_from(["EMIT STREAM AS diff", *WATERMARK])) if name.startswith("EMIT") else ""
+    lateness = draw(st.sampled_from(["", " ALLOWED LATENESS 2"])) if how else ""
+    query = f"{ANY[name]} {how}{lateness}"
+    if "STATE LIFETIME" in query:  # comes last
+        query = f"{query.replace(' STATE LIFETIME 3', '')} STATE LIFETIME 3"
+    return query
+
+
+def in_the_end(found):
+    """What is there when all changes are added up; times of processing are those of micro-batches."""
+    total = Counter()
+    for row in found.rows:
+        change = row.pop("_change_type", None)
+        diff = row.pop(
+            "_diff", -1 if row.pop("undo", False) or change in ("delete", "update_preimage") else 1
+        )
+        told = {name: value for name, value in row.items() if name not in OF_TIME}
+        total[tuple(told.items())] += diff
+    return {row: count for row, count in total.items() if count}
+
+
+OF_TIME = ("_at", "ptime", "ver", "_commit_version", "_commit_timestamp")
+LATE_LOG = [("a", ts, ts % 2, 1 + number % 3, None) for number, ts in enumerate([1, 7, 5, 9, 1, 6, 8, 3])]
+
+
+@law(6)
+@given(
+    st.lists(entry, max_size=8),
+    st.lists(st.floats(0, 1), min_size=1, max_size=4),
+    st.sampled_from([0, 2]),
+    asked(),
+)
+@example(LATE_LOG, [0.3, 0.6], 2, f"{ANY['EMIT: hopping windows']} {WATERMARK[1]}")
+@example(LATE_LOG, [0.2, 0.5], 2, f"{ANY['EMIT: sessions']} EMIT STREAM AS diff")
+@example(LATE_LOG, [0.4, 0.8], 2, ANY["WINDOW BY"])
+@example(LATE_LOG, [0.4, 0.8], 2, ANY["MATCH_RECOGNIZE"])
+@pytest.mark.usefixtures("interpreted")
+def test_neither_the_account_nor_a_final_row_depends_on_where_micro_batches_are_cut(
+    spark, tmp_path_factory, entries, cuts, lag, query
+):
+    folder = tmp_path_factory.mktemp("account")
+    log = ended(entries)
+    plan = declared(spark, folder, lag).sql(query)._live
+    bounds = [0, *(round(each * len(log)) for each in sorted(cuts)), len(log)]
+    found = [
+        played(spark, plan, folder / str(number), parts)
+        for number, parts in enumerate(([log], [log[low:high] for low, high in pairwise(bounds)]))
+    ]
+    names = ("rows_in", "rows_used", "rows_held", "rows_late", "rows_malformed")
+    whole, in_parts = (
+        ({name: one.progress[name] for name in names}, Counter(map(str, one.late)), in_the_end(one))
+        for one in found
+    )
+    assert whole == in_parts
+    account, late, _ = whole
+    assert account["rows_in"] == sum(count for name, count in account.items() if name != "rows_in")
+    assert account["rows_in"] == sum(ts is not None for _, ts, *_ in log)
+    assert account["rows_late"] == late.total()
