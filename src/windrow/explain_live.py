@@ -22,7 +22,10 @@ def explain_live(plan: SequencePlan) -> str:
         given, kept = keeping(clause.growing.plan, clause.frontier(0))
         streams = plan.catalog.streams
         read = [key for key in clause.clause.rows.relations() if key in plan.read]
-        told = [f"{_named(plan, name)}, by {streams[name].rowtime}" for name in dict.fromkeys(read)]
+        told = [
+            f"{_named(plan, name)}, by {streams[name].rowtime}{_wary(plan, name)}"
+            for name in dict.fromkeys(read)
+        ]
         source = "; ".join(told) or "what the clause before gives"
         lines = [("stream", source), ("evaluated", how), ("given", given), ("kept", kept)]
         ends = plan.ends.get(clause.clause.key)
@@ -47,6 +50,13 @@ def explain_emitted(plan: EmittedPlan) -> str:
         ("kept", plan.keeps),
     ]
     return f"{plan.query.plan(plan.told_as is not None)}\n\n{section('live', lines)}"
+
+
+def _wary(plan: SequencePlan, name: str) -> str:
+    """How far ahead of their processing time rows of a stream may be."""
+    live = plan.catalog.streams[name].live
+    future = None if live is None else live.ordering.future
+    return "" if future is None else f", at most {future.micros / 1e6:,g} seconds ahead of now"
 
 
 def _named(plan: SequencePlan, name: str) -> str:

@@ -13,7 +13,7 @@ from windrow.spark.live.checkpoint import Step
 from windrow.spark.live.progress import shown_instant
 from windrow.spark.streams import Stream
 from windrow.streams.ahead import told_ahead
-from windrow.streams.mistimed import mistimed
+from windrow.streams.mistimed import is_ahead, mistimed
 
 __all__ = ["WrongClocks"]
 
@@ -32,9 +32,13 @@ class WrongClocks:
             position = step.clocks.get(name)
             if position is None or stream.live is None:
                 continue
+            ptime = position.ptime if stream.live.identity else step.counts.get("now", 0)
+            if is_ahead(ptime) and ("processing time", name) not in self._told:
+                stands = "its processing time stands still until then; start it anew, with another checkpoint"
+                why = f"the query has read stream {name} under a clock that was more than a day ahead of now"
+                self._tell("processing time", name, f"{why}: {stands} and sink")
             if stream.live.ordering.future is None and ("ahead", name) not in self._told:
                 zone = str(self._spark.conf.get("spark.sql.session.timeZone") or "UTC")
-                ptime = position.ptime if stream.live.identity else step.counts.get("now", 0)
                 shown = partial(shown_instant, stream.clock, zone=zone)
                 told = told_ahead(name, position.clock, ptime, stream.clock.nanoseconds, shown)
                 self._tell("ahead", name, told)

@@ -1,0 +1,38 @@
+"""Live queries say when a wrong clock has hit what they read; without Spark's tasks."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from types import SimpleNamespace
+
+import pytest
+
+from windrow.algebra.clock import Clock
+from windrow.spark.catalog import Catalog
+from windrow.spark.live.checkpoint import Step
+from windrow.spark.live.source import LiveSource
+from windrow.spark.live.wrong_clocks import WrongClocks
+from windrow.spark.streams import Stream
+from windrow.streams import Ordering, Position
+from windrow.streams.future import DAY
+
+
+def test_a_query_that_ran_under_a_wrong_clock_says_once_that_its_time_stands_still():
+    session = SimpleNamespace(conf=SimpleNamespace(get=lambda _: "UTC"))
+    clocks = WrongClocks(session, Catalog())
+    live = LiveSource(None, (), Ordering.ordered())
+    stream = Stream(None, ("at",), Clock("bigint", "MILLISECOND"), live=live)
+    now = time.time_ns() // 1000
+
+    def look(at: int) -> None:
+        clocks.look([(0, "s", stream)], Step(1, {"s": Position("")}, counts={"now": at}))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        look(now)
+    with pytest.warns(RuntimeWarning, match="its processing time stands still"):
+        look(now + 9 * DAY)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        look(now + 9 * DAY)
