@@ -65,6 +65,8 @@ ALLOWED = {
     ("spark/local.py", "atexit.register"): "the folders of the session that Windrow makes are deleted",
     ("spark/local.py", "os.environ"): "while Java is started, for Java; then it is put back",
     ("spark/named.py", "atexit.register"): "the session's producers leave their streams",
+    ("spark/temporary.py", "atexit.register"): "the folders of queries without a checkpoint are deleted",
+    ("spark/worker_daemon.py", "pyspark.daemon.worker"): "in a process of its own, from which workers come",
 }
 """What is there all the same, and why."""
 
