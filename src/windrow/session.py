@@ -17,7 +17,7 @@ from windrow.algebra.folded import folded
 from windrow.algebra.names import POSITIONAL
 from windrow.errors import ParseError, Span, UsageError, did_you_mean
 from windrow.lengths import length_given
-from windrow.naming import remember_named, remember_stream
+from windrow.naming import refresh, remember_named, remember_stream
 from windrow.pipeline import Pipeline, start_pipeline
 from windrow.relation import NamedStreamRelation, Relation
 from windrow.spark.catalog import Catalog
@@ -543,6 +543,7 @@ class Session:
 
     def count_late(self) -> dict[str, int]:
         """How many rows of each stream came late, where any did."""
+        refresh(self._gateway((), {}), self._catalog, self.execution)
         found = {
             name: stream.count_late()
             for name, stream in self._catalog.streams.items()

@@ -45,10 +45,26 @@ SELECT STREAM ticker, price FROM trades WHERE price > 10"""
     assert "SELECT STREAM ticker, price FROM trades WHERE prize > 10" in done.stderr
 
 
+def test_rows_of_two_queries_have_the_columns_of_each_above_them(invoke, trades):
+    script = f"""CREATE STREAM trades {COLUMNS} LOCATION '{trades}/trades';
+SELECT STREAM ticker, price FROM trades WHERE price > 10; SELECT STREAM price * 2 AS twice FROM trades"""
+    done = invoke("run", "-c", script, "--live", "--trigger", "now", "--format", "csv")
+    assert done.exit_code == 0, done.stderr
+    parts = [part.splitlines() for part in done.stdout.split("\n\n")]
+    assert sorted(parts) == [
+        ["rowtime,ticker,price", "2026-01-01T09:30:00.000000Z,ORCL,20", "2026-01-01T09:32:00.000000Z,IBM,30"],
+        [
+            "rowtime,twice", "2026-01-01T09:30:00.000000Z,40", "2026-01-01T09:31:00.000000Z,10",
+            "2026-01-01T09:32:00.000000Z,60",
+        ],
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
         (["--live", "--output", "x.csv"], "--output is given with --live"),
+        (["--live", "--plot", "x.svg"], "--plot is given with --live"),
         (["--live", "--at", "1"], "--at is given with --live"),
         (["--checkpoint", "x"], "--checkpoint is given with no --live"),
         (["--trigger", "now"], "--trigger is given with no --live"),

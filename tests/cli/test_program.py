@@ -105,6 +105,8 @@ def test_every_help_has_an_example_of_the_command(before_spark, command):
         (["run", "-c", "SELECT 1", "--format", "parquet"], "NO_OUTPUT", "add --output"),
         (["run", "-c", "SELECT 1", "-o", "result.xlsx"], "UNKNOWN_FORMAT", "add --format"),
         (["run", "-c", "SELECT 1", "--plot", "windows.gif"], "UNKNOWN_FORMAT", ".svg, .png"),
+        (["run", "-c", "SELECT 1", "--plot-key", "a"], "UNKNOWN_OPTION", "it is an option of --plot"),
+        (["run", "-c", "SELECT 1", "--plot-rows", "9"], "UNKNOWN_OPTION", "it is an option of --plot"),
         (["run", "-c", "SET x = 1", "-o", "result.csv"], "NO_QUERY", "end it with a SELECT"),
         (["datasets", "wether", "-o", "w.parquet"], "UNKNOWN_DATASET", "did you mean weather?"),
         (["datasets", "weather"], "NO_OUTPUT", "add --output weather.parquet"),

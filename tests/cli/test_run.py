@@ -249,3 +249,11 @@ def test_a_full_disk_is_told_with_the_reason(invoke):
     done = invoke("run", "-c", "SELECT id FROM range(100000)", "-o", "/dev/full", "-f", "csv")
     assert done.exit_code == 1
     assert "file /dev/full cannot be written: no space left on device" in done.stderr
+
+
+def test_intervals_of_tables_are_written_as_people_write_them(invoke):
+    sql = """SELECT INTERVAL '0 00:33:02' DAY TO SECOND AS a, INTERVAL 1 DAY AS b,
+        INTERVAL '-2 00:00:01.5' DAY TO SECOND AS c, CAST(NULL AS INTERVAL DAY) AS d"""
+    cells = [cell.strip() for cell in invoke("run", "-c", sql).stdout.split("|")]
+    assert {"00:33:02", "1 day 00:00:00", "-2 days 00:00:01.5", "NULL"} <= set(cells)
+    assert "INTERVAL '0 00:33:02' DAY TO SECOND" in invoke("run", "-f", "csv", "-c", sql).stdout

@@ -114,7 +114,7 @@ def test_what_newcomers_type(shell, capsys, tmp_path, readings):
     assert "not run" not in shown.out
     assert "[UNKNOWN_NAME] there is no table, view or stream reading" in shown.err
     assert "did you mean readings?" in shown.err
-    assert "[UNKNOWN_NAME] there is no recorded stream nothing" in shown.err
+    assert "[UNKNOWN_NAME] there is no stream nothing" in shown.err
     assert "[INVALID_ARGUMENT] .open takes NAME=PATH" in shown.err
 
 

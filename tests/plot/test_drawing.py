@@ -24,6 +24,7 @@ from windrow.plot.scene import (
     VaryingScene,
 )
 from windrow.plot.staircase import draw_staircase
+from windrow.plot.theme import axis_of
 from windrow.plot.validity import draw_validity
 from windrow.plot.windows import draw_windows
 
@@ -95,7 +96,7 @@ def test_a_window_that_goes_on_beyond_what_is_drawn_says_so():
     chart = windows(Span(8, 30), count=40)
     (bar,) = of(chart, "rect")
     assert bar["last row"] == "beyond what is drawn"
-    assert "first 10 of 40 rows" in json.dumps(chart.to_dict())
+    assert "rows 1 to 10 of 40" in json.dumps(chart.to_dict())
 
 
 def test_more_windows_than_one_can_tell_apart_are_counted():
@@ -198,3 +199,16 @@ def test_another_suffix_is_refused_with_those_that_there_are(tmp_path):
     with pytest.raises(UsageError, match="UNKNOWN_FORMAT") as refused:
         save(windows(), tmp_path / "picture.gif")
     assert ".svg" in refused.value.hint
+
+
+def test_many_rows_are_a_line_without_points():
+    rows = tuple(Row(float(at), float(at % 7), str(at)) for at in range(301))
+    assert of(windows(Span(3, 9), rows=rows), "point") == []
+    assert len(of(windows(Span(3, 9), rows=rows), "line")) == 301
+    assert len(of(windows(Span(3, 9), rows=rows[:300]), "point")) == 300
+
+
+def test_an_axis_of_time_has_a_day_of_24_hours():
+    shown = axis_of(Axis("ts", is_time=True)).to_dict()
+    assert shown["format"]["hours"] == shown["format"]["minutes"] == "%H:%M"
+    assert "format" not in axis_of(Axis("day")).to_dict()

@@ -167,3 +167,35 @@ def test_what_has_no_picture_and_what_cannot_be_drawn_is_refused_with_a_hint(ses
     assert condition(windows, key=("a", 1)) == "INVALID_ARGUMENT"
     assert condition(windows, rows=0) == "INVALID_ARGUMENT"
     assert condition(session.sql("SELECT k FROM drawn_stream [ROWS 1]"), key="kk") == "UNRESOLVED_COLUMN"
+
+
+RARE = """
+    SELECT s.k FROM (
+        SELECT id % 20 AS k, id DIV 20 AS at, IF(id % 20 IN (7, 11) AND id DIV 20 = 400, 1, 9) AS val
+        FROM RANGE(10000)) WINDOW BY w AS (TYPE TUMBLING PARTITION BY k ORDER BY at
+            START AS s WHEN s.val < {below} END AS e NEXT AS n WHEN n.val > 5)"""
+
+
+def test_partitions_with_windows_are_drawn_around_the_first_of_these(session):
+    scene = scene_of(session, RARE.format(below=5), rows=80)
+    assert spans(scene) == {"k = 7": [(10, 10, None, True)], "k = 11": [(10, 10, None, True)]}
+    drawn = scene.sequences[0]
+    assert (drawn.skipped, len(drawn.rows), drawn.row_count, drawn.found_count) == (390, 80, 500, 1)
+    assert scene.more_sequences
+    scene = scene_of(session, RARE.format(below=5), rows=200)
+    assert (scene.sequences[0].skipped, spans(scene)["k = 7"]) == (300, [(100, 100, None, True)])
+
+
+def test_without_windows_the_first_partitions_are_drawn_from_their_first_rows(session):
+    scene = scene_of(session, RARE.format(below=0), rows=5, partitions=2)
+    assert [(each.title, each.skipped, each.found_count) for each in scene.sequences] == [
+        ("k = 0", 0, 0), ("k = 1", 0, 0),
+    ]  # fmt: skip
+
+
+def test_matches_are_drawn_around_the_first_of_them(session):
+    sql = """SELECT * FROM (SELECT id, IF(id = 900, 1, 9) AS val FROM RANGE(1000)) MATCH_RECOGNIZE
+        (ORDER BY id MEASURES A.id AS id PATTERN (A B) DEFINE A AS val < 5, B AS val > 5)"""
+    (drawn,) = read_matches(session.sql(sql).made_of[-1], Options(rows=40)).sequences
+    (match,) = drawn.matches
+    assert (drawn.skipped, [drawn.rows[row.position].shown for row in match.rows]) == (895, ["900", "901"])

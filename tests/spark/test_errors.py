@@ -445,7 +445,7 @@ def recorded(spark) -> windrow.Session:
         ("SELECT * FROM came WHERE ts > 80", "ts > 80", "compare a time with a time, such as TIMESTAMP"),
         (
             "SELECT DISTINCT ON (k) k, ts FROM came",
-            "ON (k) k",
+            "ON (k)",
             "leave DISTINCT ON (k) out, and write QUALIFY",
         ),
         ("SELECT * FROM came [RANGE 1 DAY] WHERE ts > 80", "ts > 80", "compare a time with a time"),

@@ -24,6 +24,17 @@ class Batches:
         self.form = form
         self._has_header = False
 
+    @property
+    def waits(self) -> bool:
+        """Whether what stands above the columns is still to be written, also without rows."""
+        return self.form is not Format.TABLE and not self._has_header
+
+    def again(self) -> None:
+        """Write what stands above the columns once more: rows of others have been written since."""
+        if self.form in (Format.CSV, Format.MARKDOWN):
+            sys.stdout.write("\n")
+            self._has_header = False
+
     def texts(self, frame: DataFrame) -> list[Sequence[str | None]]:
         """The rows as texts: a value of each column, or one of the whole row in JSON."""
         if self.form is Format.JSON:

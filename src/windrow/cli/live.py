@@ -18,7 +18,7 @@ from windrow.cli.batches import Batches, by_time
 from windrow.cli.connection import Connection, SessionFactory, open_session, with_tables
 from windrow.cli.formats import Format
 from windrow.cli.page import Page, Watching
-from windrow.cli.progress import Progress
+from windrow.cli.progress import Progress, lines_away
 from windrow.cli.terminal import errors_console
 from windrow.errors import UsageError, WindrowError
 from windrow.spark.live.progress import in_words
@@ -105,13 +105,13 @@ def run_live(
         with _Line(sys.stderr.isatty()) as line, _served(watching, live.port):
             session.listeners.add(line.told)
             session.listeners.add(watching.told)
-            rows = _Rows(live.format, line, watching)
+            turn = _Turn()
             try:
                 pipeline = session.pipeline(
                     script,
                     checkpoint=live.checkpoint,
                     trigger=live.as_spark,
-                    sink=lambda: rows,
+                    sink=lambda: _Rows(live.format, line, watching, turn),
                     on_malformed="keep" if live.keeps_malformed else "fail",
                 )
             except WindrowError as error:
@@ -130,24 +130,36 @@ def _served(watching: Watching, port: int | None) -> Iterator[None]:
         yield
         return
     with Page(watching, port) as page:
-        sys.stderr.write(f"live queries: {page.address}\n")
-        sys.stderr.flush()
+        with lines_away():
+            sys.stderr.write(f"live queries: {page.address}\n")
+            sys.stderr.flush()
         yield
 
 
-class _Rows(Sink):
-    """Writes the rows of micro-batches to stdout."""
+@dataclass
+class _Turn:
+    """Of several queries that write to stdout, the one that has written last."""
 
-    def __init__(self, form: Format, line: _Line, watching: Watching) -> None:
+    of: _Rows | None = None
+
+
+class _Rows(Sink):
+    """Writes the rows of a query's micro-batches to stdout."""
+
+    def __init__(self, form: Format, line: _Line, watching: Watching, turn: _Turn) -> None:
         self._batches, self._line, self._watching = Batches(form), line, watching
+        self._turn = turn
 
     def write(self, frame: DataFrame, number: int) -> int | None:  # noqa: ARG002 - of other sinks
         """Show the rows of a micro-batch."""
         form = self._batches.form
         rows = self._batches.texts(by_time(frame))
         self._watching.rows(["row"] if form is Format.JSON else frame.columns, rows)
-        if rows or form is not Format.TABLE:
+        if rows or self._batches.waits:
             with self._line.away():
+                if self._turn.of not in (None, self):
+                    self._batches.again()
+                self._turn.of = self
                 self._batches.put(frame.schema, rows)
         return len(rows)
 
@@ -210,8 +222,8 @@ class _Line:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Take the line away while rows are written."""
-        with self._lock:
+        """Take the line away while rows are written, and that which says that others are planned."""
+        with self._lock, lines_away():
             self._erase()
             yield
 

@@ -165,6 +165,25 @@ def run_command(
             show_default=False,
         ),
     ] = None,
+    plot_key: Annotated[
+        str | None,
+        typer.Option(
+            "--plot-key",
+            metavar="VALUE,…",
+            help="Of --plot: draw the partition with these values of PARTITION BY.",
+            show_default=False,
+        ),
+    ] = None,
+    plot_rows: Annotated[
+        int | None,
+        typer.Option(
+            "--plot-rows",
+            metavar="N",
+            min=1,
+            help="Of --plot: draw at most so many rows of each partition.",
+            show_default=False,
+        ),
+    ] = None,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -274,12 +293,14 @@ def run_command(
             from windrow.plot import chart_format
 
             chart_format(plot)
+        else:
+            _refuse_together("no --plot", {"--plot-key": plot_key, "--plot-rows": plot_rows})
         asked = connection(
             master, _with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
         )
         if live:
             recorded = {"--output": output, "--limit": limit, "--at": at, "--changelog": asks_changes or None}
-            _refuse_together("--live", recorded)
+            _refuse_together("--live", {**recorded, "--plot": plot})
             from windrow.cli.live import Live, run_live
 
             port = (ui_port or 0) if ui or ui_port is not None else None
@@ -289,11 +310,13 @@ def run_command(
         page = {"--ui": ui or None, "--ui-port": ui_port, "--on-malformed": on_malformed}
         _refuse_together("no --live", {"--checkpoint": checkpoint, "--trigger": trigger, **page})
         statements = split_script(script)
-        from windrow.cli.run import Output, View, run_script
+        from windrow.cli.run import Output, Picture, View, run_script
 
         columns = tuple(name.strip() for name in key.split(",")) if key is not None else ()
         view = View(at, (envelope or "delta") if asks_changes else None, columns)
-        shown = Output(output_form, output, limit, view, plot)
+        drawn_key = tuple(value.strip() for value in plot_key.split(",")) if plot_key is not None else None
+        picture = Picture(plot, drawn_key, plot_rows or 200) if plot is not None else None
+        shown = Output(output_form, output, limit, view, picture)
         run_script(statements, asked, shown, call.factory, call.opened)
 
 
@@ -552,7 +575,7 @@ def _refuse_together(option: str, others: Mapping[str, object]) -> None:
                 condition="UNKNOWN_OPTION",
                 hint="live queries write into a target: INSERT INTO target SELECT STREAM …"
                 if option == "--live"
-                else "it is an option of --live",
+                else f"it is an option of {option.removeprefix('no ')}",
             )
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Progress", "Stage", "described"]
+__all__ = ["Progress", "Stage", "described", "lines_away"]
 
 _PATIENCE = 1.0
 _INTERVAL = 0.2
@@ -79,6 +81,7 @@ class Progress:
         self._drawn = False
 
     def __enter__(self) -> Self:
+        _open.append(self)
         if self._shown:
             self._thread.start()
         return self
@@ -88,15 +91,24 @@ class Progress:
     ) -> None:
         self.pause()
         self._ended.set()
+        _open.remove(self)
 
     def begin(self, what: str, spark: SparkSession | None = None) -> None:
         """Say from here on that `what` is going on, with the stages of `spark` where it can tell them."""
         with self._lock:
+            self._erase()
             self._what, self._spark, self._since, self._rows = what, spark, time.monotonic(), 0
 
     def count(self, rows: int) -> None:
         """Say how many rows have been written."""
         self._rows = rows
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Take the line away while something else is written."""
+        with self._lock:
+            self._erase()
+            yield
 
     def pause(self) -> None:
         """Take the line away until the next :meth:`begin`."""
@@ -147,6 +159,18 @@ class Progress:
             tasks=sum(info.numTasks for _, info in running),
             seconds=now - since,
         )
+
+
+_open: list[Progress] = []
+
+
+@contextmanager
+def lines_away() -> Iterator[None]:
+    """Take away the lines that are drawn, while a live query's thread writes above them."""
+    with ExitStack() as stack:
+        for each in list(_open):
+            stack.enter_context(each.away())
+        yield
 
 
 def _duration(seconds: float) -> str:

@@ -108,7 +108,21 @@ def _text(column: Column, kind: T.DataType, iso: bool) -> Column:
     if iso and isinstance(kind, T.TimestampType | T.TimestampNTZType):
         # The one function that formats both without a detour through the other.
         return F.get_json_object(F.to_json(F.struct(column.alias("v")), _JSON), "$.v")
+    if not iso and isinstance(kind, T.DayTimeIntervalType):
+        return _length(column)
     return column.cast("string")
+
+
+def _length(column: Column) -> Column:
+    """An interval of days and less as people write it: 00:33:02, or 2 days 00:33:02.5."""
+    text = column.cast("interval day to second").cast("string")
+    sign, days, rest = (F.regexp_extract(text, r"'(-?)(\d+) ([\d:.]+)'", group) for group in (1, 2, 3))
+    whole = (
+        F.when(days == "0", F.lit(""))
+        .when(days == "1", F.lit("1 day "))
+        .otherwise(F.concat(days, F.lit(" days ")))
+    )
+    return F.when(column.isNotNull(), F.concat(sign, whole, rest))
 
 
 def _spark_error(error: Py4JJavaError) -> PySparkException:

@@ -29,7 +29,16 @@ if TYPE_CHECKING:
     from windrow.relation import Relation
     from windrow.session import Session
 
-__all__ = ["Output", "View", "at_its_place", "draw_picture", "print_rows", "run_script", "write_rows"]
+__all__ = [
+    "Output",
+    "Picture",
+    "View",
+    "at_its_place",
+    "draw_picture",
+    "print_rows",
+    "run_script",
+    "write_rows",
+]
 
 _COUNT_EVERY = 1000
 _MORE = " (--limit N shows N, --output writes all)"
@@ -59,17 +68,26 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """The file of a picture, and of which partition and how many rows it is."""
+
+    path: Path
+    key: tuple[str, ...] | None = None
+    rows: int = 200
+
+
+@dataclass(frozen=True)
 class Output:
     """What becomes of the rows: their form, the file of the last query, how many are wanted, seen how.
 
-    `picture` is the file of the last query's picture; `more` says how to see the rest of a table.
+    `picture` is the last query's picture; `more` says how to see the rest of a table.
     """
 
     format: Format
     path: Path | None = None
     limit: int | None = None
     view: View = field(default_factory=View)
-    picture: Path | None = None
+    picture: Picture | None = None
     more: str = _MORE
 
 
@@ -168,7 +186,7 @@ def write_rows(
         errors_console().print(f"{rows:,} rows written to {path}", style="dim", markup=False)
 
 
-def draw_picture(relation: Relation, path: Path) -> None:
+def draw_picture(relation: Relation, picture: Picture) -> None:
     """Draw a relation into a file.
 
     Raises
@@ -178,8 +196,8 @@ def draw_picture(relation: Relation, path: Path) -> None:
     """
     from windrow.plot import chart_format, save
 
-    form = chart_format(path)
-    chart = relation.plot()
+    path, form = picture.path, chart_format(picture.path)
+    chart = relation.plot(key=picture.key, rows=picture.rows)
     with atomically(path) as temporary, writing_to(path):
         save(chart, temporary, form)
 

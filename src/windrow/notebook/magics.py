@@ -141,8 +141,8 @@ class WindrowMagics(Magics):
                         last = relation if line.limit is None else relation.first(line.limit)
                         if not is_last:
                             _display(last)
-                    if is_last and line.plot is not None:
-                        draw_picture(relation, line.plot)
+                    if is_last and line.picture is not None:
+                        draw_picture(relation, line.picture)
         return last
 
     @contextmanager

@@ -15,6 +15,7 @@ from windrow.cli.connection import Connection, connection
 from windrow.cli.formats import Format, chosen_format
 from windrow.cli.live import Live
 from windrow.cli.main import app
+from windrow.cli.run import Picture
 from windrow.errors import UsageError
 
 __all__ = ["Line", "help_text", "read_line"]
@@ -34,7 +35,7 @@ class Line:
         Whether it says of which session, by ``--master`` or ``--conf``.
     file
         The script to run before the cell's text.
-    format, output, limit, at, envelope, key, plot
+    format, output, limit, at, envelope, key, picture
         As of ``windrow run``.
     live
         How the last query is run live; None where it is not.
@@ -51,7 +52,7 @@ class Line:
     at: str | None
     envelope: str | None
     key: tuple[str, ...]
-    plot: Path | None
+    picture: Picture | None
     live: Live | None
     result: str | None
 
@@ -87,7 +88,7 @@ def read_line(line: str) -> Line:
         at=given["at"],
         envelope=(given["envelope"] or "delta") if asks_changes else None,
         key=tuple(name.strip() for name in given["key"].split(",")) if given["key"] is not None else (),
-        plot=given["plot"],
+        picture=_picture(given),
         live=_live(given),
         result=result,
     )  # fmt: skip
@@ -126,6 +127,14 @@ def _parsed(line: str) -> dict[str, Any]:
             hint="%windrow --help lists the options",
         ) from None
     return dict(context.params)
+
+
+def _picture(given: Mapping[str, Any]) -> Picture | None:
+    if given["plot"] is None:
+        return None
+    key = given["plot_key"]
+    values = tuple(value.strip() for value in key.split(",")) if key is not None else None
+    return Picture(given["plot"], values, given["plot_rows"] or 200)
 
 
 def _live(given: Mapping[str, Any]) -> Live | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from statistics import median
@@ -13,12 +13,14 @@ import altair as alt
 
 from windrow.plot.scene import Sequence as Drawn
 from windrow.plot.scene import SequenceScene
-from windrow.plot.theme import INK, LINE, Picture, axis_of, heading, legend_of, marks, place, styled
+from windrow.plot.theme import FAINT, INK, LINE, Picture, axis_of, heading, legend_of, marks, place, styled
 
 __all__ = ["Panel", "Shared", "bars", "edges", "lane_axis", "reach", "sequence_picture", "values_panel"]
 
 _HEIGHT = 130
 _BARE = 18
+_POINTS = 300
+"""More rows than that are a line without points."""
 
 
 @dataclass(frozen=True)
@@ -33,17 +35,22 @@ class Panel:
 
 @dataclass(frozen=True)
 class Shared:
-    """What all panels of a picture have in common: what is drawn, the colours of groups, and the width."""
+    """What all panels of a picture have in common: what is drawn, the colours of groups, and the width.
+
+    A sequence that is `alone` has an axis of its own.
+    """
 
     scene: SequenceScene
     colours: Mapping[str, str]
     width: int
+    alone: Drawn | None = None
 
     @cached_property
     def domain(self) -> tuple[float, float]:
         """The places from the first to the last row of all sequences, with a little air."""
-        places = [row.x for sequence in self.scene.sequences for row in sequence.rows]
-        half = max((reach(sequence) for sequence in self.scene.sequences), default=0.4)
+        sequences = self.scene.sequences if self.alone is None else (self.alone,)
+        places = [row.x for sequence in sequences for row in sequence.rows]
+        half = max((reach(sequence) for sequence in sequences), default=0.4)
         if not places:
             return 0.0, 1.0
         return min(places) - 2 * half, max(places) + 2 * half
@@ -102,7 +109,11 @@ def values_panel(shared: Shared, sequence: Drawn, groups: Sequence[str]) -> Pict
         y = alt.Y("value:Q", axis=axis, scale=alt.Scale(zero=False, padding=8))
     else:
         y = alt.Y("value:Q", axis=None, scale=alt.Scale(domain=[-1, 1]))
-    line = base.mark_line(color=LINE, strokeWidth=1.5, aria=False).encode(x=x, y=y)
+    is_dense = len(points) > _POINTS
+    colour = FAINT if is_dense else LINE
+    line = base.mark_line(color=colour, strokeWidth=1.5, aria=False).encode(x=x, y=y)
+    if is_dense:
+        return alt.layer(line).properties(width=shared.width, height=_HEIGHT if has_values else _BARE)
     mark = base.mark_point(filled=True, size=38, opacity=1, stroke="white", strokeWidth=0.8, aria=False)
     point = mark.encode(
         x=x, y=y, color=legend_of("group", shared.colours), tooltip=["row:N", "value:Q", "group:N"]
@@ -114,7 +125,12 @@ def sequence_picture(shared: Shared, drawn: Callable[[Shared, Drawn], Panel], wh
     """A panel of each sequence, as it is `drawn`, with the title and what is left out."""
     scene = shared.scene
     charts = []
-    for panel in (drawn(shared, sequence) for sequence in scene.sequences):
+    # stretches of several sequences may be far from each other
+    is_cut = any(sequence.skipped for sequence in scene.sequences)
+    panels = [
+        drawn(replace(shared, alone=sequence) if is_cut else shared, sequence) for sequence in scene.sequences
+    ]
+    for panel in panels:
         title = alt.TitleParams(
             panel.sequence.title or "all rows",
             subtitle=_told(scene, panel, what),
@@ -137,7 +153,8 @@ def _told(scene: SequenceScene, panel: Panel, what: str) -> str:
     plural = {"window": "windows", "match": "matches"}[what]
     parts = [f"{found:,} {what if found == 1 else plural}" if found else f"no {plural}"]
     if len(sequence.rows) < sequence.row_count:
-        parts.append(f"first {len(sequence.rows):,} of {sequence.row_count:,} rows")
+        last = sequence.skipped + len(sequence.rows)
+        parts.append(f"rows {sequence.skipped + 1:,} to {last:,} of {sequence.row_count:,}")
     else:
         parts.append(f"{sequence.row_count:,} row{'' if sequence.row_count == 1 else 's'}")
     if sequence.rows and not scene.by_position:

@@ -75,7 +75,8 @@ class Match:
 class Sequence:
     """A partition in order: those of its rows that are drawn, and what was found in it.
 
-    `row_count` and `found_count` are how many rows, and windows or matches, there are in all.
+    `row_count` and `found_count` are how many rows, and windows or matches, there are in all; before those
+    that are drawn, `skipped` rows are not. Windows and matches have their places among the drawn rows.
     """
 
     title: str
@@ -84,6 +85,7 @@ class Sequence:
     matches: tuple[Match, ...] = ()
     row_count: int = 0
     found_count: int = 0
+    skipped: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,12 @@ VARIABLES = (
 )
 """For the variables of a pattern, producers and keys: distinct also to most who see few colours."""
 
+_TIMES = {
+    "year": "%Y", "quarter": "%b %Y", "month": "%b %Y", "week": "%b %d", "date": "%b %d", "day": "%b %d",
+    "hours": "%H:%M", "minutes": "%H:%M", "seconds": "%H:%M:%S", "milliseconds": "%S.%L",
+}  # fmt: skip
+"""How the ticks of an axis are written that begin a year, a month, …; hours are those of a day of 24."""
+
 _FONT = "Inter, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
 
 
@@ -120,6 +126,8 @@ def axis_of(axis: Axis, **options: object) -> alt.Axis:
     """An axis with its title; times are shown as the clock of the session does."""
     if axis.is_whole:
         options["tickMinStep"] = 1
+    if axis.is_time:
+        options |= {"format": _TIMES, "formatType": "time"}
     return alt.Axis(title=axis.title, labelOverlap=True, **options)  # type: ignore[arg-type] # of Altair's
 
 

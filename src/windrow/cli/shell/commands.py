@@ -214,11 +214,11 @@ def _explain(shell: Shell, argument: str) -> None:
 
 
 def _plot(shell: Shell, argument: str) -> None:
-    from windrow.cli.run import draw_picture
+    from windrow.cli.run import Picture, draw_picture
 
     path = _path(argument or "plot.svg", ".plot")
     relation = shell.last_relation()
-    shell.backend.call(lambda _: draw_picture(relation, path))
+    shell.backend.call(lambda _: draw_picture(relation, Picture(path)))
     stdout_console().print(Text(f"drawn to {path}"))
 
 
@@ -241,11 +241,14 @@ def _stop(shell: Shell, argument: str) -> None:
 
 def _late(shell: Shell, argument: str) -> None:
     if argument:
-        names = shell.backend.call(lambda session: session.names())
-        recorded = [name.removesuffix("_late") for name in names if name.endswith("_late")]
-        if argument not in recorded:
-            raise _unknown(argument, recorded, "recorded stream")
-        shell.run_statements(f"SELECT * FROM {argument}_late")
+        counted, names = shell.backend.call(lambda session: (session.count_late(), session.names()))
+        streams = {name.lower(): name for name, kind in names.items() if kind == "stream"}
+        if argument.lower() not in streams:
+            raise _unknown(argument, streams.values(), "stream")
+        if argument.lower() in counted:
+            shell.run_statements(f"SELECT * FROM {streams[argument.lower()]}_late")
+        else:
+            stdout_console().print("no late rows")
         return
 
     def counts(session: Session) -> list[tuple[str, str]]:

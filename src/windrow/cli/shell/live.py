@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from windrow.cli.formats import Format
+from windrow.cli.progress import lines_away
 from windrow.cli.reporting import show_error, show_unexpected
 from windrow.cli.shell.settings import Settings
 from windrow.cli.tables import ROWS
@@ -152,6 +153,7 @@ class _Shown:
     def _put(
         self, frame: DataFrame, texts: Sequence[Sequence[str | None]], title: str, more: str | None
     ) -> None:
-        if self._batches.form is Format.TABLE:
-            stdout_console().print(title)
-        self._batches.put(frame.schema, texts, more)
+        with lines_away():
+            if self._batches.form is Format.TABLE:
+                stdout_console().print(title)
+            self._batches.put(frame.schema, texts, more)

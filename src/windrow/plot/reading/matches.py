@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from windrow.algebra.bind import bind
@@ -36,13 +37,17 @@ def read_matches(bound: BoundMatch, options: Options) -> SequenceScene:
     match, analyzer = bound.match, bound.analyzer
     gateway = Gateway(analyzer.gateway.spark, analyzer.gateway.parameters)
     conditions = [_text(match, item.range) for item in (*match.defines, *match.measures)]
-    sequences = read_sequences(gateway, match, analyzer.rows, conditions, options)
+
+    def firsts(frame: DataFrame) -> DataFrame:
+        return _matches(gateway, match, frame).select(ID, POSITION)
+
+    sequences = read_sequences(gateway, match, analyzer.rows, conditions, options, firsts)
     found = _found(gateway, match, sequences)
     drawn = []
     for name, sequence in sequences.drawn.items():
         own = found.get(name, {})
         matches = tuple(
-            Match(number, rows) for number, rows in own.items() if rows[0].position < len(sequence.rows)
+            Match(number, rows) for number, rows in own.items() if 0 <= rows[0].position < len(sequence.rows)
         )
         drawn.append(replace(sequence, matches=matches, found_count=len(own)))
     return SequenceScene(
@@ -60,23 +65,28 @@ def _found(
     gateway: Gateway, match: Node, sequences: Sequences
 ) -> dict[str, dict[int, tuple[Classified, ...]]]:
     """The classified rows of each match, by its sequence and number."""
-    keys = [key for key in sequences.frame.columns if key not in (ROW, ID, POSITION)]
+    with gateway.translated():
+        rows = _matches(gateway, match, sequences.frame).orderBy(ID, "number", POSITION).collect()
+    found: dict[str, dict[int, tuple[Classified, ...]]] = {}
+    for row in rows:
+        own = found.setdefault(row[ID], {})
+        one = Classified(row[POSITION] - 1 - sequences.drawn[row[ID]].skipped, row["variable"])
+        own[row["number"]] = (*own.get(row["number"], ()), one)
+    return found
+
+
+def _matches(gateway: Gateway, match: Node, frame: DataFrame) -> DataFrame:
+    """The rows of matches over numbered rows, each with its number and variable."""
+    keys = [key for key in frame.columns if key not in (ROW, ID, POSITION)]
     renamed = [F.col(key).alias(_key_name(key)) for key in keys]
-    source = sequences.frame.select(f"{ROW}.*", *renamed, ID, POSITION)
+    source = frame.select(f"{ROW}.*", *renamed, ID, POSITION)
     with gateway.views({_SOURCE: source}) as names:
         text = _query(match, names[_SOURCE])
         tokens = tokenize(text)
         statement = bind(tokens, (0, len(tokens)))
         assert statement is not None
-        frame, _ = run_statement(gateway, statement, build_window)
-    with gateway.translated():
-        rows = frame.where(F.col("number").isNotNull()).orderBy(ID, "number", POSITION).collect()
-    found: dict[str, dict[int, tuple[Classified, ...]]] = {}
-    for row in rows:
-        own = found.setdefault(row[ID], {})
-        one = Classified(row[POSITION] - 1, row["variable"])
-        own[row["number"]] = (*own.get(row["number"], ()), one)
-    return found
+        matched, _ = run_statement(gateway, statement, build_window)
+    return matched.where(F.col("number").isNotNull())
 
 
 def _query(match: Node, source: str) -> str:

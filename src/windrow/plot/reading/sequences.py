@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -36,6 +36,7 @@ POSITION = "__drawn_position"
 
 _COUNT = "__drawn_count"
 _NO_VALUE = "NULL"
+_BEFORE = 8  # what share of the rows is drawn before the first window or match
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,17 @@ class Sequences:
     by_position: bool
 
 
+Firsts = Callable[[DataFrame], DataFrame]
+"""Of numbered rows, as in `Sequences.frame`, the `ID` and first `POSITION` of all that is found there."""
+
+
 def read_sequences(
-    gateway: Gateway, node: Window | Match, rows: DataFrame, read: Sequence[str], options: Options
+    gateway: Gateway,
+    node: Window | Match,
+    rows: DataFrame,
+    read: Sequence[str],
+    options: Options,
+    firsts: Firsts,
 ) -> Sequences:
     """Fetch the rows that are drawn.
 
@@ -78,6 +88,9 @@ def read_sequences(
         name another.
     options
         How much is drawn.
+    firsts
+        Where windows or matches begin. Partitions that have some are drawn, if any has, and their rows from
+        before the first of them on.
 
     Raises
     ------
@@ -96,9 +109,20 @@ def read_sequences(
     known = rows.withColumn(ID, row_id)
     if options.keys:
         known = known.where(_is_key(keys, options))
+
+    def numbered(chosen: DataFrame) -> DataFrame:
+        return chosen.withColumn(POSITION, F.row_number().over(_order(node, keys, struct)).cast("bigint"))
+
+    def among(ids: list[str]) -> DataFrame:
+        return numbered(known.where(F.col(ID).isin(*ids)) if keys and ids else known)
+
     ids, more = _chosen(gateway, known, keys, options)
-    chosen = known.where(F.col(ID).isin(*ids)) if keys and ids else known
-    frame = chosen.withColumn(POSITION, F.row_number().over(_order(node, keys, struct)).cast("bigint"))
+    begins = _begins(gateway, firsts(among(ids)))
+    if more and len(begins) < len(ids):
+        # looked for in all partitions only where the first ones lack them
+        begins = _begins_in_all(gateway, known, firsts(numbered(known)), keys, options.partitions)
+        ids = list(begins) or ids
+    frame = among(ids)
     place = F.col(POSITION).cast("double") if x is None else x[1]
     amount = F.lit(None).cast("double") if value is None else F.expr(f"CAST({ROW}.{quoted(value)} AS DOUBLE)")
     texts = [F.coalesce(F.col(key).cast("string"), F.lit(_NO_VALUE)) for key in keys]
@@ -111,8 +135,15 @@ def read_sequences(
         F.array(*texts).alias("keys") if texts else F.array().cast("array<string>").alias("keys"),
         F.count(F.lit(1)).over(SparkWindow.partitionBy(ID)).alias(_COUNT),
     )
+    first = {each: max(begins.get(each, 1) - 1 - options.rows // _BEFORE, 0) for each in ids}
+    is_drawn = F.lit(False)
+    for each, skipped in first.items():
+        # the last rows, where there are not as many after what was found
+        begin = F.least(F.lit(skipped), F.greatest(F.col(_COUNT) - options.rows, F.lit(0)))
+        after = (F.col(POSITION) > begin) & (F.col(POSITION) <= begin + options.rows)
+        is_drawn |= (F.col(ID) == each) & after
     with gateway.translated():
-        found = shown.where(F.col(POSITION) <= options.rows).orderBy(POSITION).collect()
+        found = shown.where(is_drawn).orderBy(POSITION).collect()
     drawn = {}
     for each in ids:
         own = [item for item in found if item[ID] == each]
@@ -121,10 +152,26 @@ def read_sequences(
             Row(float(at if item["x"] is None else item["x"]), item["value"], item["shown"])
             for at, item in enumerate(own, 1)
         )
-        drawn[each] = Drawn(title, in_place, row_count=own[0][_COUNT])
+        drawn[each] = Drawn(title, in_place, row_count=own[0][_COUNT], skipped=own[0][POSITION] - 1)
     y = None if value is None else Axis(value, is_whole=isinstance(struct[value].dataType, T.IntegralType))
     axis = Axis("position", is_whole=True) if x is None else x[0]
     return Sequences(frame, drawn, axis, y, more, by_position=x is None)
+
+
+def _begins(gateway: Gateway, firsts: DataFrame) -> dict[str, int]:
+    """The position at which the first thing found in each partition begins."""
+    with gateway.translated():
+        return {row[0]: row[1] for row in firsts.groupBy(ID).agg(F.min(POSITION)).collect()}
+
+
+def _begins_in_all(
+    gateway: Gateway, known: DataFrame, firsts: DataFrame, keys: list[str], most: int
+) -> dict[str, int]:
+    """The same of the first partitions, in the order of their keys, in which there is something."""
+    found = firsts.groupBy(ID).agg(F.min(POSITION).alias(POSITION))
+    named = known.select(ID, *keys).distinct().join(found, ID).orderBy(*keys).limit(most)
+    with gateway.translated():
+        return {row[ID]: row[POSITION] for row in named.select(ID, POSITION, *keys).collect()}
 
 
 def by_position(

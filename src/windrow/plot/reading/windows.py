@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from windrow.algebra.nodes import Boundary, Uses, Window
 from windrow.plot.reading.options import Options
-from windrow.plot.reading.sequences import ID, Sequences, by_position, read_sequences
+from windrow.plot.reading.sequences import ID, POSITION, Sequences, by_position, read_sequences
 from windrow.plot.scene import SequenceScene, Span
 from windrow.spark.batch import BoundWindow, bind_window, build_window
 from windrow.spark.gateway import Gateway
@@ -36,12 +37,18 @@ def read_windows(bound: BoundWindow, options: Options) -> SequenceScene:
     gateway.frames = dict(analyzer.gateway.frames)
     conditions = [item.when.text.render() for item in window.boundaries() if item.when is not None]
     calls = [call.text.render() for call in window.aggregates]
-    sequences = read_sequences(gateway, window, analyzer.rows, [*conditions, *calls], options)
+
+    def firsts(frame: DataFrame) -> DataFrame:
+        first = F.coalesce("start", F.lit(1)).alias(POSITION)
+        return _windows(gateway, window, frame).select(F.col("id").alias(ID), first)
+
+    sequences = read_sequences(gateway, window, analyzer.rows, [*conditions, *calls], options, firsts)
     found: dict[str, list[Span]] = {name: [] for name in sequences.drawn}
     counts = dict.fromkeys(sequences.drawn, 0)
-    for name, span, count in _found(gateway, window, sequences, options):
-        found[name].append(span)
+    for name, span, count in _found(gateway, window, sequences):
         counts[name] = count
+        if span.start < len(sequences.drawn[name].rows):
+            found[name].append(span)
     drawn = tuple(
         replace(sequence, windows=tuple(found[name]), found_count=counts[name])
         for name, sequence in sequences.drawn.items()
@@ -57,11 +64,9 @@ def read_windows(bound: BoundWindow, options: Options) -> SequenceScene:
     )
 
 
-def _found(
-    gateway: Gateway, window: Window, sequences: Sequences, options: Options
-) -> list[tuple[str, Span, int]]:
-    """Each window's sequence, its span, and how many windows the sequence has."""
-    order, rows = by_position(window, sequences.frame)
+def _windows(gateway: Gateway, window: Window, frame: DataFrame) -> DataFrame:
+    """The windows that HAVING keeps over numbered rows, by the positions of their boundaries."""
+    order, rows = by_position(window, frame)
     asked = _with_positions(replace(window, order_by=order))
     bound = bind_window(gateway, asked, rows)
     positions = ", ".join(
@@ -85,7 +90,12 @@ def _found(
     windows = windows.selectExpr(
         "*", f"{implied if window.end is None else 'CAST(NULL AS BIGINT)'} AS implied", f"{first} AS first"
     )
-    windows = windows.where("kept").selectExpr(
+    return windows.where("kept")
+
+
+def _found(gateway: Gateway, window: Window, sequences: Sequences) -> list[tuple[str, Span, int]]:
+    """Each window's sequence, its span, and how many windows the sequence has."""
+    windows = _windows(gateway, window, sequences.frame).selectExpr(
         "*",
         "count(1) OVER (PARTITION BY id) AS found",
         "row_number() OVER (PARTITION BY id ORDER BY coalesce(start, 1), first) AS number",
@@ -94,11 +104,16 @@ def _found(
         told = windows.where(F.col("number") <= _MOST).orderBy("id", "number").collect()
     given = []
     for row in told:
-        count = sequences.drawn[row["id"]].row_count
-        span = _span(window, row["start"], row["end"], row["label"], row["implied"], count)
-        if span.start < options.rows:
-            given.append((row["id"], span, row["found"]))
+        drawn = sequences.drawn[row["id"]]
+        span = _span(window, row["start"], row["end"], row["label"], row["implied"], drawn.row_count)
+        given.append((row["id"], _moved(span, drawn.skipped), row["found"]))
     return given
+
+
+def _moved(span: Span, skipped: int) -> Span:
+    """The window's place among rows before which some are not drawn."""
+    label = None if span.label is None else span.label - skipped
+    return replace(span, start=max(span.start - skipped, 0), stop=span.stop - skipped, label=label)
 
 
 def _span(
