@@ -19,6 +19,7 @@ from windrow.algebra.nodes import Window
 from windrow.errors import UsageError, did_you_mean
 from windrow.spark.batch import bind_window, build_window, explained, refuse_streaming
 from windrow.spark.gateway import Gateway
+from windrow.spark.given_columns import refuse_changing_column, sort_order
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 from windrow.syntax.tokens import tokenize
 
@@ -89,7 +90,8 @@ def window_by(
     partition_by
         Keys of the sequences: SQL expressions or Columns; none for one sequence.
     order_by
-        What orders each sequence: SQL (``"date DESC NULLS LAST"``) or Columns, which are ascending.
+        What orders each sequence: SQL (``"date DESC NULLS LAST"``) or Columns, which are ascending
+        but for ``F.col("date").desc()`` and its like.
     label, start, end
         A :func:`boundary`, or the clause's own words: ``"AS s AT sp WHEN s.val < 25"``. `start` and `end`
         may be :data:`UNBOUNDED`; `end` may be left out for tumbling windows.
@@ -145,9 +147,9 @@ def window_by(
     columns = {side: _column(given) for side, given in (("label", label), ("start", start), ("end", end))}
     parts = [f"TYPE {type.upper()}"]
     if partition:
-        parts.append("PARTITION BY " + ", ".join(_key(item, keys) for item in partition))
+        parts.append("PARTITION BY " + ", ".join(_partition_key(item, keys) for item in partition))
     if order:
-        parts.append("ORDER BY " + ", ".join(_key(item, keys) for item in order))
+        parts.append("ORDER BY " + ", ".join(_order_key(item, keys) for item in order))
     if label is not None:
         parts.append(f"LABEL {_words(label)}")
     parts.append(f"{'ONLY ' if only_start else ''}START {_words(start)}")
@@ -237,8 +239,28 @@ def _key(item: str | Column, keys: dict[str, Column]) -> str:
     return quoted(name)
 
 
+def _partition_key(item: str | Column, keys: dict[str, Column]) -> str:
+    if not isinstance(item, str) and sort_order(item)[1]:
+        raise UsageError(
+            "partition_by has a Column with a direction",
+            condition="INVALID_ARGUMENT",
+            hint="leave .asc() and .desc() out; order_by takes them",
+        )
+    return _key(item, keys)
+
+
+def _order_key(item: str | Column, keys: dict[str, Column]) -> str:
+    if isinstance(item, str):
+        return item
+    column, direction = sort_order(item)
+    return f"{_key(column, keys)} {direction}".rstrip()
+
+
 def _column(given: str | Boundary | None) -> Column | None:
-    return given.when if isinstance(given, Boundary) and isinstance(given.when, Column) else None
+    if not isinstance(given, Boundary) or not isinstance(given.when, Column):
+        return None
+    refuse_changing_column(given.when)
+    return given.when
 
 
 def _words(given: str | Boundary) -> str:

@@ -160,6 +160,15 @@ def test_a_column_over_two_boundaries_takes_the_general_plan(df):
         (lambda: {"start": "AS s WHEN s.vv > 1"}, "UNKNOWN_FIELD", "did you mean v?"),
         (lambda: {"start": boundary("s", when=F.col("s.v"))}, "PREDICATE_NOT_BOOLEAN", None),
         (lambda: {"start": boundary("s", at="s")}, "DUPLICATE_VARIABLE", None),
+        (lambda: {"start": boundary("s", when=F.rand() > 2)}, "NONDETERMINISTIC_PREDICATE", None),
+        (lambda: {"end": boundary("e", when=F.col("e.v") > F.randn(3))}, "NONDETERMINISTIC_PREDICATE", None),
+        (lambda: {"start": boundary("s", when=changing()("s.v"))}, "NONDETERMINISTIC_PREDICATE", None),
+        (
+            lambda: {"start": boundary("s", when=F.current_timestamp() > F.lit("2026-01-01"))},
+            "SYSTEM_CLOCK_IN_PREDICATE",
+            "compare with a time in the rows, or give the time as a parameter",
+        ),
+        (lambda: {"partition_by": F.col("k").desc()}, "INVALID_ARGUMENT", None),
         (lambda: {"select": "x.k"}, "UNKNOWN_VARIABLE", "declared are s, w"),
     ],
 )
@@ -169,6 +178,28 @@ def test_a_wrong_argument_is_an_error_of_ours(df, arguments, condition, hint):
         window_by(df, **(right | arguments())).collect()
     assert caught.value.condition == condition
     assert hint is None or caught.value.hint == hint
+
+
+def changing():
+    return F.udf(lambda value: value > 1, "boolean").asNondeterministic()
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        (lambda: F.col("v").desc(), "v DESC"),
+        (lambda: F.col("v").asc_nulls_last(), "v ASC NULLS LAST"),
+        (lambda: F.desc_nulls_first("v"), "v DESC NULLS FIRST"),
+        (lambda: F.col("x DESC").asc(), "`x DESC` ASC"),
+    ],
+)
+def test_columns_are_ordered_by_their_direction(spark, column, text):
+    values = [("a", 1.0), ("b", None), ("c", 3.0), ("d", 2.0)]
+    frame = spark.createDataFrame([(k, v, v) for k, v in values], "k string, v double, `x DESC` double")
+    asked = {"start": "AS s", "end": "NEXT AS n WHEN TRUE", "select": ["s.k", "n.k AS following"]}
+    assert rows(window_by(frame, order_by=column(), **asked)) == rows(
+        window_by(frame, order_by=text, **asked)
+    )
 
 
 def test_the_place_of_an_error_is_in_the_clause_that_the_arguments_make(df):

@@ -14,12 +14,13 @@ from pyspark.sql.types import DataType, StructType
 
 from windrow.algebra.names import IDENTITY, ROW
 from windrow.algebra.nodes import AggregateCall, Boundary, Fragment, Window
-from windrow.errors import AnalysisError, WindrowError
+from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.kernels.aggregates import supports
 from windrow.rules.types import INTEGERS
 from windrow.spark.arrow import arrow_type, contains
 from windrow.spark.errors import in_window_terms
 from windrow.spark.gateway import Gateway, is_ansi
+from windrow.spark.given_columns import changes_by_run
 from windrow.spark.keyed_rows import refuse_unorderable
 from windrow.spark.quiet import quiet
 from windrow.syntax.nodes import Role, Side
@@ -56,16 +57,22 @@ class SparkAnalyzer:
                 continue
             with quiet():
                 try:
-                    found = self.rows.select(F.col(ROW).alias(variable.name)).select(column).schema
+                    found = self.rows.select(F.col(ROW).alias(variable.name)).select(column)
+                    kind = found.schema.fields[0].dataType.simpleString()
                 except PySparkException:
                     continue
-            kind = found.fields[0].dataType.simpleString()
             if kind not in ("boolean", "void"):
                 raise AnalysisError(
                     f"predicate of {boundary.side.name} is of type {kind}, not boolean",
                     condition="PREDICATE_NOT_BOOLEAN",
                     sqlstate="42804",
                     hint="write a condition, for example a comparison",
+                )
+            if changes_by_run(found):
+                raise NotSupportedError(
+                    f"predicate of {boundary.side.name} gives another value in each run",
+                    condition="NONDETERMINISTIC_PREDICATE",
+                    hint="compute it once into a column of a stored table",
                 )
             return variable.name
         return None
