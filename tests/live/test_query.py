@@ -297,3 +297,16 @@ def test_a_worker_that_fails_does_not_end_a_query(
     assert query.progress["rows_in"] == 2
     assert sum("tried again: Python worker failed to connect back" in str(one.message) for one in told) == 2
     assert called == [0] if is_function else list(sink.batches) == [0]
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT STREAM ts, k, v AS K FROM s", "SELECT k, COUNT(*) AS k FROM s [RANGE 3] GROUP BY k"]
+)
+def test_two_columns_of_one_name_into_a_folder_are_refused_when_the_query_is_started(
+    spark, incoming, tmp_path, query
+):
+    session = declared(spark, incoming)
+    with pytest.raises(WindrowError) as raised:
+        session.sql(query).start(tmp_path / "out", checkpoint=tmp_path / "checkpoint")
+    assert raised.value.condition == "DUPLICATE_COLUMN"
+    assert not (tmp_path / "out").exists()

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
+from types import FrameType
+
 import pytest
 
 from tests.syntax.mutations import mutants, seeds, tried
+from windrow.algebra.bind import bind
+from windrow.syntax.tokens import TokenList, tokenize
 
 DEEP = "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY i PATTERN ({}) DEFINE A AS TRUE)"
 CLAUSE = "WINDOW BY w AS (TYPE SLIDING ORDER BY i START AS s{} END AS e)"
@@ -16,9 +22,16 @@ ONCE_WRONG = {
     ),
     "no argument": (f"SELECT MIN( AS w.val) FROM t {CLAUSE.format('')}", None),
     "ISTREAM within a statement": ("x SELECT ISTREAM(*) FROM s", None),
+    "a definition of nothing": (
+        "SELECT n OVER w FROM o WINDOW w AS FROM o WINDOW w AS (ORDER BY d MEASURES 1 AS n PATTERN (A))",
+        "PARSE_SYNTAX_ERROR",
+    ),
+    "TABLE without brackets": ("SELECT TABLE v, x FROM s", None),
+    "USING without columns": ("SELECT * FROM s JOIN t USING", None),
     "NOT": (f"SELECT 1 FROM t {CLAUSE.format(' WHEN ' + 'NOT ' * 3_000 + 'TRUE')}", None),
     "minus": (f"SELECT 1 FROM t {CLAUSE.format(' WHEN ' + '- ' * 3_000 + '1 > 0')}", None),
     "brackets": (f"SELECT 1 FROM t {CLAUSE.format(' WHEN ' + '(' * 60 + 's.x' + ')' * 60 + ' > 0')}", None),
+    "signs before nothing": ("SELECT " + "- " * 3_000 + ", 1 FROM s", None),
     "too many brackets": ("SELECT " + "(" * 1_000 + "1" + ")" * 1_000, "FAILED_TO_PARSE_TOO_COMPLEX"),
     "groups": (DEEP.format("(" * 300 + "A" + ")" * 300), None),
     "groups that repeat": (DEEP.format("(" * 300 + "A" + ")+" * 300), "PATTERN_TOO_LONG"),
@@ -51,3 +64,25 @@ def test_mutated_statements_are_understood_or_refused_with_a_place():
 def test_the_seeds_are_read():
     found = tried(iter(seeds()[:200]))
     assert found.wrong == []
+
+
+def test_the_steps_of_binding_grow_with_the_number_of_aggregates():
+    """Looks at tokens are counted, not the seconds."""
+
+    def looks(count: int) -> int:
+        items = ", ".join(f"AVG(w.v + {number})" for number in range(count))
+        tokens = tokenize(f"SELECT {items} FROM t {CLAUSE.format('')}")
+        seen = Counter[str]()
+
+        def count_calls(frame: FrameType, event: str, _: object) -> None:
+            if event == "call" and frame.f_code is TokenList.is_symbol.__code__:
+                seen["look"] += 1
+
+        sys.setprofile(count_calls)
+        try:
+            bind(tokens, (0, len(tokens)))
+        finally:
+            sys.setprofile(None)
+        return seen["look"]
+
+    assert looks(400) < 2.5 * looks(200)

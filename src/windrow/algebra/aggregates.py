@@ -151,12 +151,14 @@ def find_uses(
     """Which of these variables the ranges read, and which of their fields; `skip` is left out."""
     known = {name.lower(): name for name in names}
     fields: dict[str, set[str] | None] = {}
+    ends = dict(sorted(skip))
     for start, stop in ranges:
+        hidden = start
         for index in range(start, stop):
+            hidden = max(hidden, ends.get(index, start))
             token = tokens[index]
-            hidden = any(first <= index < last for first, last in skip)
             if (
-                hidden
+                index < hidden
                 or not token.is_name
                 or token.name.lower() not in known
                 or tokens.is_symbol(index - 1, ".")

@@ -63,7 +63,7 @@ class Expander:
             name = tokens[index].name
             is_data = tokens.word(index - 1 - tokens.is_symbol(index - 1, "(")) == "TABLE"
             parts += [self._piece(at, index)]
-            if is_data:
+            if is_data and tokens.parent[index] >= 0:
                 bracketed = tokens.is_symbol(index - 1, "(")
                 parts += [SqlText.of("SELECT * FROM " if bracketed else "(SELECT * FROM ", query)]
                 parts += [f" AS {quoted(name)}{'' if bracketed else ')'} "]

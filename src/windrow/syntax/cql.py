@@ -151,9 +151,8 @@ class _Translator:
         return found
 
     def _operand(self, start: int, stop: int) -> tuple[int, list[Range]] | None:
-        tokens, at = self.tokens, start
-        while at < stop and tokens[at].kind is Kind.SYMBOL and tokens[at].text in ("+", "-", "~"):
-            at += 1
+        tokens = self.tokens
+        at = min(self.behind_signs[start], stop) if start < stop else stop
         if at >= stop or tokens[at].word in _BEFORE:
             return None
         token = tokens[at]
@@ -222,6 +221,16 @@ class _Translator:
     def _end_of_case(self, start: int, stop: int) -> int | None:
         end = self.ends_of_cases.get(start, stop)
         return end if end < stop else None
+
+    @cached_property
+    def behind_signs(self) -> list[int]:
+        """Of each token the first one from there on that is no sign."""
+        places = list(range(len(self.tokens) + 1))
+        for at in reversed(range(len(self.tokens))):
+            token = self.tokens[at]
+            if token.kind is Kind.SYMBOL and token.text in ("+", "-", "~"):
+                places[at] = places[at + 1]
+        return places
 
     @cached_property
     def ends_of_cases(self) -> dict[int, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from windrow.errors import ParseError
 from windrow.syntax.blocks import visible_ctes
 from windrow.syntax.match_clause import parse_match_clause
@@ -28,9 +30,11 @@ def find_matches(tokens: TokenList) -> list[MatchRelation]:
     return [_relation(tokens, at) for at in range(len(tokens)) if _is_clause(tokens, at)]
 
 
-def parameter_marks(tokens: TokenList) -> list[int]:
+@lru_cache(maxsize=8)
+def parameter_marks(tokens: TokenList) -> tuple[int, ...]:
     """The tokens ``?`` that stand for parameters; those in a PATTERN are quantifiers."""
-    return [at for at in range(len(tokens)) if tokens.is_symbol(at, "?") and not _in_pattern(tokens, at)]
+    marks = (at for at in range(len(tokens)) if tokens.is_symbol(at, "?"))
+    return tuple(at for at in marks if not _in_pattern(tokens, at))
 
 
 def _in_pattern(tokens: TokenList, at: int) -> bool:

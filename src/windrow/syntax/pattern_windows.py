@@ -150,6 +150,14 @@ def _block(tokens: TokenList, select: int, opened: list[int]) -> PatternBlock:
         for at in opened
         if tokens.word(at - 1) == "OVER"
     }
+    if not windows and not inline:
+        raise ParseError(
+            "window with a pattern is not in the WINDOW clause of its query",
+            condition="PARSE_SYNTAX_ERROR",
+            sql=tokens.sql,
+            span=tokens[opened[0]].span,
+            hint="write SELECT measure OVER w FROM … WINDOW w AS (…)",
+        )
     read = ((select + 1, marks["FROM"]), (tail, stop))
     calls = tuple(call for part in read for call in _calls(tokens, part, named, inline))
     return PatternBlock(

@@ -281,6 +281,8 @@ def _joined(tokens: TokenList, start: int, stop: int) -> list[FromItem]:
         last = next((at for at in (on, using) if at is not None), end)
         item = _item(tokens, join + 1, last, _JOINS[words], None if on is None else (on + 1, end))
         if using is not None and on is None:
+            if not tokens.is_symbol(using + 1, "("):
+                raise UnknownShapeError("USING without columns", (using, using + 1))
             names = tokens.split(using + 2, tokens.partner[using + 1])
             item = replace(item, using=tuple(tokens[at].name for at, _ in names))
         items.append(replace(item, using=None) if natural else item)

@@ -91,7 +91,7 @@ class Token:
         return self.kind is Kind.SYMBOL and self.text == text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TokenList:
     """A query text, its tokens, and for every bracket the index of its partner.
 
