@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
+
 import pyarrow as pa
 import pytest
 
-from windrow import InputError
-from windrow.spark.live.into_stream import IntoStream
+from windrow import AnalysisError, InputError, Session
+from windrow.spark.live.into_stream import IntoStream, refuse_other
 from windrow.spark.stored import clock_of
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.streams import NamedStream, Ordering
@@ -27,3 +29,62 @@ def test_a_rowtime_that_is_given_is_that_of_the_row(spark, tmp_path, given, cond
     with pytest.raises(InputError) as error:
         IntoStream(stream)._stored(rows)
     assert error.value.condition == condition
+
+
+@pytest.fixture
+def moving(spark, tmp_path):
+    """A session with a stream of two rows and a bound after them, and a stream to insert into."""
+    session = Session(spark)
+    for name in ("orders", "later"):
+        created = f"CREATE STREAM {name} (ROWTIME ts TIMESTAMP, k STRING)"
+        session.sql(f"{created} LOCATION '{tmp_path / name}'")
+    first, second = (f"TIMESTAMP '2006-10-10 10:0{minute}:00'" for minute in (0, 1))
+    session.sql(f"INSERT INTO orders VALUES ({first}, 'ORCL'), ({second}, 'MSFT')")
+    session.sql("PUNCTUATE orders BOUND TIMESTAMP '2006-10-10 10:05:00'")
+    yield session, tmp_path
+    for name in ("orders", "later"):
+        session.sql(f"DROP STREAM {name}")
+
+
+def test_bounds_are_shifted_the_same_way_as_rowtimes(moving):
+    session, folder = moving
+    relation = session.sql("SELECT STREAM ts + INTERVAL 100 SECONDS AS ts, k FROM orders")
+    query = relation.start(NamedStream.open(folder / "later"), checkpoint=folder / "checkpoint")
+    query.process_all_available()
+    rows = session.sql("SELECT date_format(ts, 'HH:mm:ss') AS at, k FROM later ORDER BY ts").df.collect()
+    assert [tuple(row) for row in rows] == [("10:01:40", "ORCL"), ("10:02:40", "MSFT")]
+    (producer,) = NamedStream.open(folder / "later").position().clock.producers.values()
+    assert (
+        datetime.datetime.fromtimestamp(producer.promised / 1e6, datetime.UTC).time().isoformat()
+        == "10:06:40"
+    )
+    query.stop()
+
+
+def test_a_bound_goes_through_any_expression_that_rises(moving):
+    session, folder = moving
+    sink = IntoStream(NamedStream.open(folder / "later"))
+    relation = session.sql("SELECT STREAM date_trunc('HOUR', ts - INTERVAL 1 DAY) AS ts, k FROM orders")
+    refuse_other(sink, relation._live)
+    until = datetime.datetime(2006, 10, 10, 10, 5, tzinfo=datetime.UTC)
+    bound = sink._bound(int(until.timestamp()) * 1_000_000, relation._live.clock)
+    assert (
+        datetime.datetime.fromtimestamp(bound / 1e6, datetime.UTC).isoformat() == "2006-10-09T10:00:00+00:00"
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "why"),
+    [
+        ("ts + INTERVAL 1 MONTH", "it is not known to rise with the rowtime"),
+        ("TIMESTAMP '2006-10-10 10:00:00'", "it is not known to rise with the rowtime"),
+        ("made", "made is not the rowtime of a row"),
+    ],
+)
+def test_what_does_not_rise_with_the_rowtime_is_refused_when_it_is_given(moving, column, why):
+    session, folder = moving
+    source = "(SELECT *, ts - INTERVAL 1 DAY AS made FROM orders)"
+    relation = session.sql(f"SELECT STREAM {column} AS ts, k FROM {source}")
+    with pytest.raises(AnalysisError, match=why) as error:
+        relation.start(NamedStream.open(folder / "later"), checkpoint=folder / "checkpoint")
+    assert error.value.condition == "ROWTIME_DIFFERS"

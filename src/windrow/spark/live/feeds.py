@@ -24,7 +24,7 @@ from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["Feed", "Origin", "feeds_of", "origin_of", "passes_on"]
+__all__ = ["Feed", "Origin", "alternatives", "feeds_of", "marked_inputs", "origin_of", "passes_on"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def feeds_of(
     """
     kinds = {name: kind for name, kind, _, _ in columns_of(schema)}
     found: list[Feed] = []
-    texts = _alternatives(gateway, text) or []
+    texts = alternatives(gateway, text) or []
     for one in texts:
         marked = list(columns_of(schema if len(texts) == 1 else gateway.sql(one).schema))
         relations = {relation for _, _, relation, _ in marked}
@@ -92,19 +92,30 @@ def passes_on(gateway: Gateway, catalog: Catalog, query: Continuous) -> bool:
     """Whether each row of a query is made of one row of a live stream alone, at the rowtime of that."""
     if not isinstance(query, StreamQuery) or query.kind != "RSTREAM":
         return False
-    within = Gateway(gateway.spark, gateway.parameters)
+    within = marked_inputs(gateway, catalog, query)
     for item in query.query.inputs:
         if not isinstance(item, WindowedStream) or not item.window.is_now or not isinstance(item.source, str):
             return False
         source = item.source.lower()
         stream, definition = catalog.streams.get(source), catalog.definitions.get(source)
         is_live = stream is not None and stream.live is not None
-        if stream is None or not (is_live or (definition and passes_on(gateway, catalog, definition.query))):
+        if not (is_live or (definition and passes_on(gateway, catalog, definition.query))):
             return False
-        columns = StructType([stream.frame.schema[one] for one in stream.columns])
-        within.frames[item.key] = stub(within.spark, columns)
     text = query.query.text
     return looks_at_each(within, within.sql(text), text, shows_rowtime=False)
+
+
+def marked_inputs(gateway: Gateway, catalog: Catalog, query: StreamQuery) -> Gateway:
+    """A session that has the streams of a query as frames without rows, in which rowtimes are marked."""
+    within = Gateway(gateway.spark, gateway.parameters)
+    for item in query.query.inputs:
+        source = str(item.source).lower() if isinstance(item, WindowedStream) else ""
+        stream = catalog.streams.get(source)
+        if stream is not None:
+            columns = StructType([stream.frame.schema[one] for one in stream.columns])
+            rowtime = origin_of(gateway, catalog, source).rowtime
+            within.frames[item.key] = stub(within.spark, columns, rowtime)
+    return within
 
 
 def origin_of(gateway: Gateway, catalog: Catalog, name: str) -> Origin:
@@ -135,7 +146,7 @@ def origin_of(gateway: Gateway, catalog: Catalog, name: str) -> Origin:
     return Origin(rowtime, tuple(feed.only(names) for feed in feeds))
 
 
-def _alternatives(gateway: Gateway, text: SqlText) -> list[SqlText] | None:
+def alternatives(gateway: Gateway, text: SqlText) -> list[SqlText] | None:
     """The text with each part in the place of the UNION ALL that it is in; itself if it has none of streams.
 
     None if other set operators put streams together.
@@ -158,7 +169,7 @@ def _alternatives(gateway: Gateway, text: SqlText) -> list[SqlText] | None:
         query = text.slice(*_place(tokens, *stretch))
         rest = text.slice(after, len(tokens.sql))
         whole = SqlText.of(text.slice(0, before), "SELECT * FROM (", query, f") AS __part({names})", rest)
-        inner = _alternatives(gateway, whole)
+        inner = alternatives(gateway, whole)
         if inner is None:
             return None
         found += inner

@@ -14,9 +14,10 @@ from pyspark.sql import functions as F
 from windrow.algebra.clock import Clock
 from windrow.errors import AnalysisError, InputError, NotSupportedError, Span
 from windrow.punctuations import Pattern
+from windrow.spark.live.moved_rowtime import Moved
 from windrow.spark.live.plan import LivePlan
 from windrow.spark.live.sinks import Receiver
-from windrow.spark.stored import clock_of, in_types
+from windrow.spark.stored import clock_of, in_spark, in_types
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.streams import FOREVER, NamedStream, Producer
 from windrow.streams.rows import to_table
@@ -45,6 +46,8 @@ class IntoStream(Receiver):
 
     def __init__(self, stream: NamedStream, columns: Sequence[str] | None = None) -> None:
         self.stream, self.columns = stream, columns
+        self.moved: Moved | None = None
+        """How the rowtimes of the stream go with those of the query, where they are computed of these."""
         self._producer: Producer | None = None
 
     @property
@@ -79,7 +82,7 @@ class IntoStream(Receiver):
         producer = self._producer
         assert producer is not None
         table = self._stored(rows)
-        bound = None if until is None else rescaled_tick(until, rows.clock, clock_of(self.stream))
+        bound = None if until is None else self._bound(until, rows.clock)
         if table.num_rows:
             producer.insert(table, sequence=before + 1, bound=bound)
         elif bound is None:
@@ -113,6 +116,14 @@ class IntoStream(Receiver):
         if producer is not None:
             producer.leave()
 
+    def _bound(self, until: int, clock: Clock) -> int:
+        """What a bound of the query is of the stream."""
+        target = clock_of(self.stream)
+        if self.moved is None or until == FOREVER:
+            return rescaled_tick(until, clock, target)
+        kind = in_spark(self.stream)[self.stream.definition.rowtime.column].dataType.simpleString()
+        return self.moved.bound(until, clock, target, kind)
+
     def _stored(self, rows: Stream) -> pa.Table:
         """The rows as the stream stores them, in the order of their rowtimes."""
         definition = self.stream.definition
@@ -120,7 +131,10 @@ class IntoStream(Receiver):
         target = clock_of(self.stream)
         columns = columns_taken(self.stream, rows.columns, self.columns)
         own = rows.frame.withColumn(_TICKS, _rescaled(rows.clock, target))
-        placed = own.select(*map(quoted, rows.columns), F.expr(target.to_column(_TICKS)))
+        instant = F.expr(target.to_column(_TICKS))
+        if self.moved is not None:
+            instant = F.col(quoted(rows.columns[columns.index(rowtime.column)]))
+        placed = own.select(*map(quoted, rows.columns), instant)
         typed = in_types(self.stream, placed, (*columns, rowtime.column))
         table = typed.toDF(*(f"c{place}" for place in range(len(columns) + 1))).toArrow()
         instants = table.column(len(columns))
@@ -188,10 +202,13 @@ class Place:
 def refuse_other(sink: IntoStream, plan: LivePlan) -> None:
     """Refuse a query that is none of streams, or of which the stream cannot take the rows.
 
+    The sink learns how the rowtimes of the stream go with those of the query.
+
     Raises
     ------
     AnalysisError
-        ``RELATION_WHERE_STREAM_IS_NEEDED``, ``INSERT_COLUMN_ARITY_MISMATCH``, ``MIXED_ROWTIMES``.
+        ``RELATION_WHERE_STREAM_IS_NEEDED``, ``INSERT_COLUMN_ARITY_MISMATCH``, ``MIXED_ROWTIMES``,
+        ``ROWTIME_DIFFERS``.
     NotSupportedError
         ``UNSUPPORTED_STREAM`` for a query that reads the stream.
     """
@@ -208,8 +225,9 @@ def refuse_other(sink: IntoStream, plan: LivePlan) -> None:
             )
     taken = columns_taken(sink.stream, plan.columns, sink.columns, Place(plan.text, plan.span))
     plan.refuse_into(sink.stream, taken)
-    target = clock_of(sink.stream)
-    if target.kind != plan.clock.kind:
+    target, rowtime = clock_of(sink.stream), sink.stream.definition.rowtime.column
+    sink.moved = plan.moved(taken.index(rowtime)) if rowtime in taken else None
+    if sink.moved is None and target.kind != plan.clock.kind:
         raise AnalysisError(
             f"rowtimes of the query are of type {plan.clock.kind.upper()},"
             f" and those of the stream in {sink.stream.folder} of type {target.kind.upper()}",

@@ -28,7 +28,8 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.cascade import Cascade
 from windrow.spark.live.endings import Ends, Source
 from windrow.spark.live.expected import bounded
-from windrow.spark.live.feeds import passes_on
+from windrow.spark.live.feeds import marked_inputs, passes_on
+from windrow.spark.live.moved_rowtime import Moved, UnknownRowtimeError, moved_rowtime
 from windrow.spark.live.runner import LiveRunner, Span, live_windows, sequences_of, views_of
 from windrow.spark.live.settling import bounding_ends, ends_of_stage
 from windrow.spark.live.stages import Stage, Unstaged, staged
@@ -135,6 +136,28 @@ class LivePlan(ABC):
 
     def refuse_into(self, stream: NamedStream, columns: tuple[str, ...]) -> None:  # noqa: B027 - most refuse none
         """Refuse a named stream that cannot take the rows, in these columns of it by position."""
+
+    def moved(self, place: int) -> Moved | None:  # noqa: ARG002 - of some
+        """How one of its columns goes with the rowtime, where that is computed of it; None where it is the
+        rowtime, or only rows can tell.
+
+        Raises
+        ------
+        AnalysisError
+            ``ROWTIME_DIFFERS``.
+        """
+        return None
+
+    def rowtime_differs(self, place: int, why: str) -> AnalysisError:
+        """The error for a column that cannot be the rowtime of a stream."""
+        return AnalysisError(
+            f"the query gives {self.columns[place]} for the rowtime of the stream, and {why}",
+            condition="ROWTIME_DIFFERS",
+            sql=self.text,
+            span=self.span,
+            hint="leave it out, so that rows keep their rowtime; or shift the rowtime by a length of time, "
+            "or truncate it",
+        )
 
     def into(self, stream: NamedStream, columns: Sequence[str] | None) -> LivePlan:  # noqa: ARG002 - of some
         """The query as it is run where its rows go into these columns of a named stream."""
@@ -288,6 +311,17 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         if self.stage is not None:
             return self.stage.passes_on
         return passes_on(self.gateway, self.catalog, self.query)
+
+    def moved(self, place: int) -> Moved | None:
+        """How one of its columns goes with the rowtime, of rows that are passed on."""
+        if not self.passes_on:
+            return None
+        assert isinstance(self.query, StreamQuery)
+        within = marked_inputs(self.gateway, self.catalog, self.query)
+        try:
+            return moved_rowtime(within, self.query.query.text, place)
+        except UnknownRowtimeError as found:
+            raise self.rowtime_differs(place, str(found)) from None
 
     @cached_property
     def ends(self) -> Mapping[str, Ends]:

@@ -193,6 +193,11 @@ class SequencePlan(RowtimePlan):
         """The first column that holds the rowtime of a label row, or of a row of a match."""
         return first_marked(self.outer.schema)
 
+    def moved(self, place: int) -> None:
+        """Refuse a column for the rowtime that is not that of label rows, or of rows of matches."""
+        if not is_marked(self.outer.schema[place]):
+            raise self.rowtime_differs(place, "that is not the rowtime of its rows")
+
     def views(self) -> dict[str, str]:
         """The texts of the views that it reads."""
         names: set[str] = set()
