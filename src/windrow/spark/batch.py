@@ -38,7 +38,7 @@ from windrow.rules.kernel_plan import (
 )
 from windrow.spark.analyzer import SparkAnalyzer
 from windrow.spark.arrow import decode
-from windrow.spark.errors import in_window_terms
+from windrow.spark.errors import TWICE_IN_FROM, in_window_terms
 from windrow.spark.exchange import run_stage
 from windrow.spark.file_scan import file_scan
 from windrow.spark.gateway import Gateway, is_ansi
@@ -137,7 +137,12 @@ def bind_statement(
             rows = gateway.sql(window.rows)
         refuse_streaming(window, rows)
         bound.append(bind_clause(gateway, window, rows))
-        gateway.frames[window.key] = build(gateway, bound[-1])
+        try:
+            gateway.frames[window.key] = build(gateway, bound[-1])
+        except WindrowError as error:
+            if not isinstance(window, Window) or error.condition != TWICE_IN_FROM:
+                raise
+            raise in_window_terms(error, window, (), None) from None
     return tuple(bound), gateway.frames
 
 

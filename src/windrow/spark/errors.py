@@ -46,6 +46,7 @@ from windrow.syntax.tokens import tokenize
 
 __all__ = [
     "MEND_RECORD",
+    "TWICE_IN_FROM",
     "disk_full",
     "in_window_terms",
     "local_path",
@@ -188,6 +189,8 @@ def in_window_terms(
     `side` is the predicate's, None for the SELECT list after the clause.
     """
     error.located(window.sql)
+    if error.condition == TWICE_IN_FROM:
+        return _of_several(error, window)
     if error.span is None or error.sql is None:
         return error
     fields = list(fields)
@@ -238,6 +241,10 @@ def in_window_terms(
             message, condition=condition, sqlstate="42703", sql=error.sql, span=error.span, hint=hint
         )
     if error.condition == "FIELD_NOT_FOUND":
+        # of r in s.r.k Spark says that there is no such field, which may be the name of a relation in FROM
+        of_from = len(path) > 2 and is_name_of_from(error.sql, window.span, path[1])
+        if of_from:
+            return _of_relation(error, path[1], path[2])
         unknown = path[-1]
         return AnalysisError(
             f"rows have no column {unknown}",
@@ -248,6 +255,43 @@ def in_window_terms(
             hint=did_you_mean(unknown, fields) or f"columns are {', '.join(fields)}",
         )
     return error
+
+
+TWICE_IN_FROM = "AMBIGUOUS_REFERENCE_TO_FIELDS"
+"""What Spark says of a field that a struct has twice, as rows of a join may have."""
+
+
+def _of_several(error: WindrowError, window: Window) -> AnalysisError:
+    """The error for a column that several relations of FROM have: the rows of windows have it twice."""
+    named = re.search(r"`([^`]+)`", error.message)
+    column = named[1] if named else "a column"
+    return AnalysisError(
+        f"several relations of FROM have a column {column}",
+        condition=TWICE_IN_FROM,
+        sqlstate=error.sqlstate,
+        sql=window.sql,
+        span=error.span if error.sql == window.sql and error.span is not None else window.span,
+        hint=_renamed(column),
+    )
+
+
+def _of_relation(error: WindrowError, relation: str, column: str) -> AnalysisError:
+    """The error for a column of a row that is written with the relation of FROM that it is of."""
+    return AnalysisError(
+        f"{relation} is a name of FROM, which ends at WINDOW BY: rows have the columns of all its relations",
+        condition="UNKNOWN_FIELD",
+        sqlstate="42703",
+        sql=error.sql,
+        span=error.span,
+        hint=f"write the column alone; where several relations have a column {column}, {_renamed(column)}",
+    )
+
+
+def _renamed(column: str) -> str:
+    return (
+        f"give one of them another name: FROM (SELECT a.*, b.{column} AS b_{column} FROM a JOIN b ON …) AS r;"
+        f" or have one column of both: JOIN … USING ({column})"
+    )
 
 
 def _of_each_window(call: str, window: str, fields: list[str]) -> str:
