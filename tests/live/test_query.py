@@ -309,4 +309,4 @@ def test_two_columns_of_one_name_into_a_folder_are_refused_when_the_query_is_sta
     with pytest.raises(WindrowError) as raised:
         session.sql(query).start(tmp_path / "out", checkpoint=tmp_path / "checkpoint")
     assert raised.value.condition == "DUPLICATE_COLUMN"
-    assert not (tmp_path / "out").exists()
+    assert given_by(tmp_path / "out") == []
