@@ -274,6 +274,7 @@ def test_sparks_own_use_of_the_words_is_left_alone(sql):
             "write WINDOW BY w AS (TYPE …)",
         ),
         ("⊞", "WINDOW BY", "WINDOW BY stands outside a SELECT", "write SELECT … FROM … WINDOW BY …"),
+        ("SELCT a FROM t ⊞", "WINDOW BY", "WINDOW BY stands outside a SELECT", "did you mean SELECT?"),
         ("FROM t ⊞", "WINDOW BY", "WINDOW BY stands outside a SELECT", "write SELECT … FROM … WINDOW BY …"),
         (
             "SELECT 1 UNION VALUES (1) ⊞",

@@ -83,6 +83,7 @@ def test_nothing_is_said_of_other_mistakes(sql):
         ("SELECT a, count(*) FROM t GROP BY a", "BY", "did you mean GROUP?"),
         ("SELECT a FROM t ORDERBY a", "a", "did you mean ORDER BY?"),
         ("SELECT a FROM t order_by a", "a", "did you mean ORDER BY?"),
+        ("START AS s ONLY EMD NEXT AS n", "EMD", "did you mean END?"),
         ("SELECT * FORM t", "t", "did you mean FROM?"),
         ("SELECT a FROM t WINDOW BY", "BY", "write WINDOW BY w AS (TYPE …)"),
         ("SELECT a FROM t x y z", "y", None),

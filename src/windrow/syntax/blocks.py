@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from windrow.errors import AnalysisError, NotSupportedError, ParseError
+from windrow.errors import AnalysisError, NotSupportedError, ParseError, did_you_mean
 from windrow.syntax.nodes import Block, Cte, Range
 from windrow.syntax.tokens import Kind, TokenList
 from windrow.syntax.window_by import parse_window_by
@@ -79,6 +79,10 @@ def _malformed(tokens: TokenList, index: int, expected: str) -> ParseError:
     )
 
 
+def _meant_select(tokens: TokenList, index: int) -> str | None:
+    return did_you_mean(tokens.word(index), ["SELECT"], is_word=True)
+
+
 def _block(tokens: TokenList, window: int) -> Block:
     level_start, level_stop = level_around(tokens, window)
     level = [
@@ -101,7 +105,10 @@ def _block(tokens: TokenList, window: int) -> Block:
             condition="PARSE_SYNTAX_ERROR",
             sql=tokens.sql,
             span=tokens.span(window, window + 2),
-            hint="write SELECT … FROM … WINDOW BY …",
+            hint=next(
+                (hint for i in level if i < window and (hint := _meant_select(tokens, i)) is not None),
+                "write SELECT … FROM … WINDOW BY …",
+            ),
         )
     select = starts[-1]
     marks = clause_words(tokens, [i for i in level if select < i < window])

@@ -125,6 +125,8 @@ def meant_keyword(sql: str, span: Span) -> str | None:
         return "write WINDOW BY w AS (TYPE …)"
     if tokens.is_symbol(at - 1, "(") and (called := tokens.word(at - 2)):
         return did_you_mean(called, _TABLE_FUNCTIONS, is_word=True)
+    if tokens.word(at - 1) == "ONLY":
+        return did_you_mean(tokens.word(at), ["START", "END"])
     words = [tokens.word(index) for index in (at, at - 1) if index >= 0]
     return next((hint for word in words if (hint := did_you_mean(word, _KEYWORDS, is_word=True))), None)
 
