@@ -36,7 +36,7 @@ def test_a_length_is_a_timedelta_or_a_text(given, length):
         ("", "10 seconds"),
         (1.5, "10 seconds"),
         ("10 secnds", "did you mean seconds?"),
-        ("2 weeks", "units are days"),
+        ("2 years", "units are weeks, days"),
         (timedelta(seconds=-1), "from 0 on"),
     ],
 )

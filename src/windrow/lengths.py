@@ -7,7 +7,7 @@ import re
 from decimal import Decimal
 
 from windrow.errors import UsageError, did_you_mean
-from windrow.syntax.streams import TIME_UNITS
+from windrow.syntax.streams import LENGTH_UNITS
 
 __all__ = ["length_given"]
 
@@ -51,11 +51,11 @@ def _micros(text: str, option: str) -> int | None:
     nanoseconds = Decimal(0)
     for number, written in _PART.findall(whole["parts"]):
         unit = written.upper().removesuffix("S")
-        if unit not in TIME_UNITS:
-            names = [f"{each.lower()}s" for each in TIME_UNITS]
+        if unit not in LENGTH_UNITS:
+            names = [f"{each.lower()}s" for each in LENGTH_UNITS]
             hint = did_you_mean(written.lower(), names) or f"units are {', '.join(names)}"
             raise _invalid(option, f"has {written}, which is no unit of time", hint)
-        nanoseconds += Decimal(number) * TIME_UNITS[unit]
+        nanoseconds += Decimal(number) * LENGTH_UNITS[unit]
     return int(nanoseconds // 1000)
 
 

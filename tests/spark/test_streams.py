@@ -342,7 +342,7 @@ def test_difference_using(ticks):
         ("SELECT * FROM ticks [RANGE 0 ON v]", "INVALID_WINDOW_SIZE", "0"),
         ("SELECT * FROM ticks [RANGE 2 ON -v]", "FALLING_VALUE", "-v"),
         ("SELECT * FROM ticks [PARTITION BY k, map(k, v) ROWS 2]", "UNORDERABLE_TYPE", "map(k, v)"),
-        ("SELECT * FROM ticks [RANGE 2 WEEKS]", "UNKNOWN_UNIT", "WEEKS"),
+        ("SELECT * FROM ticks [RANGE 2 FORTNIGHTS]", "UNKNOWN_UNIT", "FORTNIGHTS"),
         ("SELECT k, ISTREAM(v) FROM ticks [NOW]", "PARSE_SYNTAX_ERROR", "ISTREAM(v)"),
         ("SELECT DISTINCT RSTREAM(v) FROM ticks [NOW]", "PARSE_SYNTAX_ERROR", "RSTREAM(v)"),
         ("SELECT * FROM ticks [NOW] WHERE DSTREAM(v) > 1", "PARSE_SYNTAX_ERROR", "DSTREAM(v)"),
@@ -374,7 +374,7 @@ def test_hints_name_no_columns_of_ours(spark, session):
 
 def test_hints_say_what_to_write(ticks):
     for query, hint in (
-        ("SELECT * FROM ticks [RANGE 2 WEEKS]", "write 14 DAYS"),
+        ("SELECT * FROM ticks [RANGE 2 WEAKS]", "did you mean WEEKS?"),
         ("SELECT * FROM ticks [RANGE 5 MINUTE SLIDE 1 MONTH]", "write days"),
         ("SELECT k, ISTREAM(v) FROM ticks [NOW]", r"SELECT ISTREAM\(v, …\) FROM"),
         ("SELECT DISTINCT ISTREAM(v) FROM ticks [NOW]", r"ISTREAM\(SELECT DISTINCT v FROM"),

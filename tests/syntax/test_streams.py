@@ -110,7 +110,7 @@ def test_windows_stand_where_relations_do(sql):
         ("[RANGE 5 ROWS 2]", "PARSE_SYNTAX_ERROR", "ROWS"),
         ("[RANGE 1 MONTH]", "INVALID_WINDOW_SIZE", "MONTH"),
         ("[RANGE 5 DAYS SLIDE 2 YEARS]", "INVALID_WINDOW_SIZE", "YEARS"),
-        ("[PARTITION BY k ROWS 2 RANGE 2 WEEKS]", "UNKNOWN_UNIT", "WEEKS"),
+        ("[PARTITION BY k ROWS 2 RANGE 2 WEAKS]", "UNKNOWN_UNIT", "WEAKS"),
         ("[ROWS 0]", "INVALID_WINDOW_SIZE", "0"),
         ("[ROWS 1.5]", "INVALID_WINDOW_SIZE", "1.5"),
         ("[ROWS 3 SLIDE 0]", "INVALID_WINDOW_SIZE", "0"),
@@ -287,3 +287,10 @@ def test_parts_of_a_log_in_create_stream():
         ("", "bound"),
         ("", "ptime"),
     ]
+
+
+def test_weeks_are_seven_days() -> None:
+    for weeks, days in (("[RANGE 2 WEEKS]", "[RANGE 14 DAYS]"), ("[RANGE 1 WEEK]", "[RANGE 7 DAYS]")):
+        read = [parse_stream_window(tokenize(text), 0).range_ for text in (weeks, days)]
+        assert read[0] is not None
+        assert read[0] == read[1]

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from windrow.errors import ParseError, Span
 from windrow.syntax.nodes import Range
-from windrow.syntax.streams import TIME_UNITS, Duration, named_columns
+from windrow.syntax.streams import LENGTH_UNITS, TIME_UNITS, Duration, named_columns
 from windrow.syntax.tokens import Kind, TokenList
 
 __all__ = ["Column", "CreateStream", "parse_create_stream"]
@@ -223,9 +223,9 @@ class _OptionsParser:
                 return Duration((start, self.at), None)
         elif start < self.stop and re.fullmatch(r"\d+(\.\d*)?", tokens[start].text):
             unit = tokens.word(start + 1).removesuffix("S")
-            if start + 1 < self.stop and unit in TIME_UNITS:
+            if start + 1 < self.stop and unit in LENGTH_UNITS:
                 self.at = start + 2
-                return Duration((start, self.at), Decimal(tokens[start].text) * TIME_UNITS[unit])
+                return Duration((start, self.at), Decimal(tokens[start].text) * LENGTH_UNITS[unit])
         hint = "write a number and a unit, such as 10 SECONDS"
         raise self.wrong("expected a length of time", min(start, self.stop), hint)
 

@@ -14,7 +14,7 @@ from windrow.errors import NotSupportedError, ParseError, Span, WindrowError, di
 from windrow.syntax.blocks import find_blocks
 from windrow.syntax.match_recognize import has_parts
 from windrow.syntax.nodes import Block
-from windrow.syntax.streams import TIME_UNITS
+from windrow.syntax.streams import LENGTH_UNITS
 from windrow.syntax.tokens import Kind, TokenList, tokenize
 
 __all__ = [
@@ -186,7 +186,7 @@ def _says_watermark(tokens: TokenList, at: int) -> bool:
     return tokens.word(at) == "WATERMARK" and tokens.word(at + 1) == "FOR"
 
 
-_UNITS = [f"{unit}{end}" for unit in (*TIME_UNITS, "WEEK", "MONTH", "YEAR") for end in ("", "S")]
+_UNITS = [f"{unit}{end}" for unit in (*LENGTH_UNITS, "MONTH", "YEAR") for end in ("", "S")]
 
 
 def meant_unit(sql: str, span: Span) -> str | None:

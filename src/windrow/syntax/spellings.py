@@ -14,7 +14,7 @@ from decimal import Decimal
 
 from windrow.errors import ParseError
 from windrow.syntax.nodes import Range
-from windrow.syntax.streams import TIME_UNITS, TO_STREAM, Duration, begins_relation
+from windrow.syntax.streams import LENGTH_UNITS, TO_STREAM, Duration, begins_relation
 from windrow.syntax.tokens import Kind, TokenList, tokenize
 
 __all__ = ["Spelled", "Watermark", "spelled"]
@@ -172,7 +172,7 @@ def _interval(tokens: TokenList, first: int, stop: int) -> tuple[int, bool]:
     end = first + 1
     while end < stop and not _ends_interval(tokens, end):
         end += 1
-    has_unit = end < stop and tokens.word(end).removesuffix("S") in TIME_UNITS
+    has_unit = end < stop and tokens.word(end).removesuffix("S") in LENGTH_UNITS
     end += has_unit
     while has_unit and tokens.word(end) == "TO":
         end += 2
@@ -190,8 +190,8 @@ def _future(tokens: TokenList, at: int, stop: int) -> Duration | None:
             return Duration((first, end), None)
     elif re.fullmatch(r"\d+(\.\d*)?", tokens[first].text):
         unit = tokens.word(first + 1).removesuffix("S")
-        if first + 1 < stop and unit in TIME_UNITS:
-            return Duration((first, first + 2), Decimal(tokens[first].text) * TIME_UNITS[unit])
+        if first + 1 < stop and unit in LENGTH_UNITS:
+            return Duration((first, first + 2), Decimal(tokens[first].text) * LENGTH_UNITS[unit])
     else:
         return None
     raise ParseError(

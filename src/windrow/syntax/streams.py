@@ -14,6 +14,7 @@ from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import Kind, TokenList
 
 __all__ = [
+    "LENGTH_UNITS",
     "TIME_UNITS",
     "TO_STREAM",
     "Duration",
@@ -37,7 +38,10 @@ TIME_UNITS = {
     "MICROSECOND": 1_000,
     "NANOSECOND": 1,
 }
-"""Nanoseconds of each unit of time."""
+"""Nanoseconds of each unit that rowtimes are counted in."""
+
+LENGTH_UNITS = {"WEEK": 7 * TIME_UNITS["DAY"], **TIME_UNITS}
+"""Nanoseconds of each unit that a length of time is written in."""
 
 _PARTS_OF_WINDOW = ("SLIDE", "RANGE", "ROWS", "PARTITION")
 _MONTHS = ("MONTH", "QUARTER", "YEAR")
@@ -319,29 +323,27 @@ class _WindowParser:
             raise self.wrong(f"{text} is no length of time", "write a number and a unit, such as 10 MINUTES")
         self.at += 1
         unit = self.tokens.word(self.at).removesuffix("S") if self.at < self.stop else ""
-        if unit and unit not in TIME_UNITS and self.tokens.word(self.at) not in _PARTS_OF_WINDOW:
-            raise self.no_unit(text, unit)
-        if unit in TIME_UNITS:
+        if unit and unit not in LENGTH_UNITS and self.tokens.word(self.at) not in _PARTS_OF_WINDOW:
+            raise self.no_unit(unit)
+        if unit in LENGTH_UNITS:
             self.at += 1
-        length = Decimal(text) * TIME_UNITS.get(unit, TIME_UNITS["SECOND"])
+        length = Decimal(text) * LENGTH_UNITS.get(unit, LENGTH_UNITS["SECOND"])
         if length <= 0:
-            self.at -= 1 + (unit in TIME_UNITS)
+            self.at -= 1 + (unit in LENGTH_UNITS)
             raise self.wrong(
                 "a length of time must be greater than zero", "use [NOW] for rows of one instant"
             )
         return Duration((start, self.at), length)
 
-    def no_unit(self, length: str, unit: str) -> ParseError:
+    def no_unit(self, unit: str) -> ParseError:
         """What is wrong with a word after a number that is none of the units."""
         written = self.tokens[self.at].text
         if unit in _MONTHS:
             hint = "write days, hours, minutes or seconds, such as 30 DAYS"
             return self.wrong(f"a {unit.lower()} has no fixed length", hint)
-        units = f"units are {', '.join(each + 'S' for each in TIME_UNITS)}"
-        weeks = unit == "WEEK" and length.isdigit()
-        near = did_you_mean(written, [each + "S" for each in TIME_UNITS])
-        hint = f"write {7 * int(length)} DAYS" if weeks else near or units
-        return self.wrong(f"{written} is no unit of time", hint, "UNKNOWN_UNIT")
+        units = f"units are {', '.join(each + 'S' for each in LENGTH_UNITS)}"
+        near = did_you_mean(written, [each + "S" for each in LENGTH_UNITS])
+        return self.wrong(f"{written} is no unit of time", near or units, "UNKNOWN_UNIT")
 
     def take(self, word: str) -> bool:
         found = self.at < self.stop and self.tokens.word(self.at) == word
