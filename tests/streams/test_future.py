@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 from tests.streams.recorded import refused
 from windrow.errors import InputError
+from windrow.spark.live.plan import said_of
 from windrow.streams import Decision, Kind, NamedStream, Ordering
 from windrow.streams.definition import Definition
+from windrow.streams.future import Future
 
 TIMES = pa.schema([("ts", pa.timestamp("us", "UTC")), ("key", pa.string())])
 NOW = datetime.datetime.now(datetime.UTC)
@@ -119,3 +122,9 @@ def test_the_definition_holds_how_far_ahead_rows_may_be(wary, tmp_path):
     assert plain.ordering.future is None
     with refused("INVALID_ARGUMENT"):
         NamedStream.create(tmp_path / "other", TIMES, "ts", future=-1)
+
+
+def test_checkpoints_of_streams_without_future_say_what_those_of_earlier_versions_say():
+    assert said_of(Ordering.lagging(60)) == ["Ordering(lag=60, is_promise=False)"]
+    assert said_of(Ordering.ordered()) == ["Ordering(lag=0, is_promise=True)"]
+    assert len(said_of(replace(Ordering.ordered(), future=Future(1, 1000)))) == 2

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import and_
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -89,6 +90,10 @@ class EmittedPlan(LivePlan):
     written: str
     query: Emitted
     told_as: str | None
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What tells it from other queries, and from those of before that kept no watermarks beside rows."""
+        return {"state": "rows with the watermark before each", **super().fingerprint()}
 
     @property
     def clock(self) -> Clock:

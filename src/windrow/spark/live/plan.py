@@ -34,10 +34,10 @@ from windrow.spark.live.runner import LiveRunner, Span, live_windows, sequences_
 from windrow.spark.live.settling import bounding_ends, ends_of_stage
 from windrow.spark.live.stages import Stage, Unstaged, staged
 from windrow.spark.streams import ROWTIME, Stream
-from windrow.streams import FOREVER, NamedStream
+from windrow.streams import FOREVER, NamedStream, Ordering
 from windrow.syntax.tokens import tokenize
 
-__all__ = ["ContinuousPlan", "LivePlan", "ReaderPlan", "RowtimePlan", "Unbounded", "texts_of"]
+__all__ = ["ContinuousPlan", "LivePlan", "ReaderPlan", "RowtimePlan", "Unbounded", "said_of", "texts_of"]
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class LivePlan(ABC):
         streams = {
             name: [
                 *self.catalog.streams[name].frame.schema.simpleString().split(","),
-                str(live.ordering),
+                *said_of(live.ordering),
                 live.identity,
             ]
             for name in sorted(self.streams)
@@ -211,6 +211,12 @@ class LivePlan(ABC):
         }
         views = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in self.views().items()}
         return {"text": _in_one_line(self.text), "clock": str(self.clock), "streams": streams, "views": views}
+
+
+def said_of(ordering: Ordering) -> list[str]:
+    """What a checkpoint says of a stream's order: the same as before there was FUTURE, where it has none."""
+    said = f"Ordering(lag={ordering.lag}, is_promise={ordering.is_promise})"
+    return [said] if ordering.future is None else [said, str(ordering.future)]
 
 
 @dataclass(frozen=True)
