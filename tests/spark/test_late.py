@@ -46,10 +46,10 @@ def test_a_row_below_its_producer_s_bound_is_late(session):
     assert named.df.columns == ["arrived", "who", "ts", "v"]
     assert rows(session.sql("SELECT v FROM s [RANGE UNBOUNDED]")) == [(1,), (3,), (4,), (5,)]
     assert rows(session.sql("SELECT * FROM s_late")) == [
-        (3, "p", 15, 2, 15, 20, "p"),
-        (6, "q", 24, 6, 24, 25, "q"),
+        (3, "p", 15, 2, 15, 20, "p", "bound"),
+        (6, "q", 24, 6, 24, 25, "q", "bound"),
     ]
-    assert session.table("s_late").df.columns[-3:] == ["_rowtime", "_bound", "_producer"]
+    assert session.table("s_late").df.columns[-3:] == ["_bound", "_producer", "_reason"]
     assert session.count_late() == {"s": 2}
 
 
@@ -68,8 +68,8 @@ def test_late_rows_of_all_streams_that_a_relation_is_made_of(session):
         "SELECT s.v FROM s [RANGE 5] JOIN other [RANGE 5] ON true, ISTREAM(SELECT v FROM s [NOW]) [NOW] AS i"
     )
     expected = [
-        ("s", {"arrived": 3, "who": "p", "ts": 15, "v": 2}, 15_000, 20_000, "p"),
-        ("s", {"arrived": 6, "who": "q", "ts": 24, "v": 6}, 24_000, 25_000, "q"),
+        ("s", {"arrived": 3, "who": "p", "ts": 15, "v": 2}, 15_000, 20_000, "p", "bound"),
+        ("s", {"arrived": 6, "who": "q", "ts": 24, "v": 6}, 24_000, 25_000, "q", "bound"),
     ]
     for relation in (session.sql(query), session.sql(f"ISTREAM({query})")):
         found = [(row[0], json.loads(row[1]), *row[2:]) for row in relation.late.collect()]
@@ -182,10 +182,10 @@ def test_lines_out_of_order_are_late_where_lines_are_kept(session, tmp_path):
     path.write_text("1000 1,a\nh 2000\n1500 2,b\n2000 3,c\n1000 x\n")
     session.stream("s", path, malformed="keep")
     assert rows(session.sql("SELECT * FROM s [RANGE UNBOUNDED]")) == [(1, "a"), (3, "c")]
-    assert rows(session.sql("SELECT * FROM s_late")) == [(2, "b", 1500, 2000)]
+    assert rows(session.sql("SELECT * FROM s_late")) == [(2, "b", 1500, 2000, "bound")]
     assert rows(session.sql("SELECT line FROM s_malformed")) == [(5,)]
     assert [tuple(row) for row in session.sql("SELECT * FROM s [NOW]").late.collect()] == [
-        ("s", '{"c1":2,"c2":"b"}', 1500, 2000, None)
+        ("s", '{"c1":2,"c2":"b"}', 1500, 2000, None, "bound")
     ]
 
 
