@@ -88,3 +88,44 @@ def test_what_does_not_rise_with_the_rowtime_is_refused_when_it_is_given(moving,
     with pytest.raises(AnalysisError, match=why) as error:
         relation.start(NamedStream.open(folder / "later"), checkpoint=folder / "checkpoint")
     assert error.value.condition == "ROWTIME_DIFFERS"
+
+
+@pytest.mark.parametrize(
+    ("query", "is_taken"),
+    [
+        ("ISTREAM(SELECT ts + INTERVAL 100 SECONDS AS ts, k FROM orders [RANGE 1 MINUTE])", True),
+        ("ISTREAM(SELECT ts, k FROM orders [PARTITION BY k ROWS 1])", True),
+        ("RSTREAM(SELECT ts, k FROM orders [NOW] GROUP BY ts, k)", True),
+        ("SELECT STREAM a.ts, a.k FROM orders a JOIN orders [RANGE 2 MINUTES] b ON a.k = b.k", True),
+        ("SELECT STREAM b.ts, a.k FROM orders a JOIN orders [RANGE 2 MINUTES] b ON a.k = b.k", False),
+        ("ISTREAM(SELECT ts, k FROM orders [RANGE 2 MINUTES SLIDE 2 MINUTES])", False),
+        ("DSTREAM(SELECT ts, k FROM orders [RANGE 1 MINUTE])", False),
+        ("RSTREAM(SELECT ts, k FROM orders [RANGE 2 MINUTES])", False),
+        ("ISTREAM(SELECT MAX(ts) AS ts, k FROM orders [RANGE 1 MINUTE] GROUP BY k)", False),
+    ],
+)
+def test_only_the_rowtime_of_each_row_is_taken_for_that_of_a_stream(moving, query, is_taken):
+    session, folder = moving
+    sink = IntoStream(NamedStream.open(folder / "later"))
+    plan = session.sql(query)._live
+    if is_taken:
+        refuse_other(sink, plan)
+        assert (sink.moved is not None) == ("100 SECONDS" in query)
+        return
+    with pytest.raises(AnalysisError, match="not known to be the rowtime") as error:
+        refuse_other(sink, plan)
+    assert error.value.condition == "ROWTIME_DIFFERS"
+    assert error.value.span is not None
+
+
+def test_of_several_rowtimes_of_a_match_a_stream_takes_the_first(moving):
+    session, folder = moving
+    relation = session.sql(
+        "SELECT STREAM fin AS ts, at FROM orders MATCH_RECOGNIZE (ORDER BY ts"
+        " MEASURES FIRST(A.ts) AS at, LAST(B.ts) AS fin PATTERN (A B) DEFINE B AS B.k > A.k)"
+    )
+    stream = NamedStream.open(folder / "later")
+    refuse_other(IntoStream(stream, ("ts", "k")), relation._live)
+    with pytest.raises(AnalysisError, match="the rowtime of its rows is ts") as error:
+        refuse_other(IntoStream(stream, ("k", "ts")), relation._live)
+    assert error.value.condition == "ROWTIME_DIFFERS"

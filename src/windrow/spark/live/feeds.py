@@ -8,23 +8,34 @@ part alone, so each part is asked for them in the place of the whole.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
-from windrow.algebra.continuous import Continuous, StreamQuery, WindowedStream
+from windrow.algebra.continuous import Continuous, NamedRelation, StreamQuery, WindowedStream
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.block_nodes import is_bare
 from windrow.spark.live.row_by_row import looks_at_each
-from windrow.spark.live.rowtimes import columns_of, first_marked, stub
+from windrow.spark.live.rowtimes import columns_of, first_marked, is_marked, stub
 from windrow.syntax.blocks import is_set_operator, level_around, visible_ctes, with_items
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.streams import StreamWindow
 from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["Feed", "Origin", "alternatives", "feeds_of", "marked_inputs", "origin_of", "passes_on"]
+__all__ = [
+    "Feed",
+    "Origin",
+    "alternatives",
+    "comes_at_rowtime",
+    "feeds_of",
+    "marked_inputs",
+    "origin_of",
+    "passes_on",
+    "shows_instant",
+]
 
 
 @dataclass(frozen=True)
@@ -92,9 +103,49 @@ def passes_on(gateway: Gateway, catalog: Catalog, query: Continuous) -> bool:
     """Whether each row of a query is made of one row of a live stream alone, at the rowtime of that."""
     if not isinstance(query, StreamQuery) or query.kind != "RSTREAM":
         return False
+    return _looks_at_each(gateway, catalog, query, lambda window: window.is_now)
+
+
+def comes_at_rowtime(gateway: Gateway, catalog: Catalog, query: StreamQuery) -> bool:
+    """Whether each row that enters a relation is made of one row of a live stream, at the rowtime of that."""
+    if query.kind != "ISTREAM" or query.using:
+        return False
+    return _looks_at_each(gateway, catalog, query, _has_no_steps)
+
+
+def shows_instant(gateway: Gateway, catalog: Catalog, query: StreamQuery, place: int) -> bool:
+    """Whether a column of each row is the rowtime of a row that is in its window at that instant alone."""
+    if query.kind == "DSTREAM":
+        return False
     within = marked_inputs(gateway, catalog, query)
     for item in query.query.inputs:
-        if not isinstance(item, WindowedStream) or not item.window.is_now or not isinstance(item.source, str):
+        if isinstance(item, WindowedStream) and item.key in within.frames:
+            if not item.window.is_now:
+                within.frames[item.key] = stub(gateway.spark, _unmarked(within.frames[item.key].schema))
+        elif isinstance(item, NamedRelation) and item.name.lower() in catalog.relations:
+            within.frames[item.key] = catalog.relations[item.name.lower()].visible().limit(0)
+        else:
+            return False
+    parts = alternatives(within, query.query.text) or []
+    return bool(parts) and all(is_marked(within.sql(part).schema[place]) for part in parts)
+
+
+def _unmarked(schema: StructType) -> StructType:
+    return StructType([StructField(item.name, item.dataType, item.nullable) for item in schema])
+
+
+def _has_no_steps(window: StreamWindow) -> bool:
+    """Whether rows enter a window at their rowtimes."""
+    return window.slide is None and (window.row_slide or 1) == 1 and window.on is None
+
+
+def _looks_at_each(
+    gateway: Gateway, catalog: Catalog, query: StreamQuery, fits: Callable[[StreamWindow], bool]
+) -> bool:
+    """Whether a query looks at each row of such windows of live streams by itself."""
+    within = marked_inputs(gateway, catalog, query)
+    for item in query.query.inputs:
+        if not isinstance(item, WindowedStream) or not fits(item.window) or not isinstance(item.source, str):
             return False
         source = item.source.lower()
         stream, definition = catalog.streams.get(source), catalog.definitions.get(source)

@@ -28,7 +28,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.cascade import Cascade
 from windrow.spark.live.endings import Ends, Source
 from windrow.spark.live.expected import bounded
-from windrow.spark.live.feeds import marked_inputs, passes_on
+from windrow.spark.live.feeds import comes_at_rowtime, marked_inputs, passes_on, shows_instant
 from windrow.spark.live.moved_rowtime import Moved, UnknownRowtimeError, moved_rowtime
 from windrow.spark.live.runner import LiveRunner, Span, live_windows, sequences_of, views_of
 from windrow.spark.live.settling import bounding_ends, ends_of_stage
@@ -148,15 +148,14 @@ class LivePlan(ABC):
         """
         return None
 
-    def rowtime_differs(self, place: int, why: str) -> AnalysisError:
-        """The error for a column that cannot be the rowtime of a stream."""
+    def rowtime_differs(self, place: int, why: str, other: str = "") -> AnalysisError:
+        """The error for a column that cannot be the rowtime of a stream; with what else may be done."""
         return AnalysisError(
             f"the query gives {self.columns[place]} for the rowtime of the stream, and {why}",
             condition="ROWTIME_DIFFERS",
             sql=self.text,
             span=self.span,
-            hint="leave it out, so that rows keep their rowtime; or shift the rowtime by a length of time, "
-            "or truncate it",
+            hint=f"leave it out, so that rows have their rowtime{other}",
         )
 
     def into(self, stream: NamedStream, columns: Sequence[str] | None) -> LivePlan:  # noqa: ARG002 - of some
@@ -319,15 +318,18 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         return passes_on(self.gateway, self.catalog, self.query)
 
     def moved(self, place: int) -> Moved | None:
-        """How one of its columns goes with the rowtime, of rows that are passed on."""
-        if not self.passes_on:
-            return None
+        """How one of its columns goes with the rowtime."""
         assert isinstance(self.query, StreamQuery)
+        if not self.passes_on and not comes_at_rowtime(self.gateway, self.catalog, self.query):
+            if shows_instant(self.gateway, self.catalog, self.query, place):
+                return None
+            raise self.rowtime_differs(place, "it is not known to be the rowtime of each row")
         within = marked_inputs(self.gateway, self.catalog, self.query)
         try:
             return moved_rowtime(within, self.query.query.text, place)
         except UnknownRowtimeError as found:
-            raise self.rowtime_differs(place, str(found)) from None
+            other = "; or shift the rowtime by a length of time, or truncate it"
+            raise self.rowtime_differs(place, str(found), other) from None
 
     @cached_property
     def ends(self) -> Mapping[str, Ends]:

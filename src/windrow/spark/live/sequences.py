@@ -197,6 +197,9 @@ class SequencePlan(RowtimePlan):
         """Refuse a column for the rowtime that is not that of label rows, or of rows of matches."""
         if not is_marked(self.outer.schema[place]):
             raise self.rowtime_differs(place, "that is not the rowtime of its rows")
+        if self.columns[place] != self.rowtime:
+            other = f"; or select {self.columns[place]} before {self.rowtime}"
+            raise self.rowtime_differs(place, f"the rowtime of its rows is {self.rowtime}", other)
 
     def views(self) -> dict[str, str]:
         """The texts of the views that it reads."""
