@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from itertools import pairwise
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,13 +17,8 @@ from windrow import Session, WindrowError
 from windrow.errors import ExecutionError
 from windrow.kernels.reference.emit import late_for, watermarks_before
 from windrow.kernels.reference.time_windows import windows_of
-from windrow.spark.live import Memory
 from windrow.spark.live.account import Account
 from windrow.spark.live.emitted_in_memory import EmittedInMemory
-from windrow.spark.live.seals import seal
-from windrow.spark.live.staged_steps import steps_of
-from windrow.spark.live.targets import in_mode
-from windrow.streams.entries import BEFORE
 from windrow.testing import playing
 
 
@@ -164,58 +158,6 @@ def test_late_rows_of_a_recorded_log_are_those_of_its_groups_once(spark):
 
 
 # -- checkpoints of earlier versions ---------------------------------------------------------------------
-
-
-def without_clocks(folder):
-    """A step as earlier versions kept it: without the clock before rows."""
-    last = max(folder.glob("*/step.json"), key=lambda path: int(path.parent.name))
-    meta = json.loads(last.read_text())
-    late = meta["counts"].pop("late_for_groups")
-    meta["counts"]["rows_late"] -= late
-    meta["counts"]["rows_used"] += late
-    for name, known in meta["rows"].items():
-        fields = json.loads(known)
-        fields["fields"] = [field for field in fields["fields"] if field["name"] != BEFORE]
-        meta["rows"][name] = json.dumps(fields)
-    kept = [last.parent / name for name in meta["rows"]]
-    chunks = [*(folder / "chunks").glob("*.arrow")]
-    for path in (*kept, *chunks):
-        rows = pa.ipc.open_file(path.read_bytes()).read_all().drop_columns([BEFORE])
-        with pa.ipc.new_file(path, rows.schema) as file:
-            file.write_table(rows)
-    meta["seals"] = {path.name: seal(path) for path in chunks}
-    meta["files"] |= {path.name: seal(path) for path in kept}
-    last.write_text(json.dumps(meta))
-
-
-@pytest.mark.parametrize("in_memory", [True, False])
-@pytest.mark.usefixtures("interpreted")
-def test_checkpoints_without_clocks_before_rows_are_gone_on_with(spark, tmp_path, monkeypatch, in_memory):
-    if not in_memory:
-        monkeypatch.setattr(EmittedInMemory, "_first_flow", None)
-    query = f"SELECT wend, COUNT(*) AS n FROM {WINDOWS['HOP'][0]} GROUP BY wend EMIT STREAM AS diff"
-    plan = declared(spark, tmp_path).sql(query)._live
-    entries = [("a", time, 1, number, None) for number, time in enumerate(TIMES)]
-    folder, sink = tmp_path / "checkpoint", Memory()
-    for number, part in enumerate((entries[:4], entries[4:6], entries[6:])):
-        taking, form = in_mode(sink, plan, "changelog", None, plan.envelope, folder)
-        steps = steps_of(plan, taking, folder, form, "keep")
-        made = spark.createDataFrame(table(part))
-        frames = {name: made.select(*stream.live.columns) for _, name, stream in steps.streams()}
-        steps.take(steps.input(frames), number)
-        told = dict(steps.progress)
-        steps.close()
-        if number == 1:
-            without_clocks(steps._checkpoint.folder)
-    found = Counter()
-    for one in sink.batches.values():
-        for row in one.to_pylist():
-            found[row["wend"]] += row["n"] * row["_diff"]
-    late, counts = defined("HOP", 0)
-    assert {end: n for end, n in found.items() if n} == {end: n for (_, end), n in counts.items()}
-    # the account goes on from what that version had counted: nothing of rows late for a group
-    assert told["rows_in"] == 11
-    assert told["rows_late"] == len(late) - sum(time in late for time in TIMES[4:6])
 
 
 # -- any query ---------------------------------------------------------------------------------------------

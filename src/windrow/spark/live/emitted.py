@@ -263,16 +263,11 @@ class EmittedPlan(LivePlan):
         if others:
             steps = held_back(others)
             since, values = [at + 1 for at, _ in steps], [value for _, value in steps]
-            other = last_of(since, values, rows.column(ARRIVED).to_numpy())
+            other = _last_of(since, values, rows.column(ARRIVED).to_numpy())
             before = pc.min_element_wise(before, other, skip_nulls=False)
         mark = pc.subtract(before, (self.query.how.lateness or {}).get(each.stream, 0))
         is_below = pc.less(rows.column(ROWTIME).combine_chunks(), mark)
         return pc.if_else(is_below, mark, pa.scalar(None, pa.int64()))
-
-    def clock_in_time(self, name: str, moves: Mapping[str, Marks]) -> tuple[list[int], list[int]]:
-        """A stream's clock before processing times: from when on it is which."""
-        steps = self.known(name, moves.get(name, []))
-        return [at + 1 for at, _ in steps], [value for _, value in steps]
 
     def known(self, name: str, marks: Marks) -> Marks:
         """Up to which rowtime a stream was known, in time, by when its clock has moved."""
@@ -405,7 +400,7 @@ class EmittedPlan(LivePlan):
         return F.coalesce(F.expr(f"{row} < {least.replace('{t}', shown)}"), F.lit(False))
 
 
-def last_of(since: Sequence[int], values: Sequence[int], ticks: npt.NDArray[np.int64]) -> pa.Array:
+def _last_of(since: Sequence[int], values: Sequence[int], ticks: npt.NDArray[np.int64]) -> pa.Array:
     """The value of the last step that is not after a tick; NULL before the first."""
     place = np.searchsorted(np.asarray(since, np.int64), ticks, side="right")
     found = np.asarray([0, *values], np.int64)[place]

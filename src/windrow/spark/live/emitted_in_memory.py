@@ -260,14 +260,11 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         holding = Holding(Held.of(empty, none, none, none), empty, none)
         for chunk, count in chunks.items():
             table = self._checkpoint.read_chunk(f"{ROWS}{name}", int(chunk))
-            table = self._with_clock(before, name, table)
             held = _held(table.select(schema.names), int(chunk))
             holding = replace(holding, held=holding.held.with_rows(held))
             holding = replace(holding, chunks={**holding.chunks, int(chunk): count})
         kept = self._checkpoint.table(before, f"{ROWS}{name}")  # of a step that tasks evaluated
-        if kept is None:
-            return holding
-        return _with(holding, self._with_clock(before, name, kept), before.number + 1)
+        return holding if kept is None else _with(holding, kept, before.number + 1)
 
     def _kept_before(self, before: Step, name: str) -> DataFrame | None:
         if f"{ROWS}{name}" not in before.chunks:

@@ -20,12 +20,11 @@ from pyspark.sql import functions as F
 from windrow.algebra.watermarks import Steps as Marks
 from windrow.spark.arrow import told_of
 from windrow.spark.gateway import Gateway
-from windrow.spark.interpreter import own_interpreter
 from windrow.spark.live.account import Account
 from windrow.spark.live.arrivals import Arrivals, Came, arrivals
 from windrow.spark.live.checkpoint import Kept, Step
 from windrow.spark.live.conditions import Conditions
-from windrow.spark.live.emitted import EmittedPlan, Known, last_of
+from windrow.spark.live.emitted import EmittedPlan, Known
 from windrow.spark.live.few import few, frame_of_few
 from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.late_for_groups import Judged, judged
@@ -37,7 +36,6 @@ from windrow.spark.live.state import State, StateRow, kept_in, producers_of
 from windrow.spark.live.steps import STREAM, TICKS, Steps, inside
 from windrow.spark.live.ticking import TickFiles
 from windrow.spark.promised_over import Promises, folded, stream_kinds
-from windrow.spark.steps_of_time import looked_up
 from windrow.spark.streams import ARRIVED, ROWTIME, Stream
 from windrow.streams import Position
 from windrow.streams.entries import BEFORE
@@ -257,23 +255,7 @@ class EmittedSteps(Steps):
 
     def _kept_before(self, before: Step, name: str) -> DataFrame | None:
         """The rows of a stream that a step left behind."""
-        kept = self._checkpoint.rows(before, f"{ROWS}{name}")
-        if kept is None or BEFORE in kept.columns:
-            return kept
-        since, values = self._query.clock_in_time(name, before.moves)
-        with own_interpreter(self._spark):
-            return kept.withColumn(BEFORE, looked_up(ARRIVED, since, values))
-
-    def _with_clock(self, before: Step, name: str, kept: pa.Table) -> pa.Table:
-        """Kept rows with the stream's clock before each.
-
-        Earlier versions did not keep it: they judged rows by the clock before their processing time, and so
-        rows that they have kept are judged still.
-        """
-        if BEFORE in kept.column_names:
-            return kept
-        arrived = kept.column(ARRIVED).to_numpy()
-        return kept.append_column(BEFORE, last_of(*self._query.clock_in_time(name, before.moves), arrived))
+        return self._checkpoint.rows(before, f"{ROWS}{name}")
 
     def _came(
         self, batch: DataFrame, told: pa.Table, number: int, before: Step, now: int
