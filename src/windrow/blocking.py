@@ -10,8 +10,8 @@ from windrow.explain_live import how_blocking
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation
 from windrow.spark.catalog import Catalog
-from windrow.spark.continuous import length_of
 from windrow.spark.gateway import Gateway
+from windrow.spark.lengths import nanoseconds_of
 from windrow.spark.live import BlockingPlan
 from windrow.spark.streams import Stream
 from windrow.syntax.spellings import Spelled
@@ -68,7 +68,7 @@ def misplaced_within(written: Spelled) -> NotSupportedError:
         "WITHIN after ORDER BY of anything but one stream without a window is not supported",
         condition="UNSUPPORTED_STREAM",
         sql=tokens.sql,
-        span=tokens.span(within[0] - 1, within[1]),
+        span=tokens.span(within.tokens[0] - 1, within.tokens[1]),
         hint="write SELECT STREAM … FROM s ORDER BY ts WITHIN INTERVAL '2' MINUTE, by the rowtime of s",
     )
 
@@ -83,13 +83,13 @@ def _within(gateway: Gateway, catalog: Catalog, query: Query, written: Spelled) 
         raise misplaced_within(written)
     (name,) = names
     stream = catalog.streams[name]
-    length = length_of(gateway, tokens, within, may_be_zero=True)
+    length = nanoseconds_of(gateway, tokens, within)
     if length % stream.clock.nanoseconds:
         raise AnalysisError(
             f"this is no whole number of {stream.clock.unit.lower()}s, in which rowtimes are counted",
             condition="INVALID_WINDOW_SIZE",
             sql=tokens.sql,
-            span=tokens.span(*within),
+            span=tokens.span(*within.tokens),
             hint="write a longer interval",
         )
     if name not in catalog.named and stream.live is None:

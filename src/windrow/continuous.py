@@ -25,9 +25,10 @@ from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation, StreamRelation, VaryingRelation
 from windrow.sequences import declare_clauses
 from windrow.spark.catalog import Catalog, Definition
-from windrow.spark.continuous import Runner, length_of
+from windrow.spark.continuous import Runner
 from windrow.spark.declared import declare, keys_of, read_by, refuse_mixed
 from windrow.spark.gateway import Gateway
+from windrow.spark.lengths import nanoseconds_of
 from windrow.spark.live import (
     ContinuousPlan,
     is_blocking,
@@ -41,12 +42,12 @@ from windrow.spark.table_log import Log, of_frame
 from windrow.spark.text_log import is_text_log, of_text_log, read_text_log
 from windrow.spark.varying import Varying
 from windrow.syntax.create_stream import Column, CreateStream, parse_create_stream
+from windrow.syntax.lengths import Length
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.spellings import Spelled, spelled
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.sqltext import Relation as SourceRelation
-from windrow.syntax.streams import Duration
 from windrow.syntax.tokens import Kind, TokenList
 from windrow.syntax.views import View, parse_view
 
@@ -333,10 +334,8 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
 _OF_STREAMS = ("ORDERED", "UNORDERED", "LAG", "IDLE", "FUTURE")
 
 
-def _length_of(gateway: Gateway, tokens: TokenList, duration: Duration | None) -> Decimal | None:
-    if duration is None or duration.nanoseconds is not None:
-        return None if duration is None else duration.nanoseconds
-    return length_of(gateway, tokens, duration.tokens, may_be_zero=True)
+def _length_of(gateway: Gateway, tokens: TokenList, length: Length | None) -> Decimal | None:
+    return None if length is None else nanoseconds_of(gateway, tokens, length)
 
 
 def _cast(tokens: TokenList, column: Column, known: list[str]) -> SqlText:

@@ -19,9 +19,10 @@ from windrow.spark.declared import declare, in_place, keys_of
 from windrow.spark.emission import Emitted, Materialization, common_ptime
 from windrow.spark.event_time import EventTimes, Timed, clocks_of, with_lifetimes
 from windrow.spark.gateway import Gateway
+from windrow.spark.lengths import ticks_of
 from windrow.spark.live import EmittedPlan
 from windrow.spark.streams import Stream
-from windrow.spark.table_functions import TableFunctions, length_of, time_window
+from windrow.spark.table_functions import TableFunctions, time_window
 from windrow.syntax.blocks import with_items
 from windrow.syntax.emit import Emission, parse_emission
 from windrow.syntax.mistakes import unsupported_statement
@@ -243,17 +244,19 @@ def _living(
     emission: Emission,
 ) -> Timed:
     """The query, of which keys may have a lifetime."""
-    at = emission.lifetime
-    if at is None:
+    lifetime = emission.lifetime
+    if lifetime is None:
         return _timed(gateway, catalog, inner, recorded, tokens, emission)
     times, start, stop, body = _event_times(gateway, catalog, inner, recorded, tokens, None)
     times.read(start, stop, body)
 
     def length(name: str) -> str:
         clock = recorded[name].clock
-        return clock.length(length_of(gateway, tokens, clock, "a lifetime", at))
+        return clock.length(ticks_of(gateway, tokens, clock, "a lifetime", lifetime))
 
-    text = with_lifetimes(inner, times.endless, length, (tokens.sql, tokens.span(at[0] - 2, at[1])))
+    text = with_lifetimes(
+        inner, times.endless, length, (tokens.sql, tokens.span(lifetime.tokens[0] - 2, lifetime.tokens[1]))
+    )
     with gateway.instead(text) as read:
         return _timed(gateway, catalog, tokenize(read), recorded, tokens, emission)
 
@@ -316,11 +319,11 @@ def _how(
 ) -> Materialization:
     delay = None
     if emission.delay is not None:
-        delay = length_of(gateway, tokens, clock, "a delay", emission.delay)
+        delay = ticks_of(gateway, tokens, clock, "a delay", emission.delay)
     lateness: dict[str, int] = {}
     for name, stream in used.items():
         if emission.lateness is not None:
-            lateness[name] = length_of(gateway, tokens, stream.clock, "lateness", emission.lateness)
+            lateness[name] = ticks_of(gateway, tokens, stream.clock, "lateness", emission.lateness)
     until = None if emission.as_of is None else _instant(gateway, tokens, clock, emission.as_of)
     return Materialization(emission.watermark is not None, delay, lateness, until)
 

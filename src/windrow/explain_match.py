@@ -75,9 +75,12 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
         yield "define", f"{', '.join(undefined)}: any row"
     if match.clause.within is not None:
         words = "WITHIN INCLUSIVE" if match.clause.inclusive else "WITHIN"
-        yield "within", f"{words} {match.tokens.text(*match.clause.within)}: a condition of every variable"
+        yield (
+            "within",
+            f"{words} {match.tokens.text(*match.clause.within.tokens)}: a condition of every variable",
+        )
     if match.clause.duration is not None:
-        length = match.tokens.text(*match.clause.duration)
+        length = match.tokens.text(*match.clause.duration.tokens)
         yield (
             "duration",
             f"a match has all rows from its first one on for {length}, and is known when that is over",

@@ -10,6 +10,7 @@ from windrow.errors import NotSupportedError
 from windrow.naming import forget, is_free
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
+from windrow.syntax.match_recognize import parameter_marks
 from windrow.syntax.spellings import Spelled
 from windrow.syntax.sqltext import quoted
 from windrow.syntax.tokens import TokenList, tokenize
@@ -57,8 +58,14 @@ def remember_gathered(
         As :func:`windrow.naming.is_free`.
     """
     tokens = written.tokens
-    if gateway.parameters or written.sources:
-        what = "parameters" if gateway.parameters else "FROM STREAM"
+    first, last = view.body
+    reads = any(
+        tokens.is_symbol(at, ":") and tokens[at + 1].name in gateway.parameters
+        for at in range(first, last - 1)
+    )
+    marks = any(first <= at < last for at in parameter_marks(tokens))
+    if reads or marks or written.sources:
+        what = "parameters" if reads or marks else "FROM STREAM"
         raise NotSupportedError(
             f"a view of whole streams with {what} is not supported",
             condition="UNSUPPORTED_STREAM",

@@ -7,7 +7,7 @@ import re
 from decimal import Decimal
 
 from windrow.errors import UsageError, did_you_mean
-from windrow.syntax.streams import LENGTH_UNITS
+from windrow.syntax.lengths import LENGTH_UNITS
 
 __all__ = ["length_given"]
 

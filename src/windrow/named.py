@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -29,8 +28,8 @@ from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation, StreamRelation
 from windrow.spark.arrow import arrow_type
 from windrow.spark.catalog import Catalog
-from windrow.spark.continuous import length_of
 from windrow.spark.gateway import Gateway
+from windrow.spark.lengths import nanoseconds_of
 from windrow.spark.live import IntoStream
 from windrow.spark.live.into_stream import Place as TextPlace
 from windrow.spark.live.into_stream import columns_taken
@@ -40,11 +39,12 @@ from windrow.streams import NamedStream, Ordering, Receipt
 from windrow.streams.definition import Definition, told_apart
 from windrow.streams.rowtime import Rowtime
 from windrow.syntax.create_stream import Column, CreateStream
+from windrow.syntax.lengths import TIME_UNITS
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.punctuate import Condition, parse_conditions, parse_punctuate
 from windrow.syntax.sqltext import SqlText
-from windrow.syntax.streams import TIME_UNITS, Duration, named_columns
+from windrow.syntax.streams import named_columns
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["create_named", "insert", "punctuate"]
@@ -73,7 +73,7 @@ def create_named(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: 
             )
     folder = _folder(gateway, tokens, create)
     ordering, idle = _promises(gateway, tokens, create, rowtime)
-    future = None if create.future is None else float(_nanoseconds(gateway, tokens, create.future)) / 1e9
+    future = None if create.future is None else float(nanoseconds_of(gateway, tokens, create.future)) / 1e9
     columns = pa.schema([pa.field(column.name, _type(gateway, tokens, column)) for column in create.columns])
     told = _Told(gateway, tokens, create.name, columns)
     domain, schemes = told.domain(create), told.schemes(create)
@@ -186,15 +186,9 @@ def _promises(
     elif create.lag is not None:
         kind = _type(gateway, tokens, rowtime)
         unit = Rowtime.of(pa.schema([pa.field(rowtime.name, kind)]), rowtime.name, rowtime.unit).unit
-        ordering = Ordering.lagging(int(_nanoseconds(gateway, tokens, create.lag) // TIME_UNITS[unit]))
-    idle = None if create.idle is None else float(_nanoseconds(gateway, tokens, create.idle)) / 1e9
+        ordering = Ordering.lagging(int(nanoseconds_of(gateway, tokens, create.lag) // TIME_UNITS[unit]))
+    idle = None if create.idle is None else float(nanoseconds_of(gateway, tokens, create.idle)) / 1e9
     return ordering, idle
-
-
-def _nanoseconds(gateway: Gateway, tokens: TokenList, duration: Duration) -> Decimal:
-    if duration.nanoseconds is not None:
-        return duration.nanoseconds
-    return length_of(gateway, tokens, duration.tokens, may_be_zero=True)
 
 
 def _refuse_another(

@@ -26,6 +26,7 @@ from windrow.sequences import names_sequence, run_sequence
 from windrow.spark.batch import bind_statement, build_window, explained, run_statement
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
+from windrow.spark.lengths import with_lengths
 from windrow.spark.live import SequencePlan, sequence_plan
 from windrow.spark.reference_mode import build_reference
 from windrow.spark.streams import Stream
@@ -38,6 +39,7 @@ from windrow.syntax.nodes import Range
 from windrow.syntax.pattern_windows import find_pattern_windows
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.tokens import TokenList, tokenize
+from windrow.syntax.written_lengths import may_write_lengths, written_lengths
 from windrow.versions import may_join_versions, with_versions, without_ours
 
 if TYPE_CHECKING:
@@ -57,12 +59,29 @@ def run(
     gateway: Gateway, text: str, positional: list[Any], execution: str, catalog: Catalog | None = None
 ) -> Relation:
     """Run one statement; `catalog` has the session's streams."""
-    with gateway.reading(text) as read:
-        relation = _run(gateway, read, positional, execution, catalog)
+    with gateway.reading(text) as written, _evaluated(gateway, written) as evaluated:
+        read = written if evaluated is None else evaluated
+        relation = _run(gateway, read, positional if evaluated is None else [], execution, catalog)
         if catalog is not None and may_be_view(read, catalog):
             tokens = tokenize(read)
             remember_view(catalog, tokens, _only_statement(tokens))
         return relation
+
+
+@contextmanager
+def _evaluated(gateway: Gateway, text: str) -> Iterator[str | None]:
+    """The statement with the values of lengths that are computed; None if there are none."""
+    tokens = tokenize(text) if may_write_lengths(text) else None
+    statements = [] if tokens is None else split_statements(tokens)
+    if tokens is None or len(statements) != 1:
+        yield None
+        return
+    lengths = [length for length in written_lengths(tokens, *statements[0]) if not length.is_evaluated]
+    if not lengths:
+        yield None
+        return
+    with with_lengths(gateway, tokens, lengths) as read:
+        yield read
 
 
 def _run(
@@ -72,7 +91,7 @@ def _run(
     if may_read_gathered(text, known):
         with with_gathered(gateway, known, text) as read:
             if read is not None:
-                return _run(gateway, read, positional, execution, catalog)
+                return _run(gateway, read, [], execution, catalog)
     if catalog is not None and may_join_versions(text):
         with with_versions(gateway, catalog, text) as read:
             if read is not None:
@@ -151,8 +170,8 @@ def check(gateway: Gateway, text: str, catalog: Catalog) -> None:
     WindrowError
         As :func:`run` would before it starts to compute.
     """
-    with gateway.reading(text) as read:
-        _check(gateway, read, catalog)
+    with gateway.reading(text) as read, _evaluated(gateway, read) as evaluated:
+        _check(gateway, read if evaluated is None else evaluated, catalog)
 
 
 def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:

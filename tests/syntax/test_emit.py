@@ -35,7 +35,7 @@ def test_forms(clause, stream, watermark, delay, envelope):
     assert tokens.text(*emission.query) == "SELECT a FROM s"
     assert emission.stream == stream
     assert (emission.watermark is not None) == watermark
-    assert (None if emission.delay is None else tokens.text(*emission.delay)) == delay
+    assert (None if emission.delay is None else tokens.text(*emission.delay.tokens)) == delay
     assert emission.envelope == envelope
 
 
@@ -45,7 +45,7 @@ def test_other_clauses_stand_before_and_after():
     )
     tokens, emission = read(text)
     assert tokens.text(*emission.as_of) == "'2020-01-01'"
-    assert tokens.text(*emission.lateness) == "INTERVAL 1 HOUR"
+    assert tokens.text(*emission.lateness.tokens) == "INTERVAL 1 HOUR"
     assert tokens.text(*emission.query) == "SELECT a FROM s"
 
 
@@ -145,7 +145,7 @@ def test_a_lifetime_stands_before_or_after_the_others():
     ):
         tokens, emission = read(text)
         assert emission.says_how
-        assert tokens.text(*emission.lifetime) == "INTERVAL 1 HOUR"
+        assert tokens.text(*emission.lifetime.tokens) == "INTERVAL 1 HOUR"
         assert tokens.text(*emission.query) == "SELECT k, COUNT(*) FROM s GROUP BY k"
         assert emission.stream is ("EMIT" in text)
     with pytest.raises(ParseError, match="expected a length of time after STATE LIFETIME"):

@@ -18,7 +18,7 @@ def call(text: str):
 
 
 def shown(tokens, window):
-    return {name: tokens.text(*at) for name, at in window.lengths.items()}
+    return {name: tokens.text(*length.tokens) for name, length in window.lengths.items()}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from windrow.errors import AnalysisError
-from windrow.syntax.streams import TIME_UNITS
+from windrow.syntax.lengths import TIME_UNITS
 
 __all__ = ["NEVER", "Clock", "common_clock"]
 

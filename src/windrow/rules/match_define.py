@@ -19,9 +19,10 @@ from windrow.rules.match_values import RowValues, literal
 from windrow.rules.share_keys import plain_field
 from windrow.rules.types import is_decimal
 from windrow.syntax import expressions
-from windrow.syntax.expressions import Name, parse_expression, plain_names
+from windrow.syntax.expressions import Name, parse_expression
+from windrow.syntax.lengths import interval_of
 from windrow.syntax.nodes import Range
-from windrow.syntax.sqltext import SqlText, quoted
+from windrow.syntax.sqltext import Piece, SqlText, quoted
 
 __all__ = ["Definitions"]
 
@@ -227,16 +228,8 @@ class Definitions:
         clause = self.match.clause
         if clause.within is None:
             return []
-        key = self.rising_key("WITHIN", clause.within)
-        column = next(plain_names(parse_expression(self.tokens, *clause.within, {}, deeply=True)), None)
-        if column is not None:
-            raise NotSupportedError(
-                "WITHIN of a length that is no constant is not supported",
-                condition="UNSUPPORTED_CONDITION",
-                sql=self.match.sql,
-                span=self.tokens.span(*column.range),
-                hint="compare with FIRST(…) of the first ORDER BY key in DEFINE",
-            )
+        key = self.rising_key("WITHIN", clause.within.tokens)
+        at = clause.within.tokens
         field = plain_field(key, self.analyzer.fields) or self.rows.argument(key.text)
         row = self.source("row", 0)
         first = self.source(register_side(self.register(Register(None, True, 0))), 0)
@@ -244,17 +237,17 @@ class Definitions:
         texts = {
             left: SqlText.of(self.shown(row, field)),
             right: SqlText.of(self.shown(first, field)),
-            clause.within: self.length() or SqlText(),
+            at: self.length() or SqlText(),
         }
         texts[difference] = SqlText.of(texts[left], " - ", texts[right])
         sign = "<=" if clause.inclusive else "<"
-        texts[whole] = SqlText.of("(", texts[difference], f") {sign} (", texts[clause.within], ")")
+        texts[whole] = SqlText.of("(", texts[difference], f") {sign} (", texts[at], ")")
         names = Name((row.variable.name, field), left), Name((first.variable.name, field), right)
-        limit = expressions.Opaque((), clause.within)
+        limit = expressions.Opaque((), at)
         length = expressions.Operation("-", names, difference)
         condition = expressions.Operation(sign, (length, limit), whole)
-        span = self.tokens.span(*clause.within)
-        with self.measured("WITHIN", clause.within):
+        span = self.tokens.span(*at)
+        with self.measured("WITHIN", at):
             typed = self.converted(Fragment(texts[whole], condition, span, texts.__getitem__), "WITHIN")
         return [Condition(label, typed, (span.start, span.stop)) for label in range(len(self.match.labels))]
 
@@ -299,17 +292,17 @@ class Definitions:
 
         A number and a unit are an interval; so is a number alone where the key is a time: of seconds.
         """
-        at = self.match.clause.within or self.match.clause.duration
-        if at is None:
+        length = self.match.clause.within or self.match.clause.duration
+        if length is None:
             return None
-        start, stop = at
-        if not self.tokens[start].text.isdigit() or stop > start + 2:
-            return self.match.replace(at, {})
-        seconds = stop == start + 1 and self.key_type().startswith("timestamp")
-        interval = seconds or stop == start + 2
-        return SqlText.of(
-            "INTERVAL " if interval else "", self.match.replace(at, {}), " SECONDS" if seconds else ""
-        )
+        span, nanoseconds = self.tokens.span(*length.tokens), length.nanoseconds
+        if nanoseconds is not None:
+            return SqlText.of(
+                Piece(interval_of(nanoseconds), self.tokens.sql, span.start, span.stop - span.start)
+            )
+        seconds = length.number is not None and self.key_type().startswith("timestamp")
+        written = self.match.replace(length.tokens, {})
+        return SqlText.of("INTERVAL ", written, " SECONDS") if seconds else written
 
     def key_type(self) -> str:
         """The type of the first ORDER BY key."""
@@ -317,9 +310,9 @@ class Definitions:
 
     def duration(self) -> Duration | None:
         """The columns of the first key and of the instants at which the time of matches is over."""
-        at = self.match.clause.duration
-        if at is None:
+        if self.match.clause.duration is None:
             return None
+        at = self.match.clause.duration.tokens
         key = self.rising_key("DURATION", at)
         over = SqlText.of("(", key.text, ") + (", self.length() or SqlText(), ")")
         with self.measured("DURATION", at):

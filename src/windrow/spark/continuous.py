@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator
 from decimal import Decimal
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DayTimeIntervalType
 
 from windrow.algebra.clock import Clock, common_clock
 from windrow.algebra.continuous import (
@@ -20,22 +18,20 @@ from windrow.algebra.continuous import (
     StreamQuery,
     WindowedStream,
 )
-from windrow.algebra.names import verbatim
 from windrow.errors import AnalysisError, Span, WindrowError, did_you_mean
 from windrow.spark.catalog import Catalog
 from windrow.spark.changelog import changelog
 from windrow.spark.gateway import Gateway
+from windrow.spark.lengths import nanoseconds_of
 from windrow.spark.relational import Planner, Unplanned
 from windrow.spark.snapshots import by_snapshots
 from windrow.spark.stream_windows import Sizes, windowed
 from windrow.spark.streams import Stream
 from windrow.spark.varying import ENTER, LEAVE, Varying, columns_of
-from windrow.syntax.nodes import Range
-from windrow.syntax.sqltext import SqlText
-from windrow.syntax.streams import Duration, StreamWindow
-from windrow.syntax.tokens import TokenList
+from windrow.syntax.lengths import Length
+from windrow.syntax.streams import StreamWindow
 
-__all__ = ["Result", "Runner", "length_of"]
+__all__ = ["Result", "Runner"]
 
 _NAMES = ("UNRESOLVED_COLUMN", "AMBIGUOUS_REFERENCE")
 
@@ -188,16 +184,14 @@ class Runner:
 
     # -- lengths of time -----------------------------------------------------------------------------
 
-    def _ticks(self, duration: Duration | None, clock: Clock) -> int | None:
-        return None if duration is None else clock.ticks(self._length(duration))
+    def _ticks(self, length: Length | None, clock: Clock) -> int | None:
+        return None if length is None else clock.ticks(self._length(length))
 
-    def _length(self, duration: Duration) -> Decimal:
+    def _length(self, length: Length) -> Decimal:
         """Nanoseconds."""
-        if duration.nanoseconds is not None:
-            return duration.nanoseconds
-        if duration.tokens not in self._lengths:
-            self._lengths[duration.tokens] = length_of(self.gateway, self.tokens, duration.tokens)
-        return self._lengths[duration.tokens]
+        if length.tokens not in self._lengths:
+            self._lengths[length.tokens] = nanoseconds_of(self.gateway, self.tokens, length, default="SECOND")
+        return self._lengths[length.tokens]
 
     def _clocks_and_lengths(self, query: Continuous) -> tuple[list[Clock], list[Decimal]]:
         clocks, lengths = [], []
@@ -209,40 +203,6 @@ class Runner:
                     clocks.append(self.catalog.streams[item.source.lower()].clock)
                 lengths += [self._length(part) for part in _durations(item.window)]
         return clocks, lengths
-
-
-def length_of(gateway: Gateway, tokens: TokenList, interval: Range, *, may_be_zero: bool = False) -> Decimal:
-    """The nanoseconds of an INTERVAL, as Spark reads it.
-
-    Raises
-    ------
-    AnalysisError
-        ``INVALID_WINDOW_SIZE``.
-    """
-    span = tokens.span(*interval)
-    text = verbatim(tokens, span.start, span.stop)
-    found = gateway.sql(SqlText.of("SELECT ", text, " AS length"))
-    if not isinstance(found.schema[0].dataType, DayTimeIntervalType):
-        raise AnalysisError(
-            "months have no fixed length",
-            condition="INVALID_WINDOW_SIZE",
-            sql=tokens.sql,
-            span=span,
-            hint="write days, hours, minutes or seconds",
-        )
-    length = found.collect()[0][0]
-    nanoseconds = (
-        Decimal(length // datetime.timedelta(microseconds=1)) * 1000 if length is not None else Decimal(0)
-    )
-    if nanoseconds < 0 or (nanoseconds == 0 and not may_be_zero):
-        raise AnalysisError(
-            "a length of time must be greater than zero",
-            condition="INVALID_WINDOW_SIZE",
-            sql=tokens.sql,
-            span=span,
-            hint="use [NOW] for rows of one instant",
-        )
-    return nanoseconds
 
 
 def _inputs(query: Continuous) -> Iterator[WindowedStream | NamedRelation]:
@@ -261,5 +221,5 @@ def _varies(query: Continuous) -> bool:
     return any(True for _ in _inputs(query))
 
 
-def _durations(window: StreamWindow) -> list[Duration]:
+def _durations(window: StreamWindow) -> list[Length]:
     return [part for part in (window.range_, window.slide) if part is not None]

@@ -17,8 +17,8 @@ from windrow.algebra.continuous import (
 from windrow.algebra.names import verbatim
 from windrow.errors import AnalysisError, NotSupportedError, Span
 from windrow.spark.catalog import Catalog
-from windrow.spark.continuous import length_of
 from windrow.spark.gateway import Gateway
+from windrow.spark.lengths import nanoseconds_of
 from windrow.spark.live import live_stream
 from windrow.spark.table_log import Log
 from windrow.syntax.spellings import Spelled, Watermark
@@ -106,14 +106,11 @@ def declare(gateway: Gateway, catalog: Catalog, written: Spelled, used: Collecti
         log = Log(column.name, places={column.name.lower(): column.span}, sql=tokens.sql)
         kinds = {field.name.lower(): field.dataType.simpleString() for field in frame.schema}
         clock = Clock.of(kinds.get(column.name.lower(), ""))
-        delay = length_of(gateway, tokens, source.delay, may_be_zero=True)
+        delay = nanoseconds_of(gateway, tokens, source.delay)
         lag = None if clock is None else int(delay // clock.nanoseconds)
         future = None
         if source.future is not None:
-            length = source.future.nanoseconds
-            if length is None:
-                length = length_of(gateway, tokens, source.future.tokens, may_be_zero=True)
-            future = int(length // 1000)
+            future = int(nanoseconds_of(gateway, tokens, source.future) // 1000)
         catalog.streams[key] = live_stream(gateway.spark, frame, log, lag=lag, future=future)
 
 
@@ -157,7 +154,7 @@ def _kinds(catalog: Catalog, query: Continuous) -> Iterable[tuple[str, str, Span
 def _key(tokens: TokenList, source: Watermark) -> str:
     assert source.column is not None
     assert source.delay is not None
-    parts = [tokens.text(*source.name), tokens[source.column].name, tokens.text(*source.delay)]
+    parts = [tokens.text(*source.name), tokens[source.column].name, tokens.text(*source.delay.tokens)]
     if source.future is not None:
         parts.append(f"future {tokens.text(*source.future.tokens)}")
     return quote("-".join(" ".join(part.lower().split()) for part in parts), safe=" '-")

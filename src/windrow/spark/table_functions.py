@@ -6,10 +6,8 @@ reference is asked, are evaluated when the statement is given, and stand in it a
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Callable, Collection, Mapping
-from decimal import Decimal
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -22,6 +20,7 @@ from windrow.errors import AnalysisError, NotSupportedError, UsageError, did_you
 from windrow.kernels.reference.time_windows import windows_of
 from windrow.kernels.sorting import comparable
 from windrow.spark.gateway import Gateway
+from windrow.spark.lengths import ticks_of
 from windrow.syntax.blocks import visible_ctes
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Relation, SqlText, quoted
@@ -29,7 +28,7 @@ from windrow.syntax.streams import alias_after, begins_relation
 from windrow.syntax.table_functions import WINDOWS, Argument, FunctionCall, WindowCall, call_at, window_call
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["Functions", "TableFunctions", "calls_table_functions", "length_of", "time_window"]
+__all__ = ["Functions", "TableFunctions", "calls_table_functions", "time_window"]
 
 Functions = Mapping[str, Callable[..., DataFrame]]
 """The user's table functions, by their names in lower case."""
@@ -292,40 +291,19 @@ def time_window(gateway: Gateway, tokens: TokenList, call: WindowCall, fields: S
             span=tokens[call.time].span,
             hint="times are TIMESTAMP, DATE or BIGINT",
         )
-    lengths = {
-        name: length_of(gateway, tokens, clock, name, tokens_of) for name, tokens_of in call.lengths.items()
-    }
+    lengths = {name: ticks_of(gateway, tokens, clock, name, length) for name, length in call.lengths.items()}
     step = lengths.get("step")
     if step is not None and lengths["dur"] % step:
         raise _invalid(
-            tokens, call.lengths["dur"], "the size of CUMULATE is no multiple of its step", "write a multiple"
+            tokens,
+            call.lengths["dur"].tokens,
+            "the size of CUMULATE is no multiple of its step",
+            "write a multiple",
         )
     keys = tuple(known[tokens[at].name.lower()] for at in call.keys)
     return TimeWindow(
         call.kind, time, clock.kind if kind == "int" else kind, clock, lengths, call.names, keys
     )
-
-
-def length_of(gateway: Gateway, tokens: TokenList, clock: Clock, name: str, at: Range) -> int:
-    """So many ticks; integers count those of integer times."""
-    value = _constant(gateway, tokens, at)
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    if clock.kind == "bigint" and is_number:
-        ticks: int | None = value
-    elif clock.kind != "bigint" and isinstance(value, datetime.timedelta):
-        micros = Decimal(value // datetime.timedelta(microseconds=1))
-        whole = micros * 1000 / clock.nanoseconds
-        ticks = int(whole) if whole == int(whole) else None
-    else:
-        hint = (
-            "write a number" if clock.kind == "bigint" else "write an interval, such as INTERVAL 10 MINUTES"
-        )
-        raise _invalid(tokens, at, f"{name} is no length of time of {clock.kind.upper()}", hint)
-    if ticks is None:
-        raise _invalid(tokens, at, f"{name} is no whole number of days", "cast the column to TIMESTAMP")
-    if ticks <= 0 and name != "offset":
-        raise _invalid(tokens, at, "a length of time must be greater than zero", "write a longer one")
-    return ticks
 
 
 def _constant(gateway: Gateway, tokens: TokenList, at: Range) -> Any:

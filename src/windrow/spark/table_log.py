@@ -25,8 +25,8 @@ from windrow.spark.streams import (
     Stream,
 )
 from windrow.streams.entries import PATTERN
+from windrow.syntax.lengths import TIME_UNITS
 from windrow.syntax.sqltext import quoted
-from windrow.syntax.streams import TIME_UNITS
 
 __all__ = ["Log", "of_frame", "unit_named"]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 
 from windrow.errors import ParseError, Span
+from windrow.syntax.lengths import TIME_UNITS, Length, LengthReader
 from windrow.syntax.nodes import Range
-from windrow.syntax.streams import LENGTH_UNITS, TIME_UNITS, Duration, named_columns
+from windrow.syntax.streams import named_columns
 from windrow.syntax.tokens import Kind, TokenList
 
 __all__ = ["Column", "CreateStream", "parse_create_stream"]
@@ -59,7 +58,7 @@ class CreateStream:
         The tokens of ``ORDERED``, ``UNORDERED``, ``LAG``, ``IDLE``, ``FUTURE``, ``CHECK``, ``UNIQUE``,
         ``GROWING`` and ``WHEN``, by these words.
     lag, idle, future
-        The lengths that they give.
+        The lengths that they give, which have units.
     check, when
         The conditions of ``CHECK`` and ``WHEN``.
     unique, growing, ends
@@ -74,9 +73,9 @@ class CreateStream:
     location: int | None = None
     is_live: bool = False
     options: Mapping[str, Range] = field(default_factory=dict)
-    lag: Duration | None = None
-    idle: Duration | None = None
-    future: Duration | None = None
+    lag: Length | None = None
+    idle: Length | None = None
+    future: Length | None = None
     check: Range | None = None
     when: Range | None = None
     unique: tuple[tuple[str, Span], ...] = ()
@@ -156,11 +155,11 @@ class _OptionsParser:
             elif word == "FROM" and self.at < self.stop:
                 create = self.source(create)
             elif word == "LAG":
-                create = replace(create, lag=self.duration())
+                create = replace(create, lag=self.length(word))
             elif word == "IDLE":
-                create = replace(create, idle=self.duration())
+                create = replace(create, idle=self.length(word))
             elif word == "FUTURE":
-                create = replace(create, future=self.duration())
+                create = replace(create, future=self.length(word))
             elif word == "CHECK":
                 first = self.bracket(word)
                 create = replace(create, check=(first + 1, self.at - 1))
@@ -213,21 +212,13 @@ class _OptionsParser:
             self.at += 1
         return replace(create, source=(start, self.at), is_live=is_live)
 
-    def duration(self) -> Duration:
-        start, tokens = self.at, self.tokens
-        if tokens.word(start) == "INTERVAL":
-            self.at += 1
-            while self.at < self.stop and tokens.word(self.at) not in _STREAM_OPTIONS:
-                self.at += 1
-            if self.at > start + 1:
-                return Duration((start, self.at), None)
-        elif start < self.stop and re.fullmatch(r"\d+(\.\d*)?", tokens[start].text):
-            unit = tokens.word(start + 1).removesuffix("S")
-            if start + 1 < self.stop and unit in LENGTH_UNITS:
-                self.at = start + 2
-                return Duration((start, self.at), Decimal(tokens[start].text) * LENGTH_UNITS[unit])
-        hint = "write a number and a unit, such as 10 SECONDS"
-        raise self.wrong("expected a length of time", min(start, self.stop), hint)
+    def length(self, word: str) -> Length:
+        reader = LengthReader(self.tokens, self.at, self.stop, f"after {word}", _STREAM_OPTIONS)
+        found = reader.length(least=0)
+        if found.number is not None and found.unit is None:
+            raise reader.unexpected()
+        self.at = found.tokens[1]
+        return found
 
 
 def _items(tokens: TokenList, start: int, stop: int) -> list[Range]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from windrow.errors import NotSupportedError, ParseError, did_you_mean
+from windrow.syntax.lengths import Length, LengthReader
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import Kind, TokenList
 
@@ -49,10 +50,10 @@ class Emission:
     stream: bool = False
     envelope: str = "one-sql"
     watermark: int | None = None
-    delay: Range | None = None
+    delay: Length | None = None
     as_of: Range | None = None
-    lateness: Range | None = None
-    lifetime: Range | None = None
+    lateness: Length | None = None
+    lifetime: Length | None = None
 
     @property
     def says_how(self) -> bool:
@@ -62,7 +63,8 @@ class Emission:
     @property
     def says(self) -> Range | None:
         """The first of them, without its word."""
-        return self.emit or self.as_of or self.lateness or self.lifetime
+        length = self.lateness or self.lifetime
+        return self.emit or self.as_of or (None if length is None else length.tokens)
 
 
 def parse_emission(tokens: TokenList, start: int, stop: int) -> Emission:
@@ -106,9 +108,9 @@ def parse_emission(tokens: TokenList, start: int, stop: int) -> Emission:
             if clause == "AS OF SYSTEM TIME":
                 emission = replace(emission, as_of=value)
             elif clause == "ALLOWED LATENESS":
-                emission = replace(emission, lateness=value)
+                emission = replace(emission, lateness=_length(tokens, value, clause))
             else:
-                emission = replace(emission, lifetime=value)
+                emission = replace(emission, lifetime=_length(tokens, value, clause))
     return emission
 
 
@@ -139,7 +141,7 @@ def _needs_operand(tokens: TokenList, at: int) -> bool:
         return False
     if tokens.word(at) == "ALL" and tokens.word(at - 1) in ("BY", "LIMIT"):
         return False
-    ends = any(tokens.is_symbol(at, symbol) for symbol in (")", "]", "*"))
+    ends = any(tokens.is_symbol(at, symbol) for symbol in (")", "]", "*", "?"))
     return tokens.word(at) in _BEFORE_NAMES or (tokens[at].kind is Kind.SYMBOL and not ends)
 
 
@@ -169,7 +171,7 @@ def _emit(tokens: TokenList, emission: Emission, at: int, stop: int) -> Emission
             end = next((each for each in tokens.level(at + 2, stop) if tokens.word(each) == "AND"), stop)
             if end == at + 2:
                 raise _wrong(tokens, at + 1, "expected a length of time after DELAY", None)
-            emission, at = replace(emission, delay=(at + 2, end)), end
+            emission, at = replace(emission, delay=_length(tokens, (at + 2, end), kind)), end
         else:
             told = "is given twice" if kind in ("WATERMARK", "DELAY") else "needs WATERMARK or DELAY"
             raise _wrong(tokens, min(at + 1, stop - 1), f"AFTER {told}", f"write {_SHAPES}")
@@ -180,6 +182,10 @@ def _emit(tokens: TokenList, emission: Emission, at: int, stop: int) -> Emission
         at += 1
         if at >= stop:
             raise _wrong(tokens, stop - 1, "expected AFTER after AND", f"write {_SHAPES}")
+
+
+def _length(tokens: TokenList, value: Range, after: str) -> Length:
+    return LengthReader(tokens, *value, f"after {after}", hint="write INTERVAL 5 MINUTES").whole()
 
 
 def _wrong(tokens: TokenList, at: int, message: str, hint: str | None) -> ParseError:

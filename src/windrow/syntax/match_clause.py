@@ -28,6 +28,7 @@ from typing import NoReturn
 
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, Span, did_you_mean
 from windrow.syntax.cursor import Cursor
+from windrow.syntax.lengths import Length, LengthReader
 from windrow.syntax.match_names import check_names
 from windrow.syntax.match_nodes import FrameClause, MatchClause, Named, Skip, Subset, variable_name
 from windrow.syntax.nodes import Range
@@ -278,7 +279,7 @@ class _Parser(Cursor):
             hint=f"add PATTERN (…); the order is {self.order}",
         )
 
-    def within(self) -> tuple[Range | None, bool]:
+    def within(self) -> tuple[Length | None, bool]:
         if self.word() != "WITHIN":
             return None, False
         self.at += 1
@@ -286,7 +287,7 @@ class _Parser(Cursor):
         self.at += inclusive
         return self.length(), inclusive
 
-    def duration(self, within: Range | None) -> Range | None:
+    def duration(self, within: Length | None) -> Length | None:
         if self.word() != "DURATION":
             return None
         if within is not None:
@@ -309,15 +310,17 @@ class _Parser(Cursor):
         hint = "choose one: WITHIN leaves out what lasts too long, DURATION waits until the time is over"
         return self.misplaced("WITHIN and DURATION stand beside each other", (self.at, self.at + 1), hint)
 
-    def length(self) -> Range:
-        """A length of time."""
+    def length(self) -> Length:
+        """A length of time, or of what numbers the keys are."""
         start = self.at
         stop = start if self.begins_part(start) else self.end_of_part()
-        words = (index for index in self.tokens.level(start, stop) if index > start)
-        self.at = next((index for index in words if self.tokens.word(index) in ("WITHIN", "DURATION")), stop)
-        if start == self.at:
+        if start == stop:
             self.fail(["a duration, such as INTERVAL 5 MINUTES"])
-        return start, self.at
+        found = LengthReader(self.tokens, start, stop, f"in {self.what}", ("WITHIN", "DURATION")).length(
+            least=0
+        )
+        self.at = found.tokens[1]
+        return found
 
     def subsets(self) -> tuple[Subset, ...]:
         found = []

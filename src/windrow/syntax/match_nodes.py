@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from windrow.errors import Span
+from windrow.syntax.lengths import Length
 from windrow.syntax.nodes import Cte, OrderItem, Range
 from windrow.syntax.patterns import Pattern
 from windrow.syntax.tokens import Kind, Token
@@ -51,8 +52,8 @@ class FrameClause:
 class MatchClause:
     """A MATCH_RECOGNIZE clause, or, with a `frame`, a window of OVER with a pattern.
 
-    `empty_shown` and `unmatched_shown` say which rows beside those of matches are given. `within` is the
-    range of a duration that is longer than any match, or, if `inclusive`, as long as the longest; `duration`
+    `empty_shown` and `unmatched_shown` say which rows beside those of matches are given. `within` is a
+    length that is longer than any match, or, if `inclusive`, as long as the longest; `duration`
     that of the time that a match fills. `every` is ALL MATCHES. `key_names` are the names that PARTITION BY
     gives to its keys.
     Without ORDER BY `unordered_at` is where it would stand.
@@ -69,12 +70,12 @@ class MatchClause:
     skip: Skip
     pattern: Pattern
     pattern_at: Range
-    within: Range | None
+    within: Length | None
     inclusive: bool
     subsets: tuple[Subset, ...]
     defines: tuple[Named, ...]
     every: bool = False
-    duration: Range | None = None
+    duration: Length | None = None
     frame: FrameClause | None = None
     key_names: tuple[str | None, ...] = ()
     unordered_at: Span | None = None

@@ -7,14 +7,13 @@ written; what they said is remembered by where it stood.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 
 from windrow.errors import ParseError
+from windrow.syntax.lengths import Length, LengthReader, begins_length
 from windrow.syntax.nodes import Range
-from windrow.syntax.streams import LENGTH_UNITS, TO_STREAM, Duration, begins_relation
+from windrow.syntax.streams import TO_STREAM, begins_relation
 from windrow.syntax.tokens import Kind, TokenList, tokenize
 
 __all__ = ["Spelled", "Watermark", "spelled"]
@@ -25,29 +24,28 @@ _AFTER_STAR = ("FROM", "EXCEPT")
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """``STREAM name [WATERMARK column DELAY OF INTERVAL … [FUTURE …]]``: a streaming table as a stream.
+    """``STREAM name [WATERMARK column DELAY OF length [FUTURE length]]``: a streaming table as a stream.
 
     Attributes
     ----------
     name
         The tokens of the table's name.
     column, delay
-        The token of the column of the rowtimes, and the tokens of the interval by which they lag; None
-        without the clause.
+        The token of the column of the rowtimes, and the length by which they lag; None without the clause.
     future
         By how much rows may be ahead of their processing time.
     """
 
     name: Range
     column: int | None = None
-    delay: Range | None = None
-    future: Duration | None = None
+    delay: Length | None = None
+    future: Length | None = None
 
     @property
     def end(self) -> int:
         """The token after all of it."""
-        last = self.name if self.delay is None else self.delay
-        return (last if self.future is None else self.future.tokens)[1]
+        last = self.future or self.delay
+        return self.name[1] if last is None else last.tokens[1]
 
 
 @dataclass(frozen=True)
@@ -65,14 +63,14 @@ class Spelled:
     written
         The tokens of the text as it was, which those of `sources` and `within` are of.
     within
-        The tokens of the interval of ``ORDER BY … WITHIN``.
+        The length of ``ORDER BY … WITHIN``.
     """
 
     tokens: TokenList
     selects: frozenset[int]
     sources: Mapping[int, Watermark] = field(default_factory=dict)
     written: TokenList | None = None
-    within: Range | None = None
+    within: Length | None = None
 
 
 def spelled(tokens: TokenList, start: int, stop: int) -> Spelled:
@@ -97,7 +95,7 @@ def spelled(tokens: TokenList, start: int, stop: int) -> Spelled:
     if not selects and not sources:
         return Spelled(tokens, frozenset())
     within = _within(tokens, start, stop) if selects else None
-    gone = [] if within is None else [(within[0] - 1, within[1])]
+    gone = [] if within is None else [(within.tokens[0] - 1, within.tokens[1])]
     gone += [(at + 1, at + 2) for at in selects] + [(at, at + 1) for at in sources]
     gone += [(found.name[1], found.end) for found in sources.values() if found.delay is not None]
     text = tokens.sql
@@ -126,14 +124,21 @@ def _selects_stream(tokens: TokenList, at: int, stop: int) -> bool:
     return tokens.word(after) not in _NOT_IN_LISTS
 
 
-def _within(tokens: TokenList, start: int, stop: int) -> Range | None:
-    """The interval of the WITHIN at the end of ORDER BY: ``INTERVAL …``."""
+def _within(tokens: TokenList, start: int, stop: int) -> Length | None:
+    """The length of the WITHIN at the end of ORDER BY."""
     level = list(tokens.level(start, stop))
     order = next((at for at in level if tokens.word(at) == "ORDER" and tokens.word(at + 1) == "BY"), stop)
     found = [
-        at for at in level if at > order and tokens.word(at) == "WITHIN" and tokens.word(at + 1) == "INTERVAL"
+        at for at in level if at > order + 2 and tokens.word(at) == "WITHIN" and _ends_key(tokens, at - 1)
     ]
-    return (found[-1] + 1, stop) if found else None
+    if not found or not begins_length(tokens, found[-1] + 1, stop):
+        return None
+    return LengthReader(tokens, found[-1] + 1, stop, "after WITHIN").length(least=0)
+
+
+def _ends_key(tokens: TokenList, at: int) -> bool:
+    """Whether what follows a token is no column called within."""
+    return tokens[at].is_name or any(tokens.is_symbol(at, symbol) for symbol in (")", "]", "?"))
 
 
 def _is_source(tokens: TokenList, at: int, stop: int) -> bool:
@@ -152,56 +157,31 @@ def _source(tokens: TokenList, at: int, stop: int) -> Watermark:
     name = (at + 1, last)
     if tokens.word(last) != "WATERMARK":
         return Watermark(name)
-    words = [tokens.word(place) for place in (last + 2, last + 3, last + 4)]
-    first = last + 4
-    end, has_unit = _interval(tokens, first, stop)
+    of = last + 3
+    first = of + 1
     is_column = last + 1 < stop and tokens[last + 1].is_name
-    if not is_column or words != ["DELAY", "OF", "INTERVAL"] or not has_unit:
+    is_delay = tokens.word(last + 2) == "DELAY" and tokens.word(of) == "OF"
+    if not is_column or not is_delay or not begins_length(tokens, first, stop):
         raise ParseError(
-            "the WATERMARK of a stream names a column and an interval",
+            "the WATERMARK of a stream names a column and a length of time",
             condition="PARSE_SYNTAX_ERROR",
             sql=tokens.sql,
             span=tokens.span(last, min(last + 2, stop)),
             hint="write FROM STREAM t WATERMARK ts DELAY OF INTERVAL 10 SECONDS",
         )
-    return Watermark(name, last + 1, (first, end), _future(tokens, end, stop))
-
-
-def _interval(tokens: TokenList, first: int, stop: int) -> tuple[int, bool]:
-    """Where the interval ends that begins with INTERVAL, and whether it has a unit."""
-    end = first + 1
-    while end < stop and not _ends_interval(tokens, end):
-        end += 1
-    has_unit = end < stop and tokens.word(end).removesuffix("S") in LENGTH_UNITS
-    end += has_unit
-    while has_unit and tokens.word(end) == "TO":
-        end += 2
-    return end, has_unit
-
-
-def _future(tokens: TokenList, at: int, stop: int) -> Duration | None:
-    """``FUTURE 1 DAY`` or ``FUTURE INTERVAL …``; FUTURE alone is an alias."""
-    first = at + 1
-    if tokens.word(at) != "FUTURE" or first >= stop:
-        return None
-    if tokens.word(first) == "INTERVAL":
-        end, has_unit = _interval(tokens, first, stop)
-        if has_unit:
-            return Duration((first, end), None)
-    elif re.fullmatch(r"\d+(\.\d*)?", tokens[first].text):
-        unit = tokens.word(first + 1).removesuffix("S")
-        if first + 1 < stop and unit in LENGTH_UNITS:
-            return Duration((first, first + 2), Decimal(tokens[first].text) * LENGTH_UNITS[unit])
-    else:
-        return None
-    raise ParseError(
-        "expected a length of time after FUTURE",
-        condition="PARSE_SYNTAX_ERROR",
-        sql=tokens.sql,
-        span=tokens[first].span,
-        hint="write a number and a unit, such as FUTURE 1 DAY",
+    delay = _length(tokens, first, stop, "after DELAY OF")
+    at = delay.tokens[1]
+    # FUTURE alone is an alias
+    has_future = tokens.word(at) == "FUTURE" and begins_length(tokens, at + 1, stop)
+    return Watermark(
+        name, last + 1, delay, _length(tokens, at + 1, stop, "after FUTURE") if has_future else None
     )
 
 
-def _ends_interval(tokens: TokenList, at: int) -> bool:
-    return tokens[at].kind is Kind.WORD or (tokens[at].kind is Kind.SYMBOL and tokens[at].text in "[(,)")
+def _length(tokens: TokenList, at: int, stop: int, place: str) -> Length:
+    """A length with a unit, after which the query goes on."""
+    reader = LengthReader(tokens, at, stop, place)
+    found = reader.short(least=0)
+    if found.number is not None and found.unit is None:
+        raise reader.unexpected()
+    return found

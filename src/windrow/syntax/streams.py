@@ -5,19 +5,15 @@ Only these are taken apart; the SQL around them stays ranges of tokens.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from decimal import Decimal
 
-from windrow.errors import ParseError, Span, did_you_mean
+from windrow.errors import ParseError, Span
+from windrow.syntax.lengths import Length, LengthReader
 from windrow.syntax.nodes import Range
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenList
 
 __all__ = [
-    "LENGTH_UNITS",
-    "TIME_UNITS",
     "TO_STREAM",
-    "Duration",
     "StreamWindow",
     "ToStream",
     "alias_after",
@@ -29,22 +25,10 @@ __all__ = [
     "window_at",
 ]
 
-TIME_UNITS = {
-    "DAY": 86_400_000_000_000,
-    "HOUR": 3_600_000_000_000,
-    "MINUTE": 60_000_000_000,
-    "SECOND": 1_000_000_000,
-    "MILLISECOND": 1_000_000,
-    "MICROSECOND": 1_000,
-    "NANOSECOND": 1,
-}
-"""Nanoseconds of each unit that rowtimes are counted in."""
-
-LENGTH_UNITS = {"WEEK": 7 * TIME_UNITS["DAY"], **TIME_UNITS}
-"""Nanoseconds of each unit that a length of time is written in."""
-
-_PARTS_OF_WINDOW = ("SLIDE", "RANGE", "ROWS", "PARTITION")
-_MONTHS = ("MONTH", "QUARTER", "YEAR")
+_PARTS_OF_WINDOW = ("SLIDE", "RANGE", "ROWS", "PARTITION", "ON")
+_SHAPES = (
+    "windows are [NOW], [RANGE 10 MINUTES SLIDE 1 MINUTE], [ROWS 5], [PARTITION BY k ROWS 5], [RANGE 10 ON e]"
+)
 TO_STREAM = ("ISTREAM", "DSTREAM", "RSTREAM")
 _CLAUSES = {
     "SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET",
@@ -61,14 +45,6 @@ _ENDS_FROM = {
 
 
 @dataclass(frozen=True, slots=True)
-class Duration:
-    """So many units of time; or, where `nanoseconds` is None, an INTERVAL that Spark is to read."""
-
-    tokens: Range
-    nanoseconds: Decimal | None
-
-
-@dataclass(frozen=True, slots=True)
 class StreamWindow:
     """A bracket after a stream: what it says, in ranges of tokens.
 
@@ -80,8 +56,8 @@ class StreamWindow:
         ``[NOW]``, ``[RANGE UNBOUNDED]``.
     range_, slide
         How long rows stay, and at which steps of time they enter.
-    rows, row_slide
-        How many rows stay, and how many enter at once.
+    row_length, row_slide_length
+        How many rows stay, and how many enter at once; `rows` and `row_slide` where these are evaluated.
     partition_by
         The expressions of PARTITION BY.
     distance, on
@@ -91,13 +67,29 @@ class StreamWindow:
     tokens: Range
     is_now: bool = False
     is_unbounded: bool = False
-    range_: Duration | None = None
-    slide: Duration | None = None
-    rows: int | None = None
-    row_slide: int | None = None
+    range_: Length | None = None
+    slide: Length | None = None
+    row_length: Length | None = None
+    row_slide_length: Length | None = None
     partition_by: tuple[Range, ...] = ()
     distance: Range | None = None
     on: Range | None = None
+
+    @property
+    def lengths(self) -> tuple[Length, ...]:
+        """Those that are written."""
+        found = (self.range_, self.slide, self.row_length, self.row_slide_length)
+        return tuple(length for length in found if length is not None)
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows stay."""
+        return None if self.row_length is None else self.row_length.count
+
+    @property
+    def row_slide(self) -> int | None:
+        """How many rows enter at once."""
+        return None if self.row_slide_length is None else self.row_slide_length.count
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,9 +245,9 @@ class _WindowParser:
         elif self.take("RANGE"):
             window = self.range(whole)
         elif self.take("ROWS"):
-            rows = self.count("rows")
-            slide = self.count("rows") if self.take("SLIDE") else None
-            window = StreamWindow(whole, rows=rows, row_slide=slide)
+            rows = self.count()
+            slide = self.count() if self.take("SLIDE") else None
+            window = StreamWindow(whole, row_length=rows, row_slide_length=slide)
         else:
             window = self.partitioned(whole)
         if self.at < self.stop:
@@ -266,7 +258,7 @@ class _WindowParser:
         if self.take("UNBOUNDED"):
             return StreamWindow(whole, is_unbounded=True)
         inside = self.tokens.level(self.at, self.stop)
-        on = next((index for index in inside if self.tokens.word(index) == "ON"), None)
+        on = next((index for index in inside if self.is_word(index, "ON")), None)
         if on is not None:
             distance = (self.at, on)
             if distance[0] == distance[1] or on + 1 == self.stop:
@@ -282,7 +274,7 @@ class _WindowParser:
         self.expect("PARTITION")
         self.expect("BY")
         inside = self.tokens.level(self.at, self.stop)
-        rows = next((index for index in reversed(inside) if self.tokens.word(index) == "ROWS"), None)
+        rows = next((index for index in reversed(inside) if self.is_word(index, "ROWS")), None)
         if rows is None:
             self.at = self.stop
             raise self.unexpected("ROWS")
@@ -291,59 +283,29 @@ class _WindowParser:
             self.at = next((start for start, stop in keys if start == stop), rows)
             raise self.unexpected("an expression")
         self.at = rows + 1
-        count = self.count("rows")
+        count = self.count()
         range_ = slide = None
         if self.take("RANGE"):
             range_ = self.duration()
             slide = self.duration() if self.take("SLIDE") else None
-        return StreamWindow(whole, rows=count, partition_by=keys, range_=range_, slide=slide)
+        return StreamWindow(whole, row_length=count, partition_by=keys, range_=range_, slide=slide)
 
-    def count(self, what: str) -> int:
-        if self.at >= self.stop or self.tokens[self.at].kind is not Kind.NUMBER:
-            raise self.unexpected(f"a number of {what}")
-        text = self.tokens[self.at].text
-        if not text.isdigit() or int(text) == 0:
-            raise self.wrong(f"{text} is no number of {what}", "write a whole number from 1 on")
-        self.at += 1
-        return int(text)
+    def count(self) -> Length:
+        return self.passed(self.reader().rows())
 
-    def duration(self) -> Duration:
-        start = self.at
-        if self.tokens.word(self.at) == "INTERVAL":
-            inside = self.tokens.level(self.at, self.stop)
-            slide = next((index for index in inside if self.tokens.word(index) == "SLIDE"), self.stop)
-            self.at = slide
-            if slide == start + 1:
-                raise self.unexpected("an interval")
-            return Duration((start, slide), None)
-        if self.at >= self.stop or self.tokens[self.at].kind is not Kind.NUMBER:
-            raise self.unexpected("a length of time")
-        text = self.tokens[self.at].text
-        if not re.fullmatch(r"\d+(\.\d*)?|\.\d+", text):
-            raise self.wrong(f"{text} is no length of time", "write a number and a unit, such as 10 MINUTES")
-        self.at += 1
-        unit = self.tokens.word(self.at).removesuffix("S") if self.at < self.stop else ""
-        if unit and unit not in LENGTH_UNITS and self.tokens.word(self.at) not in _PARTS_OF_WINDOW:
-            raise self.no_unit(unit)
-        if unit in LENGTH_UNITS:
-            self.at += 1
-        length = Decimal(text) * LENGTH_UNITS.get(unit, LENGTH_UNITS["SECOND"])
-        if length <= 0:
-            self.at -= 1 + (unit in LENGTH_UNITS)
-            raise self.wrong(
-                "a length of time must be greater than zero", "use [NOW] for rows of one instant"
-            )
-        return Duration((start, self.at), length)
+    def duration(self) -> Length:
+        return self.passed(self.reader().length())
 
-    def no_unit(self, unit: str) -> ParseError:
-        """What is wrong with a word after a number that is none of the units."""
-        written = self.tokens[self.at].text
-        if unit in _MONTHS:
-            hint = "write days, hours, minutes or seconds, such as 30 DAYS"
-            return self.wrong(f"a {unit.lower()} has no fixed length", hint)
-        units = f"units are {', '.join(each + 'S' for each in LENGTH_UNITS)}"
-        near = did_you_mean(written, [each + "S" for each in LENGTH_UNITS])
-        return self.wrong(f"{written} is no unit of time", near or units, "UNKNOWN_UNIT")
+    def reader(self) -> LengthReader:
+        return LengthReader(self.tokens, self.at, self.stop, "in the window", _PARTS_OF_WINDOW, _SHAPES)
+
+    def passed(self, length: Length) -> Length:
+        self.at = length.tokens[1]
+        return length
+
+    def is_word(self, at: int, word: str) -> bool:
+        """Whether a word stands at a token, and is not the name of a parameter."""
+        return self.tokens.word(at) == word and not self.tokens.is_symbol(at - 1, ":")
 
     def take(self, word: str) -> bool:
         found = self.at < self.stop and self.tokens.word(self.at) == word
@@ -356,21 +318,12 @@ class _WindowParser:
 
     def unexpected(self, expected: str) -> ParseError:
         found = self.tokens[self.at].text if self.at < self.stop else "]"
-        sign = " (a sign is none)" if found == "-" else ""
-        return self.wrong(
-            f"expected {expected} in the window, found {found}{sign}", None, "PARSE_SYNTAX_ERROR"
-        )
-
-    def wrong(self, message: str, hint: str | None, condition: str = "INVALID_WINDOW_SIZE") -> ParseError:
-        shapes = (
-            "[NOW], [RANGE 10 MINUTES SLIDE 1 MINUTE], [ROWS 5], [PARTITION BY k ROWS 5], [RANGE 10 ON e]"
-        )
         return ParseError(
-            message,
-            condition=condition,
+            f"expected {expected} in the window, found {found}",
+            condition="PARSE_SYNTAX_ERROR",
             sql=self.tokens.sql,
             span=self.tokens[self.at].span,
-            hint=hint or f"windows are {shapes}",
+            hint=_SHAPES,
         )
 
 

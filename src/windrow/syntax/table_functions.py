@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from windrow.errors import ParseError, did_you_mean
+from windrow.syntax.lengths import Length, LengthReader
 from windrow.syntax.nodes import Range
 from windrow.syntax.streams import begins_relation
 from windrow.syntax.tokens import TokenList
@@ -113,7 +114,7 @@ class WindowCall:
     data: Range
     time: int
     keys: tuple[int, ...]
-    lengths: Mapping[str, Range]
+    lengths: Mapping[str, Length]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -232,11 +233,18 @@ def window_call(tokens: TokenList, call: FunctionCall) -> WindowCall:
         raise _wrong(tokens, data.partition_by[0], f"{kind} has no PARTITION BY", hint)
     keys = (*data.partition_by, *(key.columns or () if key is not None else ()))
     others = ("data", "timecol", "key")
-    lengths = {name: argument.tokens for name, argument in given.items() if name not in others}
-    for name, argument in given.items():
-        if name not in others and (argument.table is not None or argument.columns is not None):
-            raise _wrong(tokens, argument.tokens[0], f"{name} is a length of time", f"write {_SHAPES[kind]}")
+    lengths = {
+        name: _length(tokens, argument, name, kind) for name, argument in given.items() if name not in others
+    }
     return WindowCall(kind, call, data.table, time.columns[0], keys, lengths)
+
+
+def _length(tokens: TokenList, argument: Argument, name: str, kind: str) -> Length:
+    start, stop = argument.tokens
+    if argument.table is not None or argument.columns is not None:
+        raise _wrong(tokens, start, f"{name} is a length of time", f"write {_SHAPES[kind]}")
+    reader = LengthReader(tokens, start, stop, f"as {name} of {kind}", hint=f"write {_SHAPES[kind]}")
+    return reader.whole(least=None if name == "offset" else 1)
 
 
 def _bound(tokens: TokenList, call: FunctionCall, kind: str) -> dict[str, Argument]:

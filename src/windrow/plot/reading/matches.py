@@ -105,7 +105,7 @@ def _query(match: Node, source: str) -> str:
         parts[-1] += f" {quoted(clause.skip.target)}"
     parts.append(f"PATTERN {_text(match, clause.pattern_at)}")
     if clause.within is not None:
-        parts.append(f"WITHIN {'INCLUSIVE ' if clause.inclusive else ''}{_text(match, clause.within)}")
+        parts.append(f"WITHIN {'INCLUSIVE ' if clause.inclusive else ''}{_text(match, clause.within.tokens)}")
     if clause.subsets:
         named = [f"{quoted(one.name)} = ({', '.join(map(quoted, one.members))})" for one in clause.subsets]
         parts.append(f"SUBSET {', '.join(named)}")

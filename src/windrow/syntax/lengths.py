@@ -1,0 +1,308 @@
+"""Reads lengths: how long rows stay, how many do, how late they may be.
+
+A length is a number, with a unit of time or without; an INTERVAL; a parameter; or a constant expression of
+these, also with a unit after it, which is of the whole expression:
+
+    10 MINUTES    INTERVAL '5' MINUTE    :n    ? HOURS    2 * INTERVAL 5 MINUTES    (:n + 1) DAYS
+
+Numbers and intervals are read here. The others stay ranges of tokens, which Spark evaluates before anything
+else reads the statement (`windrow.spark.lengths`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from decimal import Decimal
+
+from windrow.errors import ParseError, did_you_mean
+from windrow.syntax.nodes import Range
+from windrow.syntax.tokens import Kind, TokenList
+
+__all__ = ["LENGTH_UNITS", "TIME_UNITS", "Length", "LengthReader", "begins_length", "interval_of"]
+
+TIME_UNITS = {
+    "DAY": 86_400_000_000_000,
+    "HOUR": 3_600_000_000_000,
+    "MINUTE": 60_000_000_000,
+    "SECOND": 1_000_000_000,
+    "MILLISECOND": 1_000_000,
+    "MICROSECOND": 1_000,
+    "NANOSECOND": 1,
+}
+"""Nanoseconds of each unit that rowtimes are counted in."""
+
+LENGTH_UNITS = {"WEEK": 7 * TIME_UNITS["DAY"], **TIME_UNITS}
+"""Nanoseconds of each unit that a length of time is written in."""
+
+_MONTHS = ("MONTH", "QUARTER", "YEAR")
+_OF_INTERVALS = {*LENGTH_UNITS, *_MONTHS}
+_OPERATORS = {"+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>", ">>>", "||", "::"}
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """A length as it is written.
+
+    Attributes
+    ----------
+    tokens
+        All of it.
+    number
+        What stands before the unit, where that is a number.
+    unit
+        The unit after a number or an expression, a word of `LENGTH_UNITS`.
+    is_interval
+        Whether it is an INTERVAL and nothing else.
+    least
+        The least that it may be; None where it may be less than nothing.
+    counts_rows
+        Whether it is a number of rows.
+    """
+
+    tokens: Range
+    number: Decimal | None = None
+    unit: str | None = None
+    is_interval: bool = False
+    least: int | None = 1
+    counts_rows: bool = False
+
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether nothing of it has to be computed."""
+        return self.number is not None or self.is_interval
+
+    @property
+    def value(self) -> Range:
+        """What stands before the unit."""
+        return self.tokens[0], self.tokens[1] - (self.unit is not None)
+
+    @property
+    def nanoseconds(self) -> Decimal | None:
+        """Of a number with a unit."""
+        return None if self.number is None or self.unit is None else self.number * LENGTH_UNITS[self.unit]
+
+    @property
+    def count(self) -> int:
+        """Of a number of rows, which is evaluated."""
+        assert self.number is not None
+        return int(self.number)
+
+
+class LengthReader:
+    """Reads the length that begins at a token.
+
+    Parameters
+    ----------
+    tokens, start, stop
+        The text, where the length begins, and where it ends at the latest.
+    place
+        Where it stands, as an error tells of it: ``in the window``, ``after LAG``.
+    ends
+        The words before which it ends.
+    hint
+        What errors say to write.
+    """
+
+    def __init__(
+        self,
+        tokens: TokenList,
+        start: int,
+        stop: int,
+        place: str,
+        ends: Collection[str] = (),
+        hint: str = "write a number and a unit, such as 10 SECONDS",
+    ) -> None:
+        self.tokens, self.start, self.place, self.hint = tokens, start, place, hint
+        inside = tokens.level(start, stop)
+        self.stop = next((at for at in inside if tokens.word(at) in ends and self._is_keyword(at)), stop)
+        self._last = stop
+
+    def length(self, *, least: int | None = 1) -> Length:
+        """A length of time, or a number without a unit; it may end before what it can end at the latest.
+
+        Raises
+        ------
+        ParseError
+            ``PARSE_SYNTAX_ERROR``, ``UNKNOWN_UNIT``, and ``INVALID_WINDOW_SIZE`` for months, and for a number
+            that is less than the least.
+        """
+        tokens, start, stop = self.tokens, self.start, self.stop
+        if not begins_length(tokens, start, stop) or (least is not None and self._is_signed()):
+            raise self.unexpected()
+        if tokens[start].kind is Kind.NUMBER and not self._is_operator(start + 1):
+            found = self._number(least)
+            if least is not None and found.number is not None and found.number < least and found.number <= 0:
+                hint = "use [NOW] for rows of one instant"
+                raise self.wrong("a length of time must be greater than zero", start, hint)
+            return found
+        intervals = [at for at in tokens.level(start, stop) if self._interval_end(at) == stop]
+        is_interval = start in intervals and not any(self._is_parameter(at) for at in range(start, stop))
+        unit = tokens.word(stop - 1).removesuffix("S")
+        has_unit = unit in LENGTH_UNITS and self._is_keyword(stop - 1) and not intervals and stop > start + 1
+        return Length((start, stop), unit=unit if has_unit else None, is_interval=is_interval, least=least)
+
+    def whole(self, *, least: int | None = 1) -> Length:
+        """The same where nothing may follow it.
+
+        Raises
+        ------
+        ParseError
+            As :meth:`length`, and ``PARSE_SYNTAX_ERROR`` for what follows.
+        """
+        found = self.length(least=least)
+        if found.tokens[1] < self._last:
+            self.start = found.tokens[1]
+            raise self.unexpected("nothing more")
+        return found
+
+    def short(self, *, least: int | None = 1) -> Length:
+        """The same where anything may follow: one operand and its unit, an expression in brackets."""
+        tokens, start = self.tokens, self.start
+        end = start + 1
+        if tokens.is_symbol(start, ":"):
+            end += 1
+        elif tokens.word(start) == "INTERVAL":
+            end = self._interval_end(start)
+        elif tokens.is_symbol(start, "(") or (tokens.is_symbol(end, "(") and tokens[start].is_name):
+            end = tokens.partner[start if tokens.is_symbol(start, "(") else end] + 1
+        has_unit = tokens.word(start) != "INTERVAL" and end < self.stop
+        end += has_unit and tokens.word(end).removesuffix("S") in LENGTH_UNITS
+        self.stop = min(end, self.stop)
+        return self.length(least=least)
+
+    def rows(self) -> Length:
+        """A number of rows.
+
+        Raises
+        ------
+        ParseError
+            ``PARSE_SYNTAX_ERROR``, and ``INVALID_WINDOW_SIZE`` for a number that is none of rows.
+        """
+        tokens, start = self.tokens, self.start
+        if not begins_length(tokens, start, self.stop):
+            raise self.unexpected("a number of rows")
+        text, after = tokens[start].text, start + 1
+        if tokens[start].kind is Kind.NUMBER and not self._is_operator(after):
+            if not text.isdigit() or int(text) == 0:
+                raise self.wrong(f"{text} is no number of rows", start, "write a whole number from 1 on")
+            return Length((start, after), Decimal(text), counts_rows=True)
+        return Length((start, self.stop), counts_rows=True)
+
+    def unexpected(self, expected: str = "a length of time") -> ParseError:
+        """What is wrong where no length begins."""
+        at = self.start
+        found = ""
+        if at < self._last or (at < len(self.tokens) and self.tokens[at].kind is Kind.SYMBOL):
+            found = f", found {self.tokens[at].text}"
+        sign = " (a sign is none)" if found.endswith(" -") else ""
+        return self.wrong(f"expected {expected} {self.place}{found}{sign}", at, None, "PARSE_SYNTAX_ERROR")
+
+    def wrong(
+        self, message: str, at: int, hint: str | None, condition: str = "INVALID_WINDOW_SIZE"
+    ) -> ParseError:
+        """An error at a token."""
+        at = min(at, len(self.tokens) - 1)
+        return ParseError(
+            message,
+            condition=condition,
+            sql=self.tokens.sql,
+            span=self.tokens[at].span,
+            hint=hint or self.hint,
+        )
+
+    def _number(self, least: int | None) -> Length:
+        tokens, start = self.tokens, self.start
+        text = tokens[start].text
+        if not re.fullmatch(r"\d+(\.\d*)?|\.\d+", text):
+            hint = "write a number and a unit, such as 10 MINUTES"
+            raise self.wrong(f"{text} is no length of time", start, hint)
+        at = start + 1
+        unit = tokens.word(at).removesuffix("S") if at < self.stop else ""
+        if unit and unit not in LENGTH_UNITS:
+            raise self._no_unit(at)
+        stop = at + bool(unit)
+        return Length((start, stop), Decimal(text), unit or None, least=least)
+
+    def _no_unit(self, at: int) -> ParseError:
+        """What is wrong with a word after a number that is none of the units."""
+        written = self.tokens[at].text
+        unit = written.upper().removesuffix("S")
+        if unit in _MONTHS:
+            hint = "write days, hours, minutes or seconds, such as 30 DAYS"
+            return self.wrong(f"a {unit.lower()} has no fixed length", at, hint)
+        names = [each + "S" for each in LENGTH_UNITS]
+        hint = did_you_mean(written, names) or f"units are {', '.join(names)}"
+        return self.wrong(f"{written} is no unit of time", at, hint, "UNKNOWN_UNIT")
+
+    def _interval_end(self, start: int) -> int:
+        """The token after the values and units that follow INTERVAL; `start` where it does not stand."""
+        tokens, at = self.tokens, start + 1
+        if tokens.word(start) != "INTERVAL" or not self._is_keyword(start):
+            return start
+        while at < self.stop:
+            value = at + (tokens.is_symbol(at, "-") or tokens.is_symbol(at, "+"))
+            unit = value + (2 if tokens.is_symbol(value, ":") else 1)
+            is_value = value < self.stop and tokens[value].kind in (Kind.NUMBER, Kind.STRING)
+            if unit >= self.stop or not (is_value or self._is_parameter(value)):
+                break
+            if tokens.word(unit).removesuffix("S") not in _OF_INTERVALS:
+                break
+            at = unit + 1
+            if tokens.word(at) == "TO" and at + 1 < self.stop:
+                return at + 2
+            if at < self.stop and tokens[at].kind is Kind.SYMBOL:
+                break  # a sign after a unit is an operator
+        if at == start + 1 and at < self.stop and tokens[at].kind is Kind.STRING:
+            return at + 1  # INTERVAL '1 day'
+        return at if at > start + 1 else start
+
+    def _is_parameter(self, at: int) -> bool:
+        tokens = self.tokens
+        return tokens.is_symbol(at, "?") or tokens.is_symbol(at, ":")
+
+    def _is_signed(self) -> bool:
+        """Whether it is but a number with a sign, and perhaps a unit."""
+        tokens, start = self.tokens, self.start
+        has_sign = tokens.is_symbol(start, "-") or tokens.is_symbol(start, "+")
+        is_number = start + 1 < self.stop and tokens[start + 1].kind is Kind.NUMBER
+        return has_sign and is_number and not self._is_operator(start + 2)
+
+    def _is_operator(self, at: int) -> bool:
+        if at >= self.stop:
+            return False
+        token = self.tokens[at]
+        return token.word == "DIV" or (token.kind is Kind.SYMBOL and token.text in _OPERATORS)
+
+    def _is_keyword(self, at: int) -> bool:
+        """Whether a word is none of a parameter's or a field's name."""
+        return not (self.tokens.is_symbol(at - 1, ":") or self.tokens.is_symbol(at - 1, "."))
+
+
+def begins_length(tokens: TokenList, at: int, stop: int) -> bool:
+    """Whether a token may be the first of a length."""
+    if at >= stop:
+        return False
+    token, after = tokens[at], at + 1
+    if token.kind is Kind.NUMBER or token.is_symbol("?"):
+        return True
+    if token.is_symbol(":"):
+        return after < stop and tokens[after].is_name
+    if token.is_symbol("(") or token.is_symbol("-") or token.is_symbol("+"):
+        return after < stop
+    if token.word == "INTERVAL":
+        return after < stop
+    return token.word in ("NULL", "CASE") or (token.is_name and tokens.is_symbol(after, "("))
+
+
+def interval_of(nanoseconds: Decimal) -> str:
+    """The length of time as it is written, in the longest unit of which it is a whole number.
+
+    >>> interval_of(Decimal(90 * 10**9))
+    'INTERVAL 90 SECONDS'
+    """
+    unit = next((unit for unit, length in TIME_UNITS.items() if nanoseconds % length == 0), "NANOSECOND")
+    count = nanoseconds / TIME_UNITS[unit]
+    number = str(int(count)) if count == int(count) else f"{count.normalize():f}"
+    return f"{'' if unit == 'NANOSECOND' else 'INTERVAL '}{number} {unit}S"

@@ -1,0 +1,183 @@
+"""Lengths by parameters and constant expressions: one value, wherever it stands and however it is written."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from windrow import Session
+from windrow.errors import WindrowError
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+MINUTES = datetime.timedelta(minutes=1)
+
+
+@pytest.fixture(scope="module")
+def session(spark):
+    """Streams of a row each second: of integers, and of timestamps with what a log has beside them."""
+    session = Session(spark)
+    spark.sql("SELECT id AS ts, id % 2 AS k, id AS v FROM range(6)").createOrReplaceTempView("len_rows")
+    session.sql("CREATE STREAM len (ROWTIME ts BIGINT UNIT SECONDS, k INT, v INT) FROM len_rows")
+    spark.sql(
+        "SELECT timestamp_seconds(id * 60) AS ts, timestamp_seconds(id * 60) AS p, id % 2 AS k, id AS v "
+        "FROM range(6)"
+    ).createOrReplaceTempView("len_log")
+    session.sql("CREATE STREAM timed (ROWTIME ts TIMESTAMP, PTIME p TIMESTAMP, k INT, v INT) FROM len_log")
+    return session
+
+
+def rows(relation):
+    shown = relation.changelog("op") if hasattr(relation, "changelog") else relation
+    return sorted(tuple(row) for row in shown.collect())
+
+
+COUNTED = "SELECT COUNT(*) AS n, SUM(v) AS s FROM {}"
+TUMBLED = "SELECT wend, COUNT(*) AS n FROM {} GROUP BY wend"
+MATCHED = (
+    "SELECT * FROM len_log MATCH_RECOGNIZE (ORDER BY ts MEASURES FIRST(v) AS f, LAST(v) AS l "
+    "PATTERN (A+) {} DEFINE A AS TRUE)"
+)
+
+
+@pytest.mark.parametrize(
+    ("template", "written", "meant", "args"),
+    [
+        (COUNTED, "len [RANGE :n]", "len [RANGE 3]", {"n": 3}),
+        (COUNTED, "len [RANGE :n SECONDS]", "len [RANGE 3]", {"n": 3}),
+        (COUNTED, "len [RANGE :slide SLIDE :range]", "len [RANGE 4 SLIDE 2]", {"slide": 4, "range": 2}),
+        (COUNTED, "len [RANGE ? SLIDE ?]", "len [RANGE 4 SLIDE 2]", [4, 2]),
+        (COUNTED, "len [RANGE 1 + 2]", "len [RANGE 3]", {}),
+        (COUNTED, "len [RANGE (1 + ?) SECONDS]", "len [RANGE 3]", [2]),
+        (COUNTED, "len [RANGE 0.5 * 6]", "len [RANGE 3]", {}),
+        (COUNTED, "len [RANGE INTERVAL '3' SECONDS]", "len [RANGE 3]", {}),
+        (COUNTED, "len [ROWS :n]", "len [ROWS 2]", {"n": 2}),
+        (COUNTED, "len [ROWS 2 * 2 SLIDE :rows]", "len [ROWS 4 SLIDE 2]", {"rows": 2}),
+        (COUNTED, "len [PARTITION BY k ROWS :n]", "len [PARTITION BY k ROWS 2]", {"n": 2}),
+        (
+            COUNTED,
+            "len [PARTITION BY k ROWS ? RANGE ? SLIDE 1 + ?]",
+            "len [PARTITION BY k ROWS 2 RANGE 4 SLIDE 2]",
+            [2, 4, 1],
+        ),
+        (COUNTED, "timed [RANGE 2 * INTERVAL 1 MINUTE]", "timed [RANGE 2 MINUTES]", {}),
+        (COUNTED, "timed [RANGE :w]", "timed [RANGE 2 MINUTES]", {"w": 2 * MINUTES}),
+        (COUNTED, "timed [RANGE INTERVAL 1 MINUTE + INTERVAL '60' SECOND]", "timed [RANGE 2 MINUTES]", {}),
+        (
+            TUMBLED,
+            "TUMBLE(TABLE len_log, DESCRIPTOR(ts), :w)",
+            "TUMBLE(TABLE len_log, DESCRIPTOR(ts), INTERVAL 2 MINUTES)",
+            {"w": 2 * MINUTES},
+        ),
+        (
+            TUMBLED,
+            "TABLE(HOP(TABLE len_log, DESCRIPTOR(ts), ? MINUTES, 2 * INTERVAL 1 MINUTE))".replace("wend", ""),
+            "TABLE(HOP(TABLE len_log, DESCRIPTOR(ts), INTERVAL 1 MINUTE, INTERVAL 2 MINUTES))",
+            [1],
+        ),
+        (
+            TUMBLED,
+            "TUMBLE(TABLE len_rows, DESCRIPTOR(ts), ?, offset => ?)",
+            "TUMBLE(TABLE len_rows, DESCRIPTOR(ts), 4, offset => -1)",
+            [4, -1],
+        ),
+        (
+            TUMBLED,
+            "SESSION(TABLE len_rows PARTITION BY k, DESCRIPTOR(ts), gap => ? - 1)",
+            "SESSION(TABLE len_rows PARTITION BY k, DESCRIPTOR(ts), 1)",
+            [2],
+        ),
+        (MATCHED, "WITHIN :w", "WITHIN INTERVAL 2 MINUTES", {"w": 2 * MINUTES}),
+        (MATCHED, "WITHIN INCLUSIVE 60 * ?", "WITHIN INCLUSIVE 120", [2]),
+        (MATCHED, "WITHIN :w MINUTES", "WITHIN 2 MINUTES", {"w": 2}),
+        (
+            "SELECT wend, COUNT(*) AS n FROM TUMBLE(TABLE timed, DESCRIPTOR(ts), INTERVAL 2 MINUTES) "
+            "GROUP BY wend {}",
+            "EMIT STREAM AFTER DELAY ? MINUTES",
+            "EMIT STREAM AFTER DELAY INTERVAL 1 MINUTE",
+            [1],
+        ),
+        (
+            "SELECT k, COUNT(*) AS n FROM timed GROUP BY k {}",
+            "STATE LIFETIME :life EMIT STREAM ALLOWED LATENESS :emit",
+            "STATE LIFETIME INTERVAL 2 MINUTES EMIT STREAM ALLOWED LATENESS INTERVAL 1 MINUTE",
+            {"life": 2 * MINUTES, "emit": MINUTES},
+        ),
+    ],
+)
+@pytest.mark.parametrize("execution", ["batch", "reference"])
+def test_a_length_that_is_computed_is_the_one_that_is_written(
+    spark, session, template, written, meant, args, execution
+):
+    if "TABLE(HOP" in written:
+        template = template.replace("wend", "window_end")
+    given, named = (args, {}) if isinstance(args, list) else ([], args)
+    asked = Session(spark, execution=execution)
+    asked._catalog = session._catalog
+    found = asked.sql(template.format(written), *given, **named)
+    assert rows(found) == rows(asked.sql(template.format(meant)))
+
+
+def test_parameters_of_lengths_and_of_sparks_keep_their_order(session):
+    query = "SELECT ? AS a, v /* ? */ FROM len [RANGE ?] WHERE v > ? AND '?' <> ? -- ?"
+    found = session.sql(query, "a", 9, 3, "b")
+    assert sorted(tuple(row) for row in found.collect()) == [("a", 4), ("a", 5)]
+    twice = session.sql("SELECT v FROM len [RANGE :n] WHERE v > :n", n=3)
+    assert [row.v for row in twice.collect()] == [
+        row.v for row in session.sql("SELECT v FROM len [RANGE 3] WHERE v > 3").collect()
+    ]
+
+
+def test_explain_prints_what_a_length_is(session):
+    (text,) = session.sql("EXPLAIN SELECT COUNT(*) FROM len [RANGE :n MINUTES SLIDE 2 + 3]", n=2).collect()[0]
+    assert "len [RANGE INTERVAL 2 MINUTES SLIDE 5]" in text
+
+
+def test_a_view_keeps_the_length_that_it_was_made_with(session):
+    session.sql("CREATE OR REPLACE TEMPORARY VIEW len_view AS SELECT v FROM len [ROWS ?]", 2)
+    assert rows(session.sql("SELECT v FROM len_view")) == rows(session.sql("SELECT v FROM len [ROWS 2]"))
+
+
+@pytest.mark.parametrize(
+    ("window", "args", "condition", "message"),
+    [
+        ("«:n»", {"n": None}, "INVALID_WINDOW_SIZE", "NULL is no length"),
+        ("«NULL»", {}, "INVALID_WINDOW_SIZE", "NULL is no length"),
+        ("«INTERVAL 1 DAY * CAST(NULL AS INT)»", {}, "INVALID_WINDOW_SIZE", "NULL is no length"),
+        ("«:n»", {"n": "5"}, "INVALID_WINDOW_SIZE", "type STRING is no length"),
+        ("«:n»", {"n": True}, "INVALID_WINDOW_SIZE", "type BOOLEAN is no length"),
+        ("«:n»", {"n": -5}, "INVALID_WINDOW_SIZE", "greater than zero"),
+        ("«:n»", {"n": 0}, "INVALID_WINDOW_SIZE", "greater than zero"),
+        ("«3 - 3»", {}, "INVALID_WINDOW_SIZE", "greater than zero"),
+        ("«:n»", {"n": float("nan")}, "INVALID_WINDOW_SIZE", "is no length"),
+        ("«:n MINUTES»", {"n": MINUTES}, "INVALID_WINDOW_SIZE", "has its unit already"),
+        ("«:n DAYS»", {"n": 2**62}, "INVALID_WINDOW_SIZE", "64 bits"),
+        ("«2 * INTERVAL '1' YEAR»", {}, "INVALID_WINDOW_SIZE", "no fixed length"),
+        ("«make_interval(0, 0, 0, 1)»", {}, "INVALID_WINDOW_SIZE", "no fixed length"),
+        ("2 + «v»", {}, "NON_CONSTANT_LENGTH", "reads no column"),
+        ("«(SELECT 1)»", {}, "NON_CONSTANT_LENGTH", "holds no query"),
+        ("1 + «count(*)»", {}, "NON_CONSTANT_LENGTH", "before there are rows"),
+        ("1 + «rand()»", {}, "NONDETERMINISTIC_QUERY", "another value in each run"),
+        ("«v»", {}, "PARSE_SYNTAX_ERROR", "expected a length of time in the window, found v"),
+        ("1 + «:m»", {"n": 1}, "UNBOUND_SQL_PARAMETER", "has no value"),
+    ],
+)
+def test_what_is_no_length_is_refused_where_it_stands(session, window, args, condition, message):
+    query = f"SELECT * FROM len [RANGE {window.replace('«', '').replace('»', '')}]"
+    for ask in (session.sql, session.check):
+        with pytest.raises(WindrowError, match=message) as caught:
+            ask(query, **args)
+        error = caught.value
+        assert error.condition == condition
+        assert error.hint
+        marked = window[window.index("«") + 1 : window.index("»")]
+        assert query[error.span.start : error.span.stop] == marked
+
+
+@pytest.mark.parametrize("rows_", ["1.5", 0, -1, 2.5, MINUTES, None, 2**63])
+def test_a_number_of_rows_is_whole(session, rows_):
+    with pytest.raises(WindrowError) as caught:
+        session.sql("SELECT * FROM len [ROWS ?]", rows_)
+    assert caught.value.condition in ("INVALID_WINDOW_SIZE", "INVALID_ARGUMENT")
+    assert caught.value.hint
