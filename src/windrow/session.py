@@ -552,6 +552,7 @@ class Session:
         return {name: count for name, count in found.items() if count}
 
     def _gateway(self, args: Sequence[Any], params: Mapping[str, Any]) -> Gateway:
+        _refuse_long_integers([*enumerate(args, 1), *params.items()])
         named = {f"{POSITIONAL}{number}": value for number, value in enumerate(args)}
         return Gateway(self.spark, {**named, **params}, self.dialect)
 
@@ -568,6 +569,17 @@ def _check_name(name: str) -> None:
             condition="INVALID_NAME",
             hint="use letters, digits and _",
         )
+
+
+def _refuse_long_integers(parameters: Sequence[tuple[int | str, Any]]) -> None:
+    """Refuse integers that Spark has no type for; they do not reach it."""
+    for name, value in parameters:
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise UsageError(
+                f"parameter {name} is an integer of more than 64 bits",
+                condition="INVALID_ARGUMENT",
+                hint="give a decimal.Decimal",
+            )
 
 
 def _refuse_no_text(text: object) -> None:
