@@ -163,3 +163,43 @@ def test_what_is_not_understood_is_refused_where_it_stands(session, query, condi
     with refused(condition) as caught:
         session.sql(query)
     assert caught.value.getQueryContext()[0].fragment() == place
+
+
+PAST = "SELECT currency, MAX(rate) AS most FROM rates{} GROUP BY currency{}"
+
+
+@pytest.mark.parametrize(
+    ("time", "args"),
+    [
+        ("TIMESTAMP '{}'", []),
+        ("'{}'", []),
+        ("?", ["{}"]),
+        ("(CAST('{}' AS TIMESTAMP) + INTERVAL 0 SECONDS)", []),
+    ],
+)
+def test_a_stream_is_read_as_of_a_time_directly_after_its_name(session, time, args):
+    at = str(session.table("rates").df.agg({"p": "min"}).collect()[0][0])
+    time, args = time.format(at), [text.format(at) for text in args]
+    clause = f" FOR SYSTEM_TIME AS OF {time}"
+    then = tables(session.sql(PAST.format("", f" AS OF SYSTEM TIME {time}"), *args))
+    assert tables(session.sql(PAST.format(clause, ""), *args)) == then
+    assert tables(session.sql(PAST.format(f"{clause} AS r", ";"), *args)) == then
+    assert then != tables(session.sql(PAST.format("", "")))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM rates {} AS r JOIN orders AS o ON o.currency = r.currency",
+        "SELECT * FROM rates {}, orders",
+        "SELECT * FROM (SELECT * FROM rates {})",
+        "SELECT currency FROM rates {} UNION ALL SELECT currency FROM orders",
+    ],
+)
+def test_one_of_several_relations_is_not_of_the_past(session, query):
+    clause = "FOR SYSTEM_TIME AS OF '2024-01-01'"
+    with refused("UNSUPPORTED_CLAUSE") as caught:
+        session.sql(query.format(clause))
+    error = caught.value
+    assert query.format(clause)[error.span.start : error.span.stop] == clause
+    assert "AS OF SYSTEM TIME '2024-01-01' at the end" in error.hint

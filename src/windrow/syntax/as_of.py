@@ -1,4 +1,5 @@
-"""Reads joins with versions: JOIN s FOR SYSTEM_TIME AS OF time [AS] alias ON ...
+"""Reads joins with versions: JOIN s FOR SYSTEM_TIME AS OF time [AS] alias ON ...; and a table of the past:
+FROM s FOR SYSTEM_TIME AS OF '…'.
 
 The versions are the rows of a stream; of those of one key, one is valid from its rowtime on until that of the
 next. The key is what the condition compares for equality.
@@ -13,10 +14,12 @@ from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import conjuncts
 from windrow.syntax.streams import alias_after
-from windrow.syntax.tokens import TokenList
+from windrow.syntax.tokens import Kind, TokenList
 
-__all__ = ["AsOf", "as_of_joins"]
+__all__ = ["AsOf", "Past", "as_of_joins", "past_of"]
 
+_WORDS = ("FOR", "SYSTEM_TIME", "AS", "OF")
+_SEVERAL = {"JOIN", "UNION", "EXCEPT", "INTERSECT", "MINUS"}
 _JOINS = {"JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "ON", "USING"}
 _ENDS = {"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "WINDOW", "QUALIFY", "UNION", "EXCEPT",
          "MINUS", "INTERSECT", "EMIT", "ALLOWED", "SORT", "CLUSTER", "DISTRIBUTE"}  # fmt: skip
@@ -51,6 +54,65 @@ class AsOf:
     keys: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Past:
+    """The one relation of a query as it was at a time: where it says so, the time, and the query's end."""
+
+    clause: Range
+    time: Range
+    end: int
+
+
+def past_of(tokens: TokenList, names: Collection[str]) -> Past | None:
+    """The relation of FROM that is of the past, if it is one of these names, in lower case.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_CLAUSE`` where the query reads anything else, or stands in another.
+    """
+    for at in range(2, len(tokens) - len(_WORDS)):
+        is_from = tokens.word(at - 2) == "FROM" and tokens[at - 1].is_name
+        stands = all(tokens.word(at + place) == word for place, word in enumerate(_WORDS))
+        first = at + len(_WORDS)
+        if not is_from or not stands or tokens[at - 1].name.lower() not in names:
+            continue
+        after = _end_of_instant(tokens, first)
+        if after is None:
+            continue
+        end = next(iter(tokens.semicolons), len(tokens))
+        others = [tokens.word(each) for each in tokens.level(after, end)]
+        alias = alias_after(tokens, after, end)
+        follows = after if alias is None else alias + 1
+        selects = len(tokens.places("SELECT")) + len(tokens.places("WITH"))
+        reads_more = tokens.is_symbol(follows, ",") or any(word in _SEVERAL for word in others)
+        if tokens.parent[at] >= 0 or selects != 1 or reads_more:
+            time = tokens.text(first, after)
+            hint = f"write AS OF SYSTEM TIME {time} at the end of the whole query: it is of all that it reads"
+            raise NotSupportedError(
+                "FOR SYSTEM_TIME AS OF of one relation among several is not supported",
+                condition="UNSUPPORTED_CLAUSE",
+                sql=tokens.sql,
+                span=tokens.span(at, after),
+                hint=hint,
+            )
+        return Past((at, after), (first, after), end)
+    return None
+
+
+def _end_of_instant(tokens: TokenList, first: int) -> int | None:
+    """The token after a literal, a parameter, a call or brackets; None for a column."""
+    typed = first + (tokens.word(first) in ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE"))
+    if typed < len(tokens) and tokens[typed].kind in (Kind.STRING, Kind.NUMBER):
+        return typed + 1
+    if tokens.is_symbol(first, "?"):
+        return first + 1
+    if tokens.is_symbol(first, ":"):
+        return first + 2
+    opened = first + tokens[first].is_name
+    return tokens.partner[opened] + 1 if tokens.is_symbol(opened, "(") else None
+
+
 def as_of_joins(tokens: TokenList, streams: Collection[str]) -> list[AsOf]:
     """The joins with versions of these streams, by their names in lower case.
 
@@ -61,7 +123,7 @@ def as_of_joins(tokens: TokenList, streams: Collection[str]) -> list[AsOf]:
     ParseError
         ``PARSE_SYNTAX_ERROR``.
     """
-    words = ("FOR", "SYSTEM_TIME", "AS", "OF")
+    words = _WORDS
     found = []
     for at in range(1, len(tokens) - len(words)):
         is_one = all(tokens.word(at + place) == word for place, word in enumerate(words))
