@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from windrow.algebra.bind import bind
+from windrow.algebra.names import verbatim
 from windrow.asked import Asked
 from windrow.continuous import has_stream_words, is_continuous, run_continuous
 from windrow.emit import may_be_emitted, may_be_view, remember_view, run_emission
@@ -229,7 +230,8 @@ def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
     if algebra is None:
         # a query is analysed and not run; of a command Spark is asked for the plan
         is_query = re.match(r"[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b", text, re.IGNORECASE) is not None
-        gateway.sql(SqlText.of("" if is_query else "EXPLAIN ", Piece(text, text)))
+        written = verbatim(tokenize(text), 0, len(text)) if gateway.parameters else Piece(text, text)
+        gateway.sql(SqlText.of("" if is_query else "EXPLAIN ", written))
         return
     gateway.plan_only = True
     bound, frames = bind_statement(gateway, algebra, build_window)

@@ -13,10 +13,10 @@ __all__ = ["sentences"]
 _DEEP = 6
 _SAMPLES = {
     "alias": "q", "column": "c", "condition": "v > 1", "conditions": "c = 1", "count": "3",
-    "duration": "INTERVAL 5 MINUTES", "envelope": "delta", "expression": "k", "folder": "'some/folder'",
-    "instant": "TIMESTAMP '2026-01-01 10:00:00'", "length": "INTERVAL 10 MINUTES", "path": "'log.csv'",
-    "predicate": "val > 1", "query": "SELECT * FROM t", "stream": "s", "table": "t", "time": "10 SECONDS",
-    "type": "INT", "unit": "SECONDS", "value": "5",
+    "constant": "1 + 1", "envelope": "delta", "expression": "k", "folder": "'some/folder'",
+    "instant": "TIMESTAMP '2026-01-01 10:00:00'", "number": "10", "parameter": ":n",
+    "path": "'log.csv'", "text": "'5'", "predicate": "val > 1", "query": "SELECT * FROM t", "stream": "s",
+    "table": "t", "type": "INT", "unit": "SECONDS", "value": "5",
 }  # fmt: skip
 
 

@@ -310,3 +310,29 @@ def test_two_columns_of_one_name_into_a_folder_are_refused_when_the_query_is_sta
         session.sql(query).start(tmp_path / "out", checkpoint=tmp_path / "checkpoint")
     assert raised.value.condition == "DUPLICATE_COLUMN"
     assert given_by(tmp_path / "out") == []
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_live_query_with_another_length_is_another_query(spark, incoming, tmp_path):
+    counted = "SELECT k, COUNT(*) AS n FROM s [RANGE ? SLIDE 1 + ?] WHERE v < ? GROUP BY k"
+    place = tmp_path / "checkpoint"
+    put(incoming, 0, [(0, "a", 1), (1, "b", 1), (2, "a", 1), (9, "b", 1)])
+    found = {}
+    for name, text, args in (
+        ("given", counted, (4, 1, 5)),
+        ("written", counted.replace("? SLIDE 1 + ?", "4 SLIDE 2"), (5,)),
+    ):
+        sink = Memory()
+        session = declared(spark, incoming)
+        query = session.sql(text, *args).start(sink, checkpoint=tmp_path / name, envelope="op")
+        query.process_all_available()
+        query.stop()
+        found[name] = [tuple(row.values()) for batch in sink.batches.values() for row in batch.to_pylist()]
+    assert found["given"] == found["written"] != []
+    place = tmp_path / "given"
+    with pytest.raises(WindrowError) as caught:
+        declared(spark, incoming).sql(counted, 6, 1, 5).start(Memory(), checkpoint=place, envelope="op")
+    assert caught.value.condition == "CHECKPOINT_OF_ANOTHER_QUERY"
+    assert "[RANGE 4 SLIDE 2]" in str(caught.value)
+    again = declared(spark, incoming).sql(counted, 4, 1, 5).start(Memory(), checkpoint=place, envelope="op")
+    again.stop()

@@ -169,6 +169,9 @@ def test_a_view_keeps_the_length_that_it_was_made_with(session):
         ("«(SELECT 1)»", {}, "NON_CONSTANT_LENGTH", "holds no query"),
         ("«1 + count(*)»", {}, "NON_CONSTANT_LENGTH", "before there are rows"),
         ("1 + «rand()»", {}, "NONDETERMINISTIC_QUERY", "another value in each run"),
+        ("«1 / 0»", {}, "INVALID_WINDOW_SIZE", "cannot be computed"),
+        (":n «MINTES»", {"n": 1}, "UNKNOWN_UNIT", "no unit of time"),
+        ("(1 + :n) «MONTHS»", {"n": 1}, "INVALID_WINDOW_SIZE", "no fixed length"),
         ("«v»", {}, "PARSE_SYNTAX_ERROR", "expected a length of time in the window, found v"),
         ("1 + «:m»", {"n": 1}, "UNBOUND_SQL_PARAMETER", "has no value"),
     ],
@@ -191,3 +194,10 @@ def test_a_number_of_rows_is_whole(session, rows_):
         session.sql("SELECT * FROM len [ROWS ?]", rows_)
     assert caught.value.condition in ("INVALID_WINDOW_SIZE", "INVALID_ARGUMENT")
     assert caught.value.hint
+
+
+def test_a_position_without_a_value_is_told_as_it_is_written(session):
+    with pytest.raises(WindrowError, match=r"parameter \? has no value"):
+        session.sql("SELECT v FROM len [ROWS ?] WHERE v > ?", 1)
+    session.check("SELECT ? AS a FROM len [ROWS 1 + ?]", "a", 1)
+    session.check("SELECT ? AS a", 1)

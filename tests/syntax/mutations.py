@@ -39,7 +39,7 @@ from windrow.spark.table_functions import calls_table_functions
 from windrow.statements import _may_be_ours, _query_of, _view_query
 from windrow.syntax import mistakes
 from windrow.syntax.apart import clauses_apart
-from windrow.syntax.as_of import as_of_joins
+from windrow.syntax.as_of import as_of_joins, past_of
 from windrow.syntax.blocks import split_statements
 from windrow.syntax.cql import in_spark
 from windrow.syntax.create_stream import parse_create_stream
@@ -55,6 +55,7 @@ from windrow.syntax.streams import parse_stream_window, refuse_alias_before, win
 from windrow.syntax.table_functions import WINDOWS, call_at, window_call
 from windrow.syntax.tokens import TokenList, tokenize
 from windrow.syntax.views import parse_view
+from windrow.syntax.written_lengths import written_lengths
 
 __all__ = ["Findings", "mutants", "seeds", "tried"]
 
@@ -92,6 +93,8 @@ _WORDS = [
     "TUMBLING",
     "PARTITION BY",
     "[RANGE 1]",
+    "[RANGE :n MINUTES SLIDE 2 * INTERVAL '5' MINUTE]",
+    "[ROWS ? SLIDE (1 + 2)]",
     "[ROWS 2",
     "[NOW]",
     "[PARTITION BY",
@@ -423,6 +426,8 @@ _READERS: list[Callable[[TokenList, Range], object]] = [
     lambda tokens, statement: parse_create_stream(tokens, *statement),
     lambda tokens, statement: parse_punctuate(tokens, *statement),
     lambda tokens, statement: parse_emission(tokens, *statement),
+    lambda tokens, statement: list(written_lengths(tokens, *statement)),
+    lambda tokens, _: past_of(tokens, _STREAMS),
     lambda tokens, statement: parse_view(tokens, *statement),
     lambda tokens, _: as_of_joins(tokens, _STREAMS),
     lambda tokens, _: in_spark(tokens),

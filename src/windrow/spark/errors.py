@@ -16,6 +16,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from windrow.algebra.aggregates import aggregate_over_windows
+from windrow.algebra.names import POSITIONAL
 from windrow.algebra.nodes import Window
 from windrow.algebra.predicates import out_of_scope
 from windrow.errors import (
@@ -313,7 +314,7 @@ def _inside_call(sql: str, span: Span) -> bool:
 
 def _unbound(marker: str) -> tuple[str, str]:
     """Message and hint for a parameter without a value; Spark's name of a ``?`` means nothing to anyone."""
-    if marker == "?":
+    if marker == "?" or marker.lstrip(":").startswith(POSITIONAL):
         return "parameter ? has no value", "give a value for each ?: sql(text, value)"
     name = marker.lstrip(":")
     return f"parameter {marker} has no value", f"give it one: sql(text, {name}=…), or --param {name}=…"

@@ -187,6 +187,8 @@ def _refuse_other_types(tokens: TokenList, length: Length, kind: DataType) -> No
 
 def _located(tokens: TokenList, length: Length, error: WindrowError) -> WindrowError:
     """The error; of what is no constant, with what lengths are."""
+    if error.condition.startswith("INVALID_INLINE_TABLE.FAILED"):
+        return _invalid(tokens, length, "this length cannot be computed", "write another expression")
     told = ""
     if error.condition.startswith("UNRESOLVED_COLUMN"):
         told = "a length is a constant, and reads no column"

@@ -141,6 +141,8 @@ class LengthReader:
         is_interval = start in intervals and not any(self._is_parameter(at) for at in range(start, stop))
         unit = tokens.word(stop - 1).removesuffix("S")
         has_unit = unit in LENGTH_UNITS and self._is_keyword(stop - 1) and not intervals and stop > start + 1
+        if not has_unit and not intervals and self._follows_operand(stop - 1):
+            raise self._no_unit(stop - 1)
         return Length((start, stop), unit=unit if has_unit else None, is_interval=is_interval, least=least)
 
     def whole(self, *, least: int | None = 1) -> Length:
@@ -257,6 +259,15 @@ class LengthReader:
         if at == start + 1 and at < self.stop and tokens[at].kind is Kind.STRING:
             return at + 1  # INTERVAL '1 day'
         return at if at > start + 1 else start
+
+    def _follows_operand(self, at: int) -> bool:
+        """Whether a word stands where an expression has ended, so that it can but be a unit."""
+        tokens, before = self.tokens, at - 1
+        if not tokens[at].word or tokens[at].word == "END" or not self._is_keyword(at) or before < self.start:
+            return False
+        is_end = any(tokens.is_symbol(before, symbol) for symbol in (")", "]", "?"))
+        is_name = tokens.is_symbol(before - 1, ":") and before - 1 >= self.start
+        return is_end or is_name
 
     def _is_parameter(self, at: int) -> bool:
         tokens = self.tokens

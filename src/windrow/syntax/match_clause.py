@@ -316,9 +316,9 @@ class _Parser(Cursor):
         stop = start if self.begins_part(start) else self.end_of_part()
         if start == stop:
             self.fail(["a duration, such as INTERVAL 5 MINUTES"])
-        found = LengthReader(self.tokens, start, stop, f"in {self.what}", ("WITHIN", "DURATION")).length(
-            least=0
-        )
+        hint = "write INTERVAL 5 MINUTES; to compare with a column, read FIRST(…) of the order in DEFINE"
+        reader = LengthReader(self.tokens, start, stop, f"in {self.what}", ("WITHIN", "DURATION"), hint)
+        found = reader.length(least=0)
         self.at = found.tokens[1]
         return found
 
