@@ -315,7 +315,6 @@ def test_two_columns_of_one_name_into_a_folder_are_refused_when_the_query_is_sta
 @pytest.mark.usefixtures("interpreted")
 def test_a_live_query_with_another_length_is_another_query(spark, incoming, tmp_path):
     counted = "SELECT k, COUNT(*) AS n FROM s [RANGE ? SLIDE 1 + ?] WHERE v < ? GROUP BY k"
-    place = tmp_path / "checkpoint"
     put(incoming, 0, [(0, "a", 1), (1, "b", 1), (2, "a", 1), (9, "b", 1)])
     found = {}
     for name, text, args in (
