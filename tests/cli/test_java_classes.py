@@ -231,6 +231,30 @@ def test_it_gives_way_to_other_sessions_and_leaves_that_of_a_terminal_alone():
     assert subprocess.check_output(command, text=True).startswith("True ")
 
 
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_person_at_a_terminal_is_told_of_the_process(cache, tmp_path, monkeypatch, capsys, is_terminal):
+    java = java_that(tmp_path / "java", MAKES)
+    monkeypatch.setattr(keeping, "ensure_java", lambda: java)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
+    registered: list[Any] = []
+    monkeypatch.setattr("atexit.register", registered.append)
+    starts = SimpleNamespace(DEVNULL=None, Popen=lambda *_, **__: SimpleNamespace())
+    monkeypatch.setattr(keeping, "subprocess", starts)
+    keeping.keep_after(session_with(""))
+    (at_the_end,) = registered
+    at_the_end()
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err == (keeping.ANNOUNCED if is_terminal else "")
+    if is_terminal:
+        assert "WINDROW_JAVA_CLASSES=off" in told.err
+    # nothing is said where none is started
+    cache.mkdir()
+    tried_file(file_of(java)).write_text(f"{os.getpid()}\n", encoding="utf-8")
+    at_the_end()
+    assert capsys.readouterr().err == ""
+
+
 def session_with(java_options: str) -> Any:
     """As much of a session as says which options its Java has."""
     conf = {"spark.driver.extraJavaOptions": java_options}

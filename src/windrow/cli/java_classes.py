@@ -1,8 +1,8 @@
 """When Spark's Java classes are kept: once, after a command has ended, by a process that gives way.
 
-That process runs ``windrow demo`` with nobody to see it and keeps the classes that this needs; the commands
-after it start sooner. What goes wrong is written to a file beside them, which ``windrow doctor`` shows; it
-is tried again a day later.
+A person at a terminal is told. That process runs ``windrow demo`` with nobody to see it and keeps the classes
+that this needs; the commands after it start sooner. What goes wrong is written to a file beside them, which
+``windrow doctor`` shows; it is tried again a day later.
 """
 
 from __future__ import annotations
@@ -33,7 +33,13 @@ from windrow.spark.java_classes import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["keep_after", "main"]
+__all__ = ["ANNOUNCED", "keep_after", "main"]
+
+ANNOUNCED = (
+    "a process in the background keeps Java's classes for about a minute, once: Spark starts sooner then"
+    " (WINDROW_JAVA_CLASSES=off for not)\n"
+)
+"""What a person at a terminal is told."""
 
 _NICEST = 19
 _PYTHON = (sys.executable, "-P", "-m")
@@ -87,6 +93,9 @@ def _start() -> None:
             )
             # Nobody waits for it, and none is to be warned of that.
             process.returncode = 0
+            if sys.stderr.isatty():
+                sys.stderr.write(ANNOUNCED)
+                sys.stderr.flush()
 
 
 def _wanted() -> Path | None:
