@@ -17,6 +17,7 @@ from windrow.spark.live.in_memory import InMemorySteps
 from windrow.spark.live.staged_steps import StagedSteps
 from windrow.spark.live.steps import Steps
 from windrow.spark.streams import ARRIVED, ROWTIME
+from windrow.streams.entries import BEFORE
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -89,4 +90,4 @@ def test_rows_are_kept_without_what_nothing_reads(spark, tmp_path, monkeypatch, 
     assert counted(given) == counted([recorded(spark, logs, None, query)])
     assert told["rows_late"] == 2
     assert kept
-    assert all(set(schema.names) == {"ts", "k", ROWTIME, ARRIVED} for schema in kept)
+    assert all(set(schema.names) == {"ts", "k", ROWTIME, ARRIVED, BEFORE} for schema in kept)
