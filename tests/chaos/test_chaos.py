@@ -10,6 +10,7 @@ from tests.chaos.harness import FORCED, OPERATION, run
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found as Linux tells them")
 def test_killed_queries_come_to_the_batch_answer(spark, tmp_path):
     summary = run(spark, tmp_path, 3, seed=1, of_a_round=3, scenarios=["window"], random_kills=["driver"])

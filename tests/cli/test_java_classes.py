@@ -263,6 +263,7 @@ def session_with(java_options: str) -> Any:
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.long
 def test_spark_starts_with_the_kept_classes_and_without_torn_ones(tmp_path, monkeypatch):
     monkeypatch.delenv("WINDROW_JAVA_CLASSES", raising=False)
     monkeypatch.setattr(keeping, "_give_way", lambda: None)

@@ -21,6 +21,7 @@ from windrow.streams import NamedStream
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.usefixtures("interpreted"),
     pytest.mark.skipif(
         not Path("/proc/self/stat").exists(), reason="processes are found as Linux tells them"

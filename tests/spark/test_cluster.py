@@ -21,7 +21,7 @@ import pytest
 
 from windrow.spark.java import ensure_java
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 SOURCE = Path(__file__).parents[2] / "src"
 PROGRAM = r"""

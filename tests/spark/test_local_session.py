@@ -60,6 +60,7 @@ def run(directory: Path, **environment: str) -> dict[str, object]:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_on_a_machine_with_an_old_java_only_spark_runs_on_the_bundled_one(tmp_path, path_without_java):
     old = tmp_path / "old" / "bin" / "java"
     old.parent.mkdir(parents=True)
