@@ -313,6 +313,34 @@ def test_two_columns_of_one_name_into_a_folder_are_refused_when_the_query_is_sta
 
 
 @pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(
+    ("text", "first", "other"),
+    [
+        ("SELECT STREAM k, v FROM s WHERE v < ?", ((5,), {}), ((6,), {})),
+        (
+            "SELECT k, COUNT(*) AS n FROM s WHERE k = :key GROUP BY k EMIT STREAM",
+            ((), {"key": "5"}),
+            ((), {"key": "a"}),
+        ),
+    ],
+)
+def test_a_live_query_with_another_parameter_is_another_query(spark, incoming, tmp_path, text, first, other):
+    def start(values, named):
+        return (
+            declared(spark, incoming).sql(text, *values, **named).start(Memory(), checkpoint=tmp_path / "c")
+        )
+
+    put(incoming, 0, [(0, "a", 1), (1, "b", 1)])
+    query = start(*first)
+    query.process_all_available()
+    query.stop()
+    with pytest.raises(WindrowError) as caught:
+        start(*other)
+    assert caught.value.condition == "CHECKPOINT_OF_ANOTHER_QUERY"
+    assert "parameters" in caught.value.message
+    start(*first).stop()
+
+
 def test_a_live_query_with_another_length_is_another_query(spark, incoming, tmp_path):
     counted = "SELECT k, COUNT(*) AS n FROM s [RANGE ? SLIDE 1 + ?] WHERE v < ? GROUP BY k"
     put(incoming, 0, [(0, "a", 1), (1, "b", 1), (2, "a", 1), (9, "b", 1)])

@@ -38,7 +38,7 @@ _VERSION = 5
 _READ = (3, 4, _VERSION)
 """Steps of version 3 had no chunks of the rows of clauses; up to 4 they did not list the files of late rows,
 and did not say where a query's rows go. All are gone on with."""
-_SINCE_5 = ("envelope", "target")
+_SINCE_5 = ("envelope", "target", "parameters")
 _META = "step.json"
 _CHUNKS = "chunks"
 _IDENTITY = "identity"

@@ -19,6 +19,7 @@ from windrow.algebra.continuous import (
     StreamQuery,
     WindowedStream,
 )
+from windrow.algebra.names import POSITIONAL
 from windrow.errors import AnalysisError, WindrowError
 from windrow.errors import Span as Place
 from windrow.kernels.stages import Window
@@ -209,7 +210,15 @@ class LivePlan(ABC):
             if (live := self.catalog.streams[name].live) is not None
         }
         views = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in self.views().items()}
-        return {"text": _in_one_line(self.text), "clock": str(self.clock), "streams": streams, "views": views}
+        told = {"text": _in_one_line(self.text), "clock": str(self.clock), "streams": streams, "views": views}
+        values = self._parameters()
+        return {**told, "parameters": values} if values else told
+
+    def _parameters(self) -> dict[str, str]:
+        """The values of the named parameters in its text, or of all positional ones."""
+        tokens, given = tokenize(self.text), self.gateway.parameters
+        read = {token.text for before, token in pairwise(tokens.tokens) if before.text == ":"}
+        return {name: repr(given[name]) for name in given if name in read or name.startswith(POSITIONAL)}
 
 
 def said_of(ordering: Ordering) -> list[str]:
