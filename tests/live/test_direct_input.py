@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -74,7 +75,9 @@ def arriving(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("arriving")
     first = 0
     for number, size in enumerate(SIZES):
-        pq.write_table(rows_of(size, first), folder / f"{number}.parquet", row_group_size=GROUP)
+        path = folder / f"{number}.parquet"
+        pq.write_table(rows_of(size, first), path, row_group_size=GROUP)
+        os.utime(path, (number ^ 1, 1_700_000_000 + (number ^ 1)))  # each second one comes before the first
         first += size
     return folder
 

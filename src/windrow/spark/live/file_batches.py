@@ -2,8 +2,8 @@
 
 That spares each row the way from Spark's rows into Python, and reads only columns that are wanted. It applies
 where a stream is nothing but columns of files which say the same to Arrow as they do to Spark, as
-:mod:`windrow.spark.file_scan` has it. Spark says which files a micro-batch has, and in which order it would
-read them: so the rows come in the same order from either.
+:mod:`windrow.spark.file_scan` has it. Spark says which files a micro-batch has. Their order is that of
+:mod:`windrow.spark.live.file_order`: so the rows come in the same order from either.
 """
 
 from __future__ import annotations
@@ -114,7 +114,8 @@ class FileBatch:
     now
         Its time, in microseconds.
     splits
-        Of each source what Spark would read, in order: path, first byte, number of bytes.
+        Of each source what Spark would read, in the order in which it came: path, first byte, number of
+        bytes.
     scans
         Of each source Spark's operator, which counts what is read of it; None where there are no files.
     """
@@ -189,13 +190,13 @@ def _batch(spark: SparkSession, count: int) -> FileBatch | None:
 
 
 def _files(scan: Any) -> list[tuple[str, int, int]] | None:
-    found: list[tuple[str, int, int]] = []
+    found: list[tuple[int, str, int, int]] = []
     for partition in _items(scan.inputRDD().filePartitions()):
         for file in partition.files():
             if len(found) == _MOST_FILES:
                 return None
-            found.append((local_path(file.urlEncodedPath()), file.start(), file.length()))
-    return found
+            found.append((file.modificationTime(), file.urlEncodedPath(), file.start(), file.length()))
+    return [(local_path(path), start, length) for _, path, start, length in sorted(found)]
 
 
 def _items(found: Any) -> list[Any]:

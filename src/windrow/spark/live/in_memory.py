@@ -25,6 +25,7 @@ from windrow.spark.live.arrivals import VIOLATED, Came, came
 from windrow.spark.live.checkpoint import Step
 from windrow.spark.live.direct_input import DirectInput
 from windrow.spark.live.few import is_plain
+from windrow.spark.live.file_order import ORIGIN, in_order, is_of_one_file
 from windrow.spark.live.source import BOUND, LOGGED, PLACE, PRODUCER, PTIME, LiveSource
 from windrow.spark.live.steps import STREAM, TICKS, Steps, inside
 from windrow.spark.streams import ARRIVED, REASON, ROWTIME, Stream
@@ -205,6 +206,7 @@ class InMemorySteps(Steps):
         ours = [
             STREAM,
             PLACE,
+            *ORIGIN,
             inside(TICKS, PTIME),
             *(own for names in by.values() for own in names.values()),
         ]
@@ -270,13 +272,16 @@ class InMemorySteps(Steps):
     def _in_order(self, batch: DataFrame) -> pa.Table:
         """The entries of a micro-batch, in the order in which they came."""
         entries = self._collected(batch)
-        return entries.sort_by(PLACE).drop_columns([PLACE]) if PLACE in entries.column_names else entries
+        if PLACE in entries.column_names:
+            entries = entries.sort_by(PLACE).drop_columns([PLACE])
+        return in_order(entries)
 
     def _collected(self, batch: DataFrame) -> pa.Table:
-        """The entries in the order in which they came."""
+        """The entries in the order in which Spark reads them, with `ORIGIN` where that may be another one."""
+        left_out = [*self._constant(), *(ORIGIN if is_of_one_file(self._spark) else ())]
         try:
             with self._gateway.translated():
-                return batch.drop(*self._constant()).toArrow()
+                return batch.drop(*left_out).toArrow()
         except WindrowError as error:
             if _LARGEST not in error.message:
                 raise

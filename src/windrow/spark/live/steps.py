@@ -26,6 +26,7 @@ from windrow.spark.live.cascade import TOLD
 from windrow.spark.live.checkpoint import Checkpoint, Kept, Step
 from windrow.spark.live.endings import Endings
 from windrow.spark.live.few import FEW, few, frame_of_few
+from windrow.spark.live.file_order import origin, placed
 from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.latest import latest_of
 from windrow.spark.live.malformed import MALFORMED_SCHEMA, malformed_rows, sound_rows
@@ -186,7 +187,7 @@ class Steps:
             assert stream.live is not None
             frame = stream.live.frame if frames is None else frames[known]
             fields = [F.col(quoted(name)).alias(inside(number, name)) for name in frame.columns]
-            parts.append(frame.select(F.lit(number).alias(STREAM), *fields))
+            parts.append(frame.select(F.lit(number).alias(STREAM), *fields, *origin(frame)))
         ticks = self._ticks(frames)
         if ticks is not None:
             parts.append(ticks.select(F.lit(TICKS).alias(STREAM), F.col("tick").alias(inside(TICKS, PTIME))))
@@ -224,9 +225,8 @@ class Steps:
             self._checkpoint.sides["malformed"].write(told, number)
 
     def _step(self, batch: DataFrame, number: int, before: Step) -> None:
-        placed = batch if PLACE in batch.columns else batch.withColumn(PLACE, F.monotonically_increasing_id())
         # read once, and into the session in which the query's tables are: that of the micro-batch is another
-        with self._checkpoint.stored(placed, number) as stored:
+        with self._checkpoint.stored(placed(batch), number) as stored:
             self._taken(stored, number, before)
 
     def _taken(self, batch: DataFrame, number: int, before: Step) -> None:

@@ -1,0 +1,101 @@
+"""The order of files in a micro-batch: that in which they came, whatever the order in which Spark reads them.
+
+Spark reads the largest files first, so that its tasks end together. Which rows are late must not depend on
+that: rows come by the modification time of their file, then by its path, then by their place in it. That is
+the order in which the files come one at a time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from py4j.protocol import Py4JError
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from windrow.spark.live.source import PLACE
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["ORIGIN", "in_order", "is_of_one_file", "origin", "placed"]
+
+ORIGIN = ("__file_time", "__file", "__file_start")
+"""Columns that say in which part of which file a row is: its modification time, its path, the first byte."""
+
+_FILE = "_metadata"
+_SAID = ("file_modification_time", "file_path", "file_block_start")
+_RANK = "__rank"
+_PLACES = 33  # bits that Spark leaves for the number of a row in its task
+
+
+def origin(frame: DataFrame) -> tuple[Column, ...]:
+    """`ORIGIN` of the rows of a streaming DataFrame; none where Spark does not say it of them."""
+    java = getattr(frame, "_jdf", None)
+    if java is None:  # of Spark Connect
+        return ()
+    hidden = java.queryExecution().analyzed().metadataOutput()
+    known = [hidden.apply(at) for at in range(hidden.size())]
+    if not any(one.name() == _FILE and _SAID[0] in one.dataType().simpleString() for one in known):
+        return ()
+    file = frame.metadataColumn(_FILE)
+    return tuple(file[said].alias(name) for said, name in zip(_SAID, ORIGIN, strict=True))
+
+
+def is_of_one_file(spark: SparkSession) -> bool:
+    """Whether the micro-batch that Spark calls for in this thread is known to have no more than one file."""
+    if not hasattr(spark, "_jsparkSession"):  # of Spark Connect
+        return False
+    try:
+        query = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+        running = None if query is None else spark._jsparkSession.streams().get(query)
+        if running is None:
+            return False
+        leaves = running.streamingQuery().lastExecution().executedPlan().collectLeaves()
+        scans = [leaves.apply(at) for at in range(leaves.size())]
+        files = [
+            scan.selectedPartitions().totalNumberOfFiles()
+            for scan in scans
+            if scan.getClass().getSimpleName() == "FileSourceScanExec"
+        ]
+    except Py4JError:  # what is asked is inside of Spark, and not there in all of its versions
+        return False
+    return max(files, default=0) <= 1
+
+
+def in_order(entries: pa.Table) -> pa.Table:
+    """Entries as they came, without the columns of `ORIGIN`; as they are where they do not have these."""
+    if ORIGIN[0] not in entries.column_names:
+        return entries
+    ranks, rest = _ranks(entries), entries.drop_columns([*ORIGIN])
+    return rest if (np.diff(ranks) >= 0).all() else rest.take(pa.array(np.argsort(ranks, kind="stable")))
+
+
+def placed(batch: DataFrame) -> DataFrame:
+    """The rows of a micro-batch with `PLACE`, which orders those of a stream as they came; no `ORIGIN`."""
+    known = PLACE in batch.columns
+    numbered = batch if known else batch.withColumn(PLACE, F.monotonically_increasing_id())
+    if ORIGIN[0] not in batch.columns:
+        return numbered
+    parts = batch.select(*ORIGIN).distinct().toArrow()
+    if parts.num_rows <= 1:
+        return numbered.drop(*ORIGIN)
+    ranked = parts.append_column(_RANK, pa.array(_ranks(parts)))
+    ranks = F.broadcast(batch.sparkSession.createDataFrame(ranked)).alias("ranks")
+    same = [numbered[name].eqNullSafe(F.col(f"ranks.{name}")) for name in ORIGIN]
+    # one task reads a part of a file, from its first row to its last
+    in_part = F.col(PLACE).bitwiseAND(F.lit((1 << _PLACES) - 1))
+    place = F.shiftleft(F.col(_RANK), _PLACES).bitwiseOR(in_part)
+    own = [F.col(quoted(name)) for name in batch.columns if name not in (PLACE, *ORIGIN)]
+    return numbered.join(ranks, same).select(*own, place.alias(PLACE))
+
+
+def _ranks(entries: pa.Table) -> npt.NDArray[np.int64]:
+    """Of each row that of its part of a file, among those that there are."""
+    found = np.zeros(entries.num_rows, np.int64)
+    for name in ORIGIN:
+        codes = entries.column(name).dictionary_encode("encode").unify_dictionaries().combine_chunks()
+        ranks = np.empty(len(codes.dictionary), np.int64)
+        ranks[pc.sort_indices(codes.dictionary).to_numpy()] = np.arange(len(ranks))
+        found = found * len(ranks) + ranks[codes.indices.to_numpy()]
+    return found

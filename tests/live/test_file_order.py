@@ -1,0 +1,84 @@
+"""Files of one micro-batch come in the order in which they came, whatever their sizes."""
+
+from __future__ import annotations
+
+import os
+
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+import pytest
+
+from windrow import Memory, Session
+from windrow.spark.live import staged_steps
+from windrow.spark.live.emitted_in_memory import EmittedInMemory
+from windrow.spark.live.file_order import ORIGIN, in_order
+from windrow.spark.live.steps import Steps
+
+COLUMNS = "ts bigint, v bigint"
+# By name and time: the largest is neither the first to come nor the first by name.
+FILES = [
+    ("b", 1, [10, 12]),
+    ("c", 2, [30]),
+    ("a", 3, [11] * 3 + [60]),
+    ("d", 4, [31, 61] * 400),
+    ("0", 5, [32]),
+]
+WATERMARKED = "SELECT wend, COUNT(*) AS n FROM TUMBLE(TABLE s, DESCRIPTOR(ts), 10) GROUP BY wend EMIT STREAM"
+COUNTED = "SELECT v, COUNT(*) AS n FROM s [RANGE 3] GROUP BY v"
+
+
+def written(folder, kind):
+    folder.mkdir()
+    for name, time, rows in FILES:
+        table = pa.table({"ts": pa.array(rows), "v": pa.array([at % 7 for at in range(len(rows))])})
+        path = folder / f"{name}.{kind}"
+        if kind == "parquet":
+            pq.write_table(table, path)
+        else:
+            csv.write_csv(table, path, csv.WriteOptions(include_header=False))
+        os.utime(path, (time, 1_700_000_000 + time))
+
+
+RUNS = [
+    ("parquet", WATERMARKED, True),
+    ("csv", WATERMARKED, True),
+    ("csv", WATERMARKED, False),
+    ("parquet", COUNTED, False),
+]
+"""What files are, the query, and whether micro-batches are evaluated in memory; else tasks do it."""
+
+
+@pytest.mark.parametrize(("kind", "query", "in_memory"), RUNS)
+@pytest.mark.usefixtures("interpreted")
+def test_several_at_once_are_as_one_after_the_other(spark, tmp_path, monkeypatch, kind, query, in_memory):
+    if not in_memory:
+        monkeypatch.setattr(EmittedInMemory, "_first_flow", None)
+        monkeypatch.setattr(staged_steps, "StagedSteps", lambda plan, _, *rest: Steps(plan, *rest))
+    incoming = tmp_path / "incoming"
+    written(incoming, kind)
+    found = []
+    for at_once in (1, len(FILES)):
+        session = Session(spark)
+        reader = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", at_once).format(kind)
+        session.stream("s", reader.load(str(incoming)).where("ts > 0"), rowtime="ts", unit="seconds", lag=5)
+        sink = Memory()
+        folder = tmp_path / str(at_once)
+        running = session.sql(query).start(
+            sink, checkpoint=folder, trigger={"availableNow": True}, on_late="keep"
+        )
+        running.await_termination()
+        late = sorted(row.row for row in running.late.collect())
+        progress = running.progress
+        found.append((late, [progress[f"rows_{name}"] for name in ("in", "used", "held", "late")]))
+    assert found[0] == found[1]
+    assert found[0][1][3] > 0
+
+
+def test_files_of_one_time_come_by_their_paths_and_parts_by_their_places():
+    rows = [(2, "a", 0, 0), (1, "c", 0, 1), (1, "b", 9, 2), (1, "b", 9, 3), (1, "b", 0, 4), (2, "a", 0, 5)]
+    columns = [pa.array(column) for column in zip(*rows, strict=True)]
+    entries = pa.table(columns, names=[*ORIGIN, "v"])
+    assert in_order(entries).to_pydict() == {"v": [4, 2, 3, 1, 0, 5]}
+    plain = entries.drop_columns([*ORIGIN])
+    assert in_order(plain) is plain
