@@ -131,12 +131,34 @@ def test_a_query_or_stream_that_is_to_fail_of_late_rows_fails_of_those_late_for_
     assert played(spark, plan, tmp_path / "other", [in_time]).progress["rows_late"] == 0
 
 
-def test_late_rows_of_a_recorded_log_are_those_of_its_groups_once(spark):
-    rows = [(number, time, None) for number, time in enumerate(TIMES)]
-    seen = [(number, None, max(TIMES[: number + 1]) - LAG) for number, _ in enumerate(TIMES)]
+def recorded(spark, times, **options):
+    """A session with the log of rows of these times, each with the watermark after it."""
+    rows = [(number, time, None) for number, time in enumerate(times)]
+    seen = [(number, None, max(times[: number + 1]) - LAG) for number, _ in enumerate(times)]
     log = spark.createDataFrame([*rows, *seen], "at int, ts bigint, upto bigint")
     session = Session(spark)
-    session.stream("s", log, rowtime="ts", unit="seconds", ptime="at", watermark="upto")
+    session.stream("s", log, rowtime="ts", unit="seconds", ptime="at", watermark="upto", **options)
+    return session
+
+
+@pytest.mark.parametrize(("kind", "lateness"), [("HOP", 0), ("HOP", 3), ("SESSION", 3)])
+@pytest.mark.usefixtures("interpreted")
+def test_a_recorded_stream_that_is_to_fail_of_late_rows_fails_of_those_late_for_a_group(
+    spark, kind, lateness
+):
+    query = f"SELECT wend, COUNT(*) AS n FROM {WINDOWS[kind][0]} GROUP BY wend EMIT STREAM"
+    query += f" ALLOWED LATENESS {lateness}" if lateness else ""
+    late, _ = defined(kind, lateness)
+    with pytest.raises(WindrowError, match="LATE_ROW"):
+        recorded(spark, TIMES, on_late="fail").sql(query).collect()
+    in_time = [time for time in TIMES if time not in late]
+    found = recorded(spark, in_time, on_late="fail").sql(query)
+    assert found.late.collect() == []
+    assert found.collect()
+
+
+def test_late_rows_of_a_recorded_log_are_those_of_its_groups_once(spark):
+    session = recorded(spark, TIMES)
     twice = (
         "SELECT a.ts, n, m FROM (SELECT ts, COUNT(*) AS n FROM s GROUP BY ts) AS a JOIN (SELECT wend, "
         "COUNT(*) AS m FROM TUMBLE(TABLE s , DESCRIPTOR(ts), 4) GROUP BY wend) AS b ON a.ts = b.wend "

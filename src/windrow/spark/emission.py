@@ -30,6 +30,7 @@ from windrow.spark.catalog import Catalog
 from windrow.spark.changelog import changelog
 from windrow.spark.continuous import Runner
 from windrow.spark.emit_reference import shown_by_definition
+from windrow.spark.errors import raising
 from windrow.spark.event_time import HIDDEN, Completeness, Judging, Occurrence, Sessions, Timed
 from windrow.spark.gateway import Gateway
 from windrow.spark.interpreter import own_interpreter
@@ -43,9 +44,10 @@ from windrow.streams.entries import BEFORE, REASONS
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.tokens import tokenize
 
-__all__ = ["Emitted", "Materialization", "common_ptime", "judged_late", "one_sql"]
+__all__ = ["Emitted", "Materialization", "common_ptime", "one_sql"]
 
 _MARK = "__mark"
+_LATE = "a row is late for a group: the watermark had passed the group's end before the row came"
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,20 @@ class Emitted:
         if not occurrence.watermark_of:
             return frame
         mark = F.expr(arrival.rowtime.to_column(_MARK)).alias(occurrence.watermark)
-        return frame.withColumn(_MARK, self._mark(occurrence)).select(*shown, mark)
+        frame = frame.withColumn(_MARK, self._mark(occurrence))
+        judgings = self._judgings(occurrence)
+        if stream.on_late == "fail" and judgings:
+            is_late = _is_late(judgings, arrival.rowtime, _MARK)
+            if self.how.until is not None:
+                is_late &= F.col(ENTER) <= self.how.until
+            failed = raising("LATE_ROW", _LATE, "on_late='keep' keeps late rows apart")
+            # groups that are over are told by the mark, and so it is computed of each row
+            frame = frame.withColumn(_MARK, F.when(is_late, failed).otherwise(F.col(_MARK)))
+        return frame.select(*shown, mark)
+
+    def _judgings(self, occurrence: Occurrence) -> list[Judging]:
+        """What says which rows of a stream are late for a group, where it stands."""
+        return [by for by in self.timed.judgings if by.origin == occurrence.place]
 
     def _mark(self, occurrence: Occurrence) -> Column:
         """The watermark before each row that is below it, less the allowed lateness; NULL of others.
@@ -198,8 +213,7 @@ class Emitted:
         judged = [
             (each, found)
             for each in self.timed.occurrences
-            if each.stream == name
-            and (found := [by for by in self.timed.judgings if by.origin == each.place])
+            if each.stream == name and (found := self._judgings(each))
         ]
         if not judged:
             return None
@@ -213,8 +227,7 @@ class Emitted:
         for number, (each, judgings) in enumerate(judged):
             mark = f"{_MARK}{number}"
             frame = frame.withColumn(mark, self._mark(each))
-            is_late = reduce(or_, (judged_late(by, arrival.rowtime, ROWTIME, mark) for by in judgings))
-            bounds.append(F.when(is_late, F.col(mark)))
+            bounds.append(F.when(_is_late(judgings, arrival.rowtime, mark), F.col(mark)))
         violated = bounds[0] if len(bounds) == 1 else F.greatest(*bounds)
         return frame.withColumn(PROMISED, violated).where(F.col(PROMISED).isNotNull())
 
@@ -565,10 +578,11 @@ def one_sql(
     return told.select(*shown, undo, ptime, "__version").toDF(*names, "undo", "ptime", "ver")
 
 
-def judged_late(judging: Judging, clock: Clock, rowtime: str, mark: str) -> Column:
-    """Whether rows are late for a group, by columns with their rowtimes and marks in ticks of a clock."""
-    row, least = judging.row.replace("{t}", clock.to_column(rowtime)), clock.to_column(mark)
-    return F.coalesce(F.expr(f"{row} < {judging.least.replace('{t}', least)}"), F.lit(False))
+def _is_late(judgings: Iterable[Judging], clock: Clock, mark: str) -> Column:
+    """Whether rows are late for a group, by `ROWTIME` and a column of marks, in ticks of a clock."""
+    at, known = clock.to_column(ROWTIME), clock.to_column(mark)
+    found = [f"{by.row.replace('{t}', at)} < {by.least.replace('{t}', known)}" for by in judgings]
+    return reduce(or_, (F.coalesce(F.expr(one), F.lit(False)) for one in found))
 
 
 def _clock_of(kind: DataType) -> Clock:

@@ -196,6 +196,8 @@ class Stream:
         The log's first and last instants, where they are known.
     arrivals
         How its entries came, if the log says that.
+    on_late
+        What becomes of rows that are late for a group of a query: ``"keep"`` or ``"fail"``.
     """
 
     frame: DataFrame
@@ -211,6 +213,7 @@ class Stream:
     live: LiveSource | None = None
     known_ends: tuple[int, int] | None = None
     arrivals: Arrivals | None = None
+    on_late: str = "keep"
 
     @property
     def timed(self) -> Arrivals | None:

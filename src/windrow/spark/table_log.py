@@ -134,6 +134,10 @@ def of_frame(frame: DataFrame, log: Log) -> Stream:
         raise UsageError(
             f"on_late={log.on_late!r} is unknown", condition="UNKNOWN_OPTION", hint="use 'keep' or 'fail'"
         )
+    return replace(_read(frame, log), on_late=log.on_late)
+
+
+def _read(frame: DataFrame, log: Log) -> Stream:
     found = {name.lower(): name for name in frame.columns}
     if log.bound is not None and log.watermark is not None:
         told = "a log has bounds or watermarks: promises or estimates"
@@ -180,7 +184,9 @@ def of_frame(frame: DataFrame, log: Log) -> Stream:
         whole = frame.select("*", F.coalesce(ticks, missing).alias(ROWTIME), *_named(order))
         bounds = () if log.bound is None else (int(log.bound),)
         arrivals = _arrivals(log, clock, whole.withColumn(_BOUND, F.lit(None).cast("bigint")))
-        return Stream(whole, tuple(frame.columns), clock, names, bounds, rowtime, arrivals=arrivals)
+        return Stream(
+            whole, tuple(frame.columns), clock, names, bounds, rowtime, arrivals=arrivals, on_late=log.on_late
+        )
     promise, says = F.lit(None).cast("bigint"), F.lit(False)
     if in_columns is not None:
         bound_kind = frame.schema[found[in_columns.lower()]].dataType.simpleString()
@@ -202,7 +208,17 @@ def of_frame(frame: DataFrame, log: Log) -> Stream:
             entries.where(F.col(ROWTIME).isNotNull()).select(*kept),
             _arrivals(log, clock, entries),
         )
-        return Stream(rows, columns, clock, names, (), rowtime, promises=promises, arrivals=arrivals)
+        return Stream(
+            rows,
+            columns,
+            clock,
+            names,
+            (),
+            rowtime,
+            promises=promises,
+            arrivals=arrivals,
+            on_late=log.on_late,
+        )
     producer = SENDER if log.producer is not None else None
     if log.punctuation is None:
         rows, late = admitted(entries, ROWTIME, _BOUND, ARRIVED, producer)
@@ -219,9 +235,30 @@ def of_frame(frame: DataFrame, log: Log) -> Stream:
             told = "a row is late: its rowtime is below a bound that its producer promised before"
         failed = raising("LATE_ROW", told, "on_late='keep' keeps late rows apart")
         whole = rows.unionByName(late.withColumn(ROWTIME, failed)).select(*kept)
-        return Stream(whole, columns, clock, names, (), rowtime, promises=promises, arrivals=arrivals)
+        return Stream(
+            whole,
+            columns,
+            clock,
+            names,
+            (),
+            rowtime,
+            promises=promises,
+            arrivals=arrivals,
+            on_late=log.on_late,
+        )
     late, rows = late.select(*kept, PROMISED), rows.select(*kept)
-    return Stream(rows, columns, clock, names, (), rowtime, promises=promises, late=late, arrivals=arrivals)
+    return Stream(
+        rows,
+        columns,
+        clock,
+        names,
+        (),
+        rowtime,
+        promises=promises,
+        late=late,
+        arrivals=arrivals,
+        on_late=log.on_late,
+    )
 
 
 def _arrivals(
