@@ -246,3 +246,17 @@ def test_what_no_time_ends_is_refused(session, query):
         session.sql(f"{query} EMIT STREAM AFTER WATERMARK")
     assert error.value.condition in ("NEVER_COMPLETE", "GROUP_WITHOUT_EVENT_TIME")
     assert error.value.hint
+
+
+def test_the_hint_of_an_anti_join_within_an_interval_works(session):
+    within = "t.k = s.k AND t.ts BETWEEN s.ts AND s.ts + 3"
+    with pytest.raises(AnalysisError) as error:
+        session.sql(f"SELECT s.ts, s.k FROM s LEFT ANTI JOIN t ON {within} EMIT STREAM AFTER WATERMARK")
+    assert error.value.condition == "NEVER_COMPLETE"
+    assert "write WHERE NOT EXISTS (SELECT 1 FROM … WHERE …)" in error.value.hint
+    rows, takes_back, table = told(
+        session, f"SELECT ts, k FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE {within})"
+    )
+    assert rows
+    assert not takes_back
+    assert rows == table

@@ -5,7 +5,10 @@ from __future__ import annotations
 from windrow.errors import AnalysisError, NotSupportedError, Span
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["may_go", "never_complete", "unsupported"]
+__all__ = ["ANTI_JOIN", "may_go", "never_complete", "unsupported"]
+
+ANTI_JOIN = "an ANTI JOIN"
+"""Why rows of one may go."""
 
 
 def never_complete(
@@ -25,13 +28,15 @@ def never_complete(
 
 def may_go(place: tuple[str, Span | None], why: str) -> AnalysisError:
     """The error for AFTER WATERMARK of rows that may go at any time; `place` is that of the clause."""
+    hint = "join by equal columns of event time, such as the ends of windows, and have one in PARTITION BY"
+    if why == ANTI_JOIN:
+        hint = "write WHERE NOT EXISTS (SELECT 1 FROM … WHERE …) with the condition of the join"
     return AnalysisError(
         f"no column of event time tells when rows of {why} stay: later rows may take them back at any time",
         condition="NEVER_COMPLETE",
         sql=place[0],
         span=place[1],
-        hint="join by columns of event time that are equal, such as the ends of windows, and have one in "
-        "PARTITION BY; or leave AFTER WATERMARK out",
+        hint=f"{hint}; or leave AFTER WATERMARK out",
     )
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from windrow.spark.event_time.columns import column_of, event_of
 from windrow.spark.event_time.facts import UNTIL, EventColumn, Facts, Settling, Sides
 from windrow.spark.event_time.joins import equal_parts, instead, marked, told_by
+from windrow.spark.event_time.refusals import ANTI_JOIN
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.queries import Select, UnknownShapeError, conjuncts
@@ -46,7 +47,7 @@ __all__ = [
 NEVER = -1
 """Stands for a stream whose time is never past."""
 
-_LACKING = {"left": "a LEFT JOIN", "right": "a RIGHT JOIN", "full": "a FULL JOIN", "anti": "an ANTI JOIN"}
+_LACKING = {"left": "a LEFT JOIN", "right": "a RIGHT JOIN", "full": "a FULL JOIN", "anti": ANTI_JOIN}
 
 
 def spanned(events: Iterable[EventColumn | None]) -> frozenset[int]:
