@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import datetime
+import io
+import itertools
+import re
 import signal
 import subprocess
+import sys
 
 import pyarrow as pa
 import pytest
 
+from windrow.cli import live
 from windrow.streams import NamedStream
 
 COLUMNS = "(ROWTIME ts TIMESTAMP, ticker STRING, price INT)"
@@ -43,6 +48,101 @@ SELECT STREAM ticker, price FROM trades WHERE price > 10"""
     assert done.exit_code == 1
     assert "line 2, column 47" in done.stderr
     assert "SELECT STREAM ticker, price FROM trades WHERE prize > 10" in done.stderr
+
+
+def test_rows_that_were_set_aside_are_shown_at_the_end_with_their_reason_and_place(
+    invoke, trades, tmp_path, monkeypatch
+):
+    """Late, quarantined and malformed ones, of each stream; also after a restart that finds nothing new."""
+    with NamedStream.open(tmp_path / "trades").producer("q") as producer:
+        ts = datetime.datetime(2026, 1, 1, 9, 29, tzinfo=datetime.UTC)
+        producer.insert({"ts": ts, "ticker": "LATE", "price": 50})
+    (tmp_path / "lines").mkdir()
+    lines = [f'{{"minute":{minute},"price":1}}' for minute in (10, 1, 2, 3, 4, 4_000_000_000)]
+    (tmp_path / "lines" / "1.json").write_text("\n".join([*lines, '{"minute":10,"pri']))
+    script = f"""CREATE STREAM trades {COLUMNS} LOCATION '{tmp_path}/trades';
+CREATE TABLE IF NOT EXISTS set_aside (minute BIGINT, price INT, _corrupt_record STRING)
+    USING json LOCATION '{tmp_path}/lines';
+CREATE STREAM prices (ROWTIME minute BIGINT UNIT MINUTES, price INT, _corrupt_record STRING)
+    FROM STREAM set_aside LAG 2 MINUTES FUTURE 1 DAY;
+SELECT STREAM ticker FROM trades;
+SELECT STREAM price FROM prices"""
+    options = ["--live", "--trigger", "now", "--format", "csv", "--on-malformed", "keep"]
+    monkeypatch.chdir(tmp_path)
+    place = "kept in the checkpoint: state"
+    late = [
+        f"rows: 1 late row of trades, below a promised bound; {place}/rows/late",
+        '  {"ts":"2026-01-01T09:29:00.000Z","ticker":"LATE","price":50},'
+        " rowtime 2026-01-01 09:29:00, bound 2026-01-01 09:33:00, producer q",
+    ]
+    aside = [
+        f"rows-2: 1 quarantined row of prices, too far ahead of processing time; {place}/rows-2/late",
+        re.compile(r'  {"minute":4000000000,"price":1}, rowtime 4000000000, bound \d+'),
+        f"rows-2: 4 late rows of prices, below the watermark; {place}/rows-2/late",
+        *(f'  {{"minute":{at},"price":1}}, rowtime {at}, bound 8' for at in (1, 2, 3)),
+        "  and 1 more",
+        f"rows-2: 1 malformed row of prices: it cannot be read; {place}/rows-2/malformed",
+        r'  {"_corrupt_record":"{\"minute\":10,\"pri"}',
+    ]
+    done = invoke("run", "-c", script, *options, "--checkpoint", "state")
+    assert done.exit_code == 0, done.stderr
+    first, second = (
+        re.compile("rows: 5 rows in, 4 out · .* · 1 late · .*"),
+        re.compile("rows-2: 7 rows in, 0 out · .* · 5 late · 1 malformed · .*"),
+    )
+    assert_lines(done.stderr.splitlines()[2:], [first, *late, second, *aside])
+    done = invoke("run", "-c", script, *options, "--checkpoint", "state")
+    assert done.exit_code == 0, done.stderr
+    begun = [f"{name}: continues after micro-batch 0 of its checkpoint" for name in ("rows", "rows-2")]
+    first, second = (f"{name}: no micro-batch after 0 of its checkpoint" for name in ("rows", "rows-2"))
+    assert_lines(done.stderr.splitlines(), [*begun, first, *late, second, *aside])
+
+
+def assert_lines(found, expected):
+    """Hold lines to texts and patterns."""
+    for line, wanted in itertools.zip_longest(found, expected, fillvalue=""):
+        if isinstance(wanted, str):
+            assert line == wanted, found
+        else:
+            assert wanted.fullmatch(line), found
+
+
+def test_rows_that_go_with_a_query_without_checkpoint_are_shown_all_the_same(invoke, trades):
+    with NamedStream.open(trades / "trades").producer("q") as producer:
+        ts = datetime.datetime(2026, 1, 1, 9, 29, tzinfo=datetime.UTC)
+        producer.insert({"ts": ts, "ticker": "LATE", "price": 50})
+    script = f"""CREATE STREAM trades {COLUMNS} LOCATION '{trades}/trades';
+SELECT STREAM ticker FROM trades"""
+    done = invoke("run", "-c", script, "--live", "--trigger", "now")
+    assert done.exit_code == 0, done.stderr
+    told, row = done.stderr.splitlines()[-2:]
+    assert told == "rows: 1 late row of trades, below a promised bound; not kept: --checkpoint DIR keeps them"
+    assert '"ticker":"LATE"' in row
+
+
+class _Started:
+    """A query as the line sees it that has not had a micro-batch."""
+
+    name, began_after = "highs", 12
+
+    def set_aside(self):
+        return ()
+
+
+def test_before_its_first_micro_batch_a_query_is_said_to_go_on(monkeypatch):
+    """What says that Spark plans gives way to it: one line is drawn at a time."""
+    screen = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(live, "_BETWEEN_DRAWS", 0.001)
+    gave_way = []
+    with live._Line(is_terminal=True, takes_over=lambda: gave_way.append(True)) as line:
+        line.began(_Started())
+        while "continues" not in screen.getvalue():
+            assert line._thread.is_alive()
+    assert gave_way == [True]
+    drawn, rest = screen.getvalue().rsplit("\r\x1b[2K", 1)
+    assert drawn.startswith("\r\x1b[2Khighs: continues after micro-batch 12 of its checkpoint, 0 s")
+    assert rest == "highs: no micro-batch after 12 of its checkpoint\n"
 
 
 def test_rows_of_two_queries_have_the_columns_of_each_above_them(invoke, trades):

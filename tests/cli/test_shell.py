@@ -146,6 +146,16 @@ def test_a_live_query_is_watched_as_a_table_and_by_its_changes(shell, bids, caps
     assert "stopped query-" in shown
 
 
+@pytest.mark.usefixtures("bids")
+def test_late_rows_of_a_named_stream_are_counted_and_shown(shell, capsys):
+    """Whatever the case of its name."""
+    shell.run_lines("INSERT INTO bids VALUES (3, 'LATE', 9);\n.mode csv\n.late\n.late BIDS\n")
+    shown = capsys.readouterr()
+    assert "bids | 1" in " ".join(shown.out.split())
+    assert shown.out.splitlines()[-1].startswith("3,LATE,9,")
+    assert shown.err == ""
+
+
 def test_changes_come_in_the_order_of_their_instants_in_the_form_that_is_asked_for(shell, bids, capsys):
     shell.run_lines(
         ".mode changelog diff\n.watch SELECT item FROM bids [RANGE 1 MILLISECOND]\n"

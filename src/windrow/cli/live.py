@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import sys
 import threading
@@ -19,6 +20,7 @@ from windrow.cli.connection import Connection, SessionFactory, open_session, wit
 from windrow.cli.formats import Format
 from windrow.cli.page import Page, Watching
 from windrow.cli.progress import Progress, lines_away
+from windrow.cli.set_aside import lines_of
 from windrow.cli.terminal import errors_console
 from windrow.errors import UsageError, WindrowError
 from windrow.spark.live.progress import in_words
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from windrow.session import Session
+    from windrow.spark.live import LiveQuery
 
 __all__ = ["TERMINATED", "Live", "run_live"]
 
@@ -100,9 +103,12 @@ def run_live(
         progress.begin("starting Spark")
         session = open_session(asked, factory)
         opened(session)
-        progress.begin("planning", session.spark)
+        restarts = live.checkpoint is not None and live.checkpoint.exists()
+        what = f"planning the restart from {live.checkpoint}" if restarts else "planning"
+        progress.begin(what, session.spark)
         watching = Watching(session.queries.values)
-        with _Line(sys.stderr.isatty()) as line, _served(watching, live.port):
+        with _Line(sys.stderr.isatty(), progress.pause) as line, _served(watching, live.port):
+            session.queries.started.append(line.began)
             session.listeners.add(line.told)
             session.listeners.add(watching.told)
             turn = _Turn()
@@ -187,11 +193,20 @@ class _Query:
 
 
 class _Line:
-    """The line about the queries on stderr."""
+    """The line about the queries on stderr, and at the end what is to be said of each.
 
-    def __init__(self, is_terminal: bool) -> None:
-        self._is_terminal = is_terminal
+    Parameters
+    ----------
+    is_terminal
+        Whether the line is drawn.
+    takes_over
+        Called when the first query starts: no other line is to be drawn from then on.
+    """
+
+    def __init__(self, is_terminal: bool, takes_over: Callable[[], object]) -> None:
+        self._is_terminal, self._takes_over = is_terminal, takes_over
         self._queries: dict[str, _Query] = {}
+        self._started: list[tuple[LiveQuery, float]] = []
         self._lock = threading.RLock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._draw, name="windrow live", daemon=True)
@@ -206,8 +221,17 @@ class _Line:
         self._ended.set()
         with self._lock:
             self._erase()
-            for query in self._queries.values():
-                errors_console().print(in_words(query.last), style="dim", markup=False)
+            for query, _since in self._started:
+                for line in self._at_the_end(query):
+                    _say(line)
+
+    def began(self, query: LiveQuery) -> None:
+        """Take in that a query has started; where stderr is no terminal, say from where it goes on."""
+        self._takes_over()
+        with self._lock:
+            self._started.append((query, time.monotonic()))
+            if not self._is_terminal and query.began_after >= 0:
+                _say(_from_where(query))
 
     def told(self, progress: Mapping[str, Any]) -> None:
         """Take in what a step has told; where stderr is no terminal, say it from time to time."""
@@ -232,18 +256,48 @@ class _Line:
         while not self._ended.wait(_BETWEEN_DRAWS):
             with self._lock:
                 now = time.monotonic()
-                parts = [in_words(query.last, query.rate(now)) for query in self._queries.values()]
+                parts = [self._now(query, since, now) for query, since in self._started]
                 text = " │ ".join(parts)[: max(console.width - 1, 1)]
                 if text:
                     sys.stderr.write(f"{_ERASE}{text}")
                     sys.stderr.flush()
                     self._is_drawn = True
 
+    def _now(self, query: LiveQuery, since: float, now: float) -> str:
+        """How far a query is; before its first micro-batch, from where it goes on."""
+        told = self._queries.get(query.name)
+        if told is None:
+            return f"{_from_where(query)}, {now - since:.0f} s"
+        return in_words(told.last, told.rate(now))
+
+    def _at_the_end(self, query: LiveQuery) -> Iterator[str]:
+        """How far a query has come, and the rows that it has set aside."""
+        told = self._queries.get(query.name)
+        after = "" if query.began_after < 0 else f" after {query.began_after} of its checkpoint"
+        yield f"{query.name}: no micro-batch{after}" if told is None else in_words(told.last)
+        try:
+            found = query.set_aside()
+        except (OSError, WindrowError) as error:
+            yield f"{query.name}: its late and malformed rows cannot be read: {error}"
+        else:
+            yield from itertools.chain.from_iterable(lines_of(query.name, one) for one in found)
+
     def _erase(self) -> None:
         if self._is_drawn:
             sys.stderr.write(_ERASE)
             sys.stderr.flush()
             self._is_drawn = False
+
+
+def _from_where(query: LiveQuery) -> str:
+    """What is said of a query before its first micro-batch."""
+    if query.began_after < 0:
+        return f"{query.name}: no micro-batch yet"
+    return f"{query.name}: continues after micro-batch {query.began_after} of its checkpoint"
+
+
+def _say(line: str) -> None:
+    errors_console().print(line, style="dim", markup=False)
 
 
 @contextmanager

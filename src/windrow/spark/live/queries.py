@@ -78,10 +78,13 @@ class LiveQueries(Mapping[str, LiveQuery]):
         Who is told of their progress.
     collected
         Where there is a list, INSERT INTO starts nothing, and is found in it.
+    started
+        Functions that are called with each query that starts.
     """
 
     listeners: Listeners = field(default_factory=Listeners)
     collected: list[Insert] | None = None
+    started: list[Callable[[LiveQuery], object]] = field(default_factory=list)
     _running: dict[str, LiveQuery] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -131,6 +134,8 @@ class LiveQueries(Mapping[str, LiveQuery]):
             )
         query = LiveQuery(plan, taking, name=name, told=self.listeners.tell, **options)
         self._running[name] = query
+        for function in self.started:
+            function(query)
         return query
 
     def insert(self, insert: Insert) -> LiveQuery | None:

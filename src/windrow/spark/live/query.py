@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from windrow.spark.live.incoming import Incoming, check_shared, writing
 from windrow.spark.live.into_stream import IntoStream, refuse_other
 from windrow.spark.live.plan import LivePlan
 from windrow.spark.live.progress import described, in_words
+from windrow.spark.live.set_aside import SetAside, counted
 from windrow.spark.live.sinks import uri
 from windrow.spark.live.spark_log import clear_unfinished, started
 from windrow.spark.live.staged_steps import steps_of
@@ -55,6 +56,8 @@ class LiveQuery:
         That it has in the session, and as a query of Spark's.
     streaming
         Spark's query, with its own progress.
+    began_after
+        The last micro-batch of the checkpoint with which it was started; -1 if there was none.
     """
 
     def __init__(
@@ -90,6 +93,7 @@ class LiveQuery:
             self._sink = taking
             self._made = partial(steps_of, plan, taking, folder, form, on_late, on_malformed)
             self._steps = self._made()
+            self.began_after = self._steps.last
         except BaseException:
             if self._temporary is not None:
                 self._temporary.remove()
@@ -241,6 +245,23 @@ class LiveQuery:
     def malformed(self) -> DataFrame:
         """The malformed rows so far, kept by ``on_malformed="keep"``, each with its stream and the reason."""
         return self._aside("malformed")
+
+    def set_aside(self, most: int = 3) -> tuple[SetAside, ...]:
+        """How many rows are late or malformed, of which streams and why, without a job of Spark's.
+
+        Parameters
+        ----------
+        most
+            So many rows of each stream and reason are with them.
+        """
+        found: list[SetAside] = []
+        for name in ASIDE:
+            if self._left is not None:
+                found += counted(name, self._left.aside[name].to_batches(), most, None)
+            else:
+                told = self._steps.set_aside(name, most)
+                found += told if self._temporary is None else [replace(one, folder=None) for one in told]
+        return tuple(found)
 
     def _aside(self, name: str) -> DataFrame:
         """The rows of a side output."""

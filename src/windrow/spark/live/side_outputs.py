@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -140,7 +140,11 @@ class SideOutput:
             pending.unlink(missing_ok=True)
         flush(self.folder)
 
-    def _batches(self, names: list[str]) -> Iterator[pa.RecordBatch]:
+    def batches(self, listing: Listing) -> Iterator[pa.RecordBatch]:
+        """The rows in the order of their micro-batches, some at a time."""
+        return self._batches(listing.files)
+
+    def _batches(self, names: Iterable[str]) -> Iterator[pa.RecordBatch]:
         for name in names:
             with pq.ParquetFile(self.folder / name) as file:
                 yield from file.iter_batches(_ROWS)

@@ -32,6 +32,7 @@ from windrow.spark.live.latest import latest_of
 from windrow.spark.live.malformed import MALFORMED_SCHEMA, malformed_rows, sound_rows
 from windrow.spark.live.plan import LivePlan, RowtimePlan
 from windrow.spark.live.runner import Span
+from windrow.spark.live.set_aside import SetAside, counted
 from windrow.spark.live.side_outputs import Listing, SideOutput
 from windrow.spark.live.sinks import Sink, uri
 from windrow.spark.live.source import BOUND, LOGGED, PLACE, PRODUCER, PTIME
@@ -162,8 +163,15 @@ class Steps:
 
     def side_files(self, name: str) -> list[Path]:
         """The files that have the rows of a side output up to the last step, each once."""
-        listed = self._checkpoint.last().sides.get(name, Listing())
-        return self._checkpoint.sides[name].paths(listed)
+        return self._checkpoint.sides[name].paths(self._listed(name))
+
+    def set_aside(self, name: str, most: int) -> tuple[SetAside, ...]:
+        """What is in a side output, with so many rows of each stream and reason."""
+        side = self._checkpoint.sides[name]
+        return counted(name, side.batches(self._listed(name)), most, side.folder)
+
+    def _listed(self, name: str) -> Listing:
+        return self._checkpoint.last().sides.get(name, Listing())
 
     def latest(self, count: int) -> pa.Table | None:
         """The last rows that were given, where they can be read back."""

@@ -1,0 +1,65 @@
+"""What is said at the end of the rows that a live query has set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from windrow.cli.terminal import printable
+from windrow.spark.live.set_aside import SetAside
+
+__all__ = ["lines_of"]
+
+_WHY = {
+    "watermark": "late {rows} of {stream}, below the watermark",
+    "bound": "late {rows} of {stream}, below a promised bound",
+    "punctuation": "late {rows} of {stream}, of a promised pattern",
+    "future": "quarantined {rows} of {stream}, too far ahead of processing time",
+    "future bound": "quarantined {bounds} of {stream}, too far ahead of processing time",
+}
+"""By the reasons of `windrow.streams.entries.REASONS`."""
+
+
+def lines_of(query: str, found: SetAside) -> Iterator[str]:
+    r"""One line with the number, the reason and the place, and one for each of the first rows.
+
+    >>> row = {"row": '{"v":1}', "rowtime": "09:29", "bound": "09:33"}
+    >>> print("\n".join(lines_of("highs", SetAside("late", "trades", "bound", 2, (row,), None))))
+    highs: 2 late rows of trades, below a promised bound; not kept: --checkpoint DIR keeps them
+      {"v":1}, rowtime 09:29, bound 09:33
+      and 1 more
+    """
+    yield f"{query}: {found.count:,} {_why(found)}; {_where(found)}"
+    for row in found.first:
+        yield printable(f"  {_shown(row)}").replace("\n", "\\n")
+    if found.count > len(found.first):
+        yield f"  and {found.count - len(found.first):,} more"
+
+
+def _why(found: SetAside) -> str:
+    several = "" if found.count == 1 else "s"
+    names = {"rows": f"row{several}", "bounds": f"bound{several}", "stream": found.stream}
+    if found.output == "malformed":
+        return f"malformed {names['rows']} of {found.stream}: {found.reason}"
+    return _WHY.get(found.reason or "", "late {rows} of {stream}").format_map(names)
+
+
+def _where(found: SetAside) -> str:
+    if found.folder is None:
+        return "not kept: --checkpoint DIR keeps them"
+    here = Path.cwd()
+    shown = found.folder.relative_to(here) if found.folder.is_relative_to(here) else found.folder
+    return f"kept in the checkpoint: {printable(str(shown))}"
+
+
+def _shown(row: Mapping[str, Any]) -> str:
+    """A row as JSON, with its times where its side output has some.
+
+    >>> _shown({"row": None, "rowtime": None, "bound": "2099-01-01", "producer": "zurich"})
+    'bound 2099-01-01, producer zurich'
+    """
+    parts = [] if row["row"] is None else [row["row"]]
+    # of a source without producers there is one, whose name is empty
+    parts += [f"{name} {row[name]}" for name in ("rowtime", "bound", "producer") if row.get(name)]
+    return ", ".join(parts)
