@@ -22,6 +22,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.given_columns import refuse_changing_column, sort_order
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 from windrow.syntax.tokens import tokenize
+from windrow.tracebacks import brief
 
 __all__ = ["UNBOUNDED", "Boundary", "boundary", "window_by"]
 
@@ -65,6 +66,7 @@ def boundary(
     return Boundary(row, at, prev, next, when)
 
 
+@brief
 def window_by(
     df: DataFrame,
     *,

@@ -23,6 +23,7 @@ from windrow.syntax.blocks import split_statements
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenList, tokenize
+from windrow.tracebacks import briefly
 
 if TYPE_CHECKING:
     from windrow.spark.live import IntoStream
@@ -37,6 +38,7 @@ _WRITE = ("INSERT", "PUNCTUATE", "MERGE", "UPDATE", "DELETE", "TRUNCATE", "LOAD"
 _QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "VALUES", "ISTREAM", "DSTREAM", "RSTREAM")
 
 
+@briefly
 class Pipeline(Mapping[str, LiveQuery]):
     """The live queries of a script, by the names of their targets. Made by :meth:`Session.pipeline`.
 

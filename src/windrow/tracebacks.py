@@ -2,43 +2,51 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import os
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import ParamSpec, TypeVar
 
 from windrow.errors import WindrowError
 
-__all__ = ["FULL", "briefly", "of_others"]
+__all__ = ["FULL", "brief", "briefly", "of_others"]
 
 FULL = "WINDROW_TRACEBACKS"
 """The environment variable that keeps all frames where it is ``full``."""
 
-_OURS = str(Path(__file__).parent) + os.sep
-_BETWEEN = (contextlib.__file__, functools.__file__)
+_OURS = ("windrow", "contextlib", "functools", "py4j", "pyspark")
+"""This package, and what calls it: Python's own, and Spark where it hands a micro-batch over."""
 _Made = TypeVar("_Made")
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
 
 
 def briefly(cls: type[_Made]) -> type[_Made]:
-    """Let the public methods of a class raise errors of ours without the frames beneath them.
-
-    Of the frames, those of this package are left out, and those of functions of the user's stay.
-    """
+    """Let the public methods and properties of a class raise errors of ours as :func:`brief` does."""
     for name, member in list(vars(cls).items()):
-        if not name.startswith("_") and inspect.isfunction(member):
-            setattr(cls, name, _brief(member))
+        if name.startswith("_"):
+            continue
+        if inspect.isfunction(member):
+            setattr(cls, name, brief(member))
+        elif isinstance(member, staticmethod):
+            setattr(cls, name, staticmethod(brief(member.__func__)))
+        elif isinstance(member, property) and member.fget is not None:
+            setattr(cls, name, member.getter(brief(member.fget)))
     return cls
 
 
-def _brief(method: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(method)
-    def called(*args: Any, **kwargs: Any) -> Any:
+def brief(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+    """Let a function raise errors of ours without the frames beneath it.
+
+    Of the frames, those of this package are left out, and those of functions of the user's stay.
+    """
+
+    @functools.wraps(function)
+    def called(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
         try:
-            return method(*args, **kwargs)
+            return function(*args, **kwargs)
         except WindrowError as error:
             if os.environ.get(FULL) == "full":
                 raise
@@ -48,14 +56,14 @@ def _brief(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def of_others(trace: TracebackType | None) -> TracebackType | None:
-    """The frames that are neither this package's nor Python's own around them."""
+    """The frames that are neither this package's nor of what calls it."""
     frames = []  # there may be more of them than Python calls functions within each other
     while trace is not None:
         frames.append(trace)
         trace = trace.tb_next
     rest: TracebackType | None = None
     for frame in reversed(frames):
-        file = frame.tb_frame.f_code.co_filename
-        if not file.startswith(_OURS) and file not in _BETWEEN:
+        package = str(frame.tb_frame.f_globals.get("__name__")).partition(".")[0]
+        if package not in _OURS:
             rest = TracebackType(rest, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
     return rest

@@ -5,10 +5,13 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import windrow
+from windrow import tracebacks
 from windrow.errors import UsageError, WindrowError
+from windrow.streams import NamedStream
 from windrow.tracebacks import FULL, briefly
 
 PACKAGE = str(Path(windrow.__file__).parent)
@@ -68,6 +71,57 @@ def test_one_frame_of_ours_stands_above_an_error_of_rows(spark):
     with pytest.raises(WindrowError) as caught:
         windrow.Session(spark).sql("SELECT 1 / 0 AS a").collect()
     assert len(_ours(caught.value)) == 1
+
+
+def _fails_to_open(folder):
+    NamedStream.open(folder / "none")
+
+
+def _fails_to_create(folder):
+    NamedStream.create(folder, pa.schema([("ts", pa.int64())]), "other")
+
+
+def _fails_to_insert(folder):
+    stream = NamedStream.create(folder / "s", pa.schema([("ts", pa.int64())]), "ts")
+    with stream.producer("p") as producer:
+        producer.insert({"other": 1})
+
+
+def _fails_to_attach(folder):
+    NamedStream.create(folder / "s", pa.schema([("ts", pa.int64())]), "ts").producer("p", lease=-1)
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [_fails_to_open, _fails_to_create, _fails_to_insert, _fails_to_attach],
+    ids=lambda f: f.__name__,
+)
+def test_one_frame_of_ours_stands_above_an_error_of_named_streams(failing, tmp_path):
+    with pytest.raises(WindrowError) as caught:
+        failing(tmp_path)
+    assert len(_ours(caught.value)) == 1
+
+
+def test_one_frame_of_ours_stands_above_an_error_of_window_by(spark):
+    with pytest.raises(WindrowError) as caught:
+        windrow.window_by(spark.range(1), order_by="none", start="AS s")
+    assert len(_ours(caught.value)) == 1
+
+
+def test_one_frame_of_ours_stands_above_an_error_of_a_live_query(spark, tmp_path):
+    stream = NamedStream.create(tmp_path / "s", pa.schema([("ts", pa.int64())]), "ts")
+    with stream.producer("p") as producer:
+        producer.insert([{"ts": 2}, {"ts": 1}])
+    session = windrow.Session(spark)
+    session.stream("s", tmp_path / "s")
+    query = session.sql("SELECT STREAM ts FROM s").start(windrow.Memory(), on_late="fail")
+    for wait in (query.process_all_available, query.await_termination):
+        with pytest.raises(WindrowError, match="LATE_ROW") as caught:
+            wait()
+        assert len(_ours(caught.value)) == 1
+        files = {frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)}
+        assert files == {__file__, tracebacks.__file__}  # none of Spark's call of a step
+    query.stop()
 
 
 def test_frames_of_the_users_functions_stay():

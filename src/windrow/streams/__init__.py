@@ -1,6 +1,6 @@
 """Named streams: a durable log in a folder, its many producers, and its clock.
 
-It imports numpy, pandas, pyarrow and ``windrow.errors`` only.
+It imports numpy, pandas, pyarrow, ``windrow.errors`` and ``windrow.tracebacks`` only.
 """
 
 from windrow.streams.clock import Ordering, State

@@ -45,6 +45,7 @@ from windrow.streams.leases import Lease, acquire, last
 from windrow.streams.mistimed import is_ahead
 from windrow.streams.patterns import pattern_of
 from windrow.streams.rows import Rows, to_table
+from windrow.tracebacks import briefly
 
 if TYPE_CHECKING:
     from windrow.streams.stream import NamedStream
@@ -87,6 +88,7 @@ class Receipt:
     quarantined: int = 0
 
 
+@briefly
 class Producer:
     """A producer that is attached to a stream. Made by :meth:`NamedStream.producer`.
 

@@ -35,6 +35,7 @@ from windrow.streams.log import Log
 from windrow.streams.mistimed import FOLDER, Mistimed, is_ahead, mistimed
 from windrow.streams.position import Batch, Position, follow
 from windrow.streams.producer import LEASE_SECONDS, LateRows, Producer, said, under
+from windrow.tracebacks import briefly
 
 __all__ = ["NamedStream"]
 
@@ -45,6 +46,7 @@ _BETWEEN_POSITIONS = 256  # files
 _ABANDONED = 86_400.0  # seconds
 
 
+@briefly
 @dataclass(frozen=True)
 class NamedStream:
     """A stream in a folder.

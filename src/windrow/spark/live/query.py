@@ -37,6 +37,7 @@ from windrow.spark.live.steps import ASIDE
 from windrow.spark.live.targets import in_mode, sink_of
 from windrow.spark.live.ticking import Ticker
 from windrow.spark.temporary import TemporaryFolder
+from windrow.tracebacks import briefly
 
 __all__ = ["LiveQuery"]
 
@@ -47,6 +48,7 @@ _INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling: ja
 """By this Spark knows a step that ends because the query is stopped."""
 
 
+@briefly
 class LiveQuery:
     """A query that runs; see :meth:`windrow.relation.Relation.start`.
 
