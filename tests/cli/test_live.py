@@ -50,8 +50,15 @@ SELECT STREAM ticker, price FROM trades WHERE price > 10"""
     assert "SELECT STREAM ticker, price FROM trades WHERE prize > 10" in done.stderr
 
 
+@pytest.fixture
+def dropped(spark):
+    """A name of a table of a test's own: the table goes with the test."""
+    yield "set_aside"
+    spark.sql("DROP TABLE IF EXISTS set_aside")
+
+
 def test_rows_that_were_set_aside_are_shown_at_the_end_with_their_reason_and_place(
-    invoke, trades, tmp_path, monkeypatch
+    invoke, trades, dropped, tmp_path, monkeypatch
 ):
     """Late, quarantined and malformed ones, of each stream; also after a restart that finds nothing new."""
     with NamedStream.open(tmp_path / "trades").producer("q") as producer:
@@ -61,10 +68,10 @@ def test_rows_that_were_set_aside_are_shown_at_the_end_with_their_reason_and_pla
     lines = [f'{{"minute":{minute},"price":1}}' for minute in (10, 1, 2, 3, 4, 4_000_000_000)]
     (tmp_path / "lines" / "1.json").write_text("\n".join([*lines, '{"minute":10,"pri']))
     script = f"""CREATE STREAM trades {COLUMNS} LOCATION '{tmp_path}/trades';
-CREATE TABLE IF NOT EXISTS set_aside (minute BIGINT, price INT, _corrupt_record STRING)
+CREATE TABLE IF NOT EXISTS {dropped} (minute BIGINT, price INT, _corrupt_record STRING)
     USING json LOCATION '{tmp_path}/lines';
 CREATE STREAM prices (ROWTIME minute BIGINT UNIT MINUTES, price INT, _corrupt_record STRING)
-    FROM STREAM set_aside LAG 2 MINUTES FUTURE 1 DAY;
+    FROM STREAM {dropped} LAG 2 MINUTES FUTURE 1 DAY;
 SELECT STREAM ticker FROM trades;
 SELECT STREAM price FROM prices"""
     options = ["--live", "--trigger", "now", "--format", "csv", "--on-malformed", "keep"]
