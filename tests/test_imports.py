@@ -1,9 +1,9 @@
-"""Imports go one way, and only the layers that talk to Spark know PySpark."""
+"""Imports go one way and never in a circle, and only the layers that talk to Spark know PySpark."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,55 @@ LAYERS = {
     "__main__": 9,
 }
 FACE = 6
+
+# The same inside of `spark`, from below: a module imports those of its own layer and of the layers before.
+SPARK_LAYERS = {
+    "session, types and what Spark says": """
+        analyzer arrow collected errors gateway given_columns interpreter java java_classes keyed_rows lengths
+        local plan_text quiet settings temporary version worker_daemon
+        """,
+    "kernels in tasks": """
+        batch exchange file_scan join_plan keyed layout match_reference matching reference_mode
+        spark_aggregates to_cells
+        """,
+    "streams and what is known by name": """
+        admission arrived catalog changelog clause_view ghcn limited_log live_source log_source micro_batch
+        named snapshots sources stored streams table_log text_log varying
+        """,
+    "operators over relations that vary": """
+        bags group_keys grouping joins over relational scope stream_windows subqueries table_functions
+        timed_rows
+        """,
+    "event time": """
+        event_time event_time.beneath event_time.clocks event_time.columns event_time.edits event_time.facts
+        event_time.from_clause event_time.intervals event_time.joins event_time.keys event_time.late
+        event_time.lifetimes event_time.operators event_time.plain event_time.reading event_time.refusals
+        event_time.settling event_time.windows promised_over steps_of_time
+        """,
+    "queries over recorded logs": "continuous emission emit_reference",
+    "live: sources, sinks, checkpoints": """
+        live.account live.arrivals live.checkpoint live.envelopes live.failures live.file_batches
+        live.file_order live.incoming live.kafka live.malformed live.seals live.set_aside live.side_outputs
+        live.sinks live.size live.source live.spark_log live.tables live.ticking live.upserts live.whole
+        """,
+    "live: operators": """
+        live.block_groups live.block_joins live.block_moved live.block_nodes live.block_over live.blocking
+        live.changes live.chunks live.clauses live.computed live.conditions live.endings live.expected
+        live.expressions live.feeds live.flow live.holding live.incremental live.kept_rows live.lookups
+        live.moved_rowtime live.pairs live.plan_tree live.promised live.ranks live.row_by_row live.row_maps
+        live.rowtimes live.settling live.stages live.texts live.touched
+        """,
+    "live: plans": """
+        live.blocking_plan live.bounding live.cascade live.emitted live.emitted_flow live.into_stream
+        live.keys live.late_for_groups live.latest live.needed live.plan live.progress live.runner
+        live.sequences live.settled live.state live.targets live.wrong_clocks
+        """,
+    "live: micro-batches": """
+        live.blocking_steps live.clause_steps live.direct_input live.emitted_in_memory live.emitted_steps
+        live.in_memory live.staged_steps live.steps
+        """,
+    "what a session starts": "declared live live.queries live.query",
+}
 
 MAY_IMPORT_PYSPARK = {
     "spark",
@@ -56,6 +105,12 @@ def imported() -> dict[Path, list[tuple[int, str]]]:
     return {module: list(imports(module)) for module in MODULES}
 
 
+@pytest.fixture(scope="module")
+def graph(imported) -> dict[str, set[str]]:
+    """Which modules each module of the package needs."""
+    return needed({name_of(module): [name for _, name in names] for module, names in imported.items()})
+
+
 def identify(module: Path) -> str:
     return str(module.relative_to(PACKAGE))
 
@@ -68,6 +123,21 @@ def test_a_module_imports_only_what_lies_below_it(imported):
         if name.split(".")[0] == "windrow" and not allowed(part_of(module), imported_part(name))
     ]
     assert wrong == []
+
+
+def test_no_modules_import_each_other_in_a_circle(graph):
+    assert [" imports ".join(shortest(graph, circle)) for circle in circles(graph)] == []
+
+
+def test_every_module_of_spark_has_one_layer(graph):
+    listed = [name for names in SPARK_LAYERS.values() for name in names.split()]
+    there = [name.removeprefix("windrow.spark.") for name in graph if name.startswith("windrow.spark.")]
+    assert sorted(set(listed) ^ set(there)) == []
+    assert len(listed) == len(set(listed))
+
+
+def test_a_module_of_spark_imports_only_its_layer_and_those_below(graph):
+    assert upwards(graph, SPARK_LAYERS) == []
 
 
 def test_pyspark_is_known_only_where_queries_meet_spark(imported):
@@ -97,6 +167,37 @@ def test_the_checks_see_every_form_of_import(tmp_path):
     assert names == ["windrow.spark.pack", "windrow.session", "windrow.algebra.nodes", "pyspark.sql"]
 
 
+def test_circles_are_found_in_every_form_of_import(tmp_path):
+    sources = {
+        "a": "if TYPE_CHECKING:\n    from windrow.b import B\n",
+        "b": "def late():\n    import windrow.c\n",
+        "c": "from windrow import a\n",
+        "above": "from windrow.a import A\n",
+        "p": "from windrow.q.leaf import Leaf\n",  # which runs q/__init__.py
+        "p.leaf": "from windrow.p.other import Other\n",  # which does not run that of its own package
+        "p.other": "",
+        "q": "from windrow.p import Leaf\n",
+        "q.leaf": "",
+    }
+    modules = {}
+    for name, source in sources.items():
+        (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
+        modules[f"windrow.{name}"] = [found for _, found in imports(tmp_path / f"{name}.py")]
+    graph = needed(modules)
+    found = sorted(circles(graph), key=sorted)
+    assert found == [{"windrow.a", "windrow.b", "windrow.c"}, {"windrow.p", "windrow.q"}]
+    assert shortest(graph, found[0]) == ["windrow.a", "windrow.b", "windrow.c", "windrow.a"]
+
+
+def test_an_import_of_a_higher_layer_is_found():
+    graph = {
+        "windrow.spark.low": {"windrow.errors", "windrow.spark.also_low", "windrow.spark.live.high"},
+        "windrow.spark.live.high": {"windrow.spark.low"},
+    }
+    layers = {"below": "low also_low", "above": "live.high"}
+    assert upwards(graph, layers) == ["low (below) imports live.high (above)"]
+
+
 def imports(module: Path) -> Iterator[tuple[int, str]]:
     """Line and full name of everything that a module imports, at its top or inside a function."""
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"), module)):
@@ -109,6 +210,90 @@ def imports(module: Path) -> Iterator[tuple[int, str]]:
                 base = ".".join(package[: len(package) - node.level + 1])
                 origin = f"{base}.{origin}".rstrip(".")
             yield from ((node.lineno, f"{origin}.{alias.name}") for alias in node.names)
+
+
+def name_of(module: Path) -> str:
+    """The name under which a module is imported; of an `__init__.py` that of its package."""
+    parts = ("windrow", *module.relative_to(PACKAGE).with_suffix("").parts)
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def needed(imported: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
+    """Of each module those that it imports, by the names of what it imports.
+
+    Before a module of another package that package's `__init__.py` runs; so it is imported too.
+    """
+    found: dict[str, set[str]] = {}
+    for module, names in imported.items():
+        found[module] = set()
+        for name in names:
+            origin = next((part for part in around(name) if part in imported), module)
+            packages = {part for part in around(origin) if part in imported} - set(around(module))
+            found[module] |= ({origin} | packages) - {module}
+    return found
+
+
+def around(name: str) -> list[str]:
+    """A dotted name, and those of the packages that it is in, from the inside out."""
+    parts = name.split(".")
+    return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
+
+
+def circles(graph: Mapping[str, set[str]]) -> list[set[str]]:
+    """The sets of modules of which each needs each other: strongly connected components (Tarjan 1972)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    path: list[str] = []
+    found: list[set[str]] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        path.append(node)
+        for other in sorted(graph.get(node, ())):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in path:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            at = path.index(node)
+            if len(path) - at > 1:
+                found.append(set(path[at:]))
+            del path[at:]
+
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def shortest(graph: Mapping[str, set[str]], circle: set[str]) -> list[str]:
+    """A way through the fewest modules of a circle that ends where it begins."""
+    ways = {(module, module): [module] for module in sorted(circle)}
+    while True:
+        longer = [[*way, other] for way in ways.values() for other in sorted(graph[way[-1]] & circle)]
+        closed = next((way for way in longer if way[0] == way[-1]), None)
+        if closed is not None:
+            return closed
+        ways = {(way[0], way[-1]): way for way in longer}
+
+
+def upwards(graph: Mapping[str, set[str]], layers: Mapping[str, str]) -> list[str]:
+    """The imports inside of `spark` of something in a higher layer."""
+    layer = {name: each for each, names in layers.items() for name in names.split()}
+    order = {each: place for place, each in enumerate(layers)}
+    inside = "windrow.spark."
+    edges = [
+        (module.removeprefix(inside), other.removeprefix(inside))
+        for module, others in graph.items()
+        for other in sorted(others)
+        if module.startswith(inside) and other.startswith(inside)
+    ]
+    return [
+        f"{own} ({layer[own]}) imports {other} ({layer[other]})"
+        for own, other in edges
+        if own in layer and other in layer and order[layer[other]] > order[layer[own]]
+    ]
 
 
 def roots(names: list[tuple[int, str]]) -> set[str]:

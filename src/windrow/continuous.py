@@ -142,7 +142,7 @@ def _run_query(
         frozenset(catalog.relations),
         selects=written.selects,
         declared={**keys_of(written), **apart},
-        tables=frozenset(name for name, view in catalog.sequences.items() if not view.plan.is_endless),
+        tables=frozenset(name for name, view in catalog.sequences.items() if not view.is_endless),
     )
     view = parse_view(tokens, start, stop)
     if view is None and not _is_query(tokens, start):

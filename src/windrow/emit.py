@@ -17,6 +17,7 @@ from windrow.spark.arrived import nothing_arrived
 from windrow.spark.catalog import Catalog
 from windrow.spark.declared import declare, in_place, keys_of
 from windrow.spark.emission import Emitted, Materialization, common_ptime
+from windrow.spark.emit_reference import shown_by_definition
 from windrow.spark.event_time import EventTimes, Timed, clocks_of, with_lifetimes
 from windrow.spark.gateway import Gateway
 from windrow.spark.lengths import ticks_of
@@ -230,7 +231,7 @@ def _query(
     place = (tokens.sql, span)
     clock = common_ptime([stream.timed for stream in used.values() if stream.timed], place)
     how = _how(gateway, tokens, emission, clock, used)
-    query = Emitted(gateway, used, catalog.functions, execution, timed, how, place)
+    query = Emitted(gateway, used, catalog.functions, execution, timed, how, place, shown_by_definition)
     query.schema  # noqa: B018 - what is wrong with the text is told when it is given
     return query
 

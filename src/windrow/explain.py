@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from windrow.algebra.continuous import ChangelogOf, Continuous, StreamQuery, WindowedStream
 from windrow.algebra.names import order_key, partition_key
-from windrow.algebra.nodes import Boundary, Statement
+from windrow.algebra.nodes import Boundary
 from windrow.algebra.physical import Draft, Found
+from windrow.algebra.statement import Statement
 from windrow.errors import Span
 from windrow.explain_match import explain_match
 from windrow.explain_text import order, section, shown, text_of, without_keys

@@ -12,6 +12,7 @@ from windrow.relation_kinds import LiveRelation, StartedRelation, StreamRelation
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import Insert, IntoStream, Table
 from windrow.spark.live.into_stream import refuse_other
+from windrow.spark.live.queries import queries_of
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.spellings import spelled
@@ -54,12 +55,10 @@ def start_insert(
     """Start what INSERT INTO asks for: a row with the name of the query and of its target."""
     plan = live._live
     assert plan is not None
-    queries = plan.catalog.queries
-    assert queries is not None
     try:
         if isinstance(sink, IntoStream):
             refuse_other(sink, plan)
-        query = queries.insert(Insert(plan, sink, target))
+        query = queries_of(plan.catalog).insert(Insert(plan, sink, target))
     except WindrowError as error:
         if error.span is not None:
             error.sql = tokens.sql  # the query stands in it where it stood when it was read

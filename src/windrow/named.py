@@ -33,6 +33,7 @@ from windrow.spark.lengths import nanoseconds_of
 from windrow.spark.live import IntoStream
 from windrow.spark.live.into_stream import Place as TextPlace
 from windrow.spark.live.into_stream import columns_taken
+from windrow.spark.live.queries import queries_of
 from windrow.spark.named import Named
 from windrow.spark.stored import type_in_spark
 from windrow.streams import NamedStream, Ordering, Receipt
@@ -450,7 +451,7 @@ def insert(
     query = live_of(gateway, tokens, body, stop, run_query)
     if isinstance(query, LiveRelation):
         return start_insert(gateway, tokens, query, IntoStream(named.stream, columns), named.name)
-    if catalog.queries is not None and catalog.queries.collected is not None and not query.is_plan:
+    if queries_of(catalog).collected is not None and not query.is_plan:
         hint = "it would be inserted again at each start; insert it once with session.sql"
         raise unsupported_statement(tokens, start, "INSERT of what is there, in a pipeline", hint)
     receipt = _inserted(gateway, tokens, named, columns, query, tokens.span(body, stop))

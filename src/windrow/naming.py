@@ -132,7 +132,7 @@ def remember_sequence(gateway: Gateway, catalog: Catalog, view: SequenceView) ->
     forget(gateway, catalog, view.name)
     _show(gateway, catalog, view.recorded())
     catalog.sequences[view.name.lower()] = view
-    if view.plan.is_endless:  # what reads it as a table is told that it streams
+    if view.is_endless:  # what reads it as a table is told that it streams
         with gateway.translated():
             view.plan.outer.toDF(*view.names).where("FALSE").createOrReplaceTempView(quoted(view.name))
 

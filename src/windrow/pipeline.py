@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.errors import InputError, UsageError, WindrowError
 from windrow.inserts import gives_stream
-from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import Insert, LiveQueries, LiveQuery
-from windrow.spark.live.queries import folder_of
+from windrow.spark.live.queries import SessionCatalog, folder_of
 from windrow.statements import run
 from windrow.streams.files import flush
 from windrow.syntax.blocks import split_statements
@@ -140,7 +139,7 @@ class Pipeline(Mapping[str, LiveQuery]):
 
 
 def start_pipeline(
-    catalog: Catalog,
+    catalog: SessionCatalog,
     gateway: Callable[[], Gateway],
     text: str,
     execution: str,
@@ -165,7 +164,6 @@ def start_pipeline(
         Makes the sink of a query that is not inserted into anything; without, such queries are refused.
     """
     queries = catalog.queries
-    assert queries is not None
     tokens = tokenize(text)
     statements = split_statements(tokens)
     script = [" ".join(token.text for token in tokens.tokens[start:stop]) for start, stop in statements]
@@ -203,7 +201,7 @@ def start_pipeline(
 
 
 def _run(
-    catalog: Catalog,
+    catalog: SessionCatalog,
     gateway: Gateway,
     tokens: TokenList,
     statement: Range,
@@ -212,7 +210,6 @@ def _run(
 ) -> Insert | None:
     """Run a statement; a live query that is not inserted into anything is to be started."""
     queries = catalog.queries
-    assert queries is not None
     assert queries.collected is not None
     start, stop = statement
     word = tokens.word(start)

@@ -17,6 +17,7 @@ from windrow.rendering import html_table
 from windrow.spark.batch import Bound
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import LivePlan, LiveQuery, Mode, Target
+from windrow.spark.live.queries import queries_of
 from windrow.spark.settings import zone_named
 from windrow.spark.streams import Stream
 from windrow.spark.varying import Varying
@@ -233,10 +234,8 @@ class Relation:
         """
         if self._live is None:
             raise self._is_not_live()
-        queries = self._live.catalog.queries
-        assert queries is not None
         target = sink.stream if isinstance(sink, NamedStreamRelation) else sink
-        self._started = queries.start(
+        self._started = queries_of(self._live.catalog).start(
             self._live,
             target,
             name=name,

@@ -20,9 +20,9 @@ from windrow.lengths import length_given
 from windrow.naming import refresh, remember_named, remember_stream
 from windrow.pipeline import Pipeline, start_pipeline
 from windrow.relation import NamedStreamRelation, Relation
-from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway, check_dialect
-from windrow.spark.live import Listeners, LiveQueries, live_stream
+from windrow.spark.live import Listeners, live_stream
+from windrow.spark.live.queries import SessionCatalog
 from windrow.spark.live.targets import sink_of
 from windrow.spark.local import local_session
 from windrow.spark.sources import of_table, read_table
@@ -82,8 +82,8 @@ class Session:
         self.spark = spark if spark is not None else local_session()
         self.execution: Execution = execution
         self.dialect = None if dialect is None else check_dialect(dialect)
-        self.queries = LiveQueries()
-        self._catalog = Catalog(queries=self.queries)
+        self._catalog = SessionCatalog()
+        self.queries = self._catalog.queries
 
     @property
     def listeners(self) -> Listeners:

@@ -12,7 +12,7 @@ import pytest
 from windrow import WindrowError
 from windrow.algebra.clock import Clock
 from windrow.spark.live.arrivals import VIOLATED, came
-from windrow.spark.live.source import BOUND, LOGGED, NUMBER, PLACE, PRODUCER, PTIME, LiveSource
+from windrow.spark.live_source import BOUND, LOGGED, NUMBER, PLACE, PRODUCER, PTIME, LiveSource
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.streams import Kind, NamedStream, Ordering, Position
 from windrow.streams.entries import AT, KIND, PATTERN

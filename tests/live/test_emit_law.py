@@ -20,7 +20,7 @@ from tests.live.test_named import recorded as written
 from windrow import Session
 from windrow.spark.live import emitted_in_memory
 from windrow.spark.live.emitted_steps import EmittedSteps
-from windrow.spark.live.source import PTIME
+from windrow.spark.live_source import PTIME
 from windrow.streams import Decision, Kind, Ordering, State
 from windrow.streams.clock import decide
 from windrow.streams.entries import BEFORE, NO_BOUND, Entries

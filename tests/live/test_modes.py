@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from windrow import Files, Kafka, Memory, Session, WindrowError
 from windrow.spark.live.keys import key_shown
-from windrow.spark.live.source import PTIME
+from windrow.spark.live_source import PTIME
 from windrow.streams import NamedStream
 from windrow.testing import playing
 

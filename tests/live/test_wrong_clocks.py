@@ -11,8 +11,8 @@ import pytest
 from windrow.algebra.clock import Clock
 from windrow.spark.catalog import Catalog
 from windrow.spark.live.checkpoint import Step
-from windrow.spark.live.source import LiveSource
 from windrow.spark.live.wrong_clocks import WrongClocks
+from windrow.spark.live_source import LiveSource
 from windrow.spark.streams import Stream
 from windrow.streams import Ordering, Position
 from windrow.streams.future import DAY

@@ -17,10 +17,11 @@ from windrow.algebra.match import (
 )
 from windrow.algebra.names import IDENTITY, ROW, order_key, partition_key, verbatim
 from windrow.algebra.navigations import find_leaves
-from windrow.algebra.nodes import Boundary, Fragment, Statement, Uses, Window
+from windrow.algebra.nodes import Boundary, Fragment, Uses, Window
 from windrow.algebra.pattern_windows import WindowCalls
 from windrow.algebra.predicates import refuse_changing_condition, refuse_in_predicate
 from windrow.algebra.row_comparison import compared_rows
+from windrow.algebra.statement import Statement
 from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.blocks import find_blocks, visible_ctes
 from windrow.syntax.expressions import Name, parse_expression, plain_names

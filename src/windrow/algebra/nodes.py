@@ -1,14 +1,10 @@
-"""The nodes of the algebra.
-
-A statement is :class:`Statement`: SQL for Spark in which each WINDOW BY has become a reference to a
-:class:`Window`. A window has an input, again SQL with references, and what the clause says.
-"""
+"""The node of WINDOW BY: an input, which is SQL with references to other nodes, and what the clause says."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from windrow.algebra.names import IDENTITY
 from windrow.errors import Span
@@ -16,10 +12,7 @@ from windrow.syntax.expressions import Expression
 from windrow.syntax.nodes import OrderItem, Range, Role, Side, Variable
 from windrow.syntax.sqltext import SqlText
 
-if TYPE_CHECKING:
-    from windrow.algebra.match import Match
-
-__all__ = ["AggregateCall", "Boundary", "Fragment", "Statement", "Uses", "Window"]
+__all__ = ["AggregateCall", "Boundary", "Fragment", "Uses", "Window"]
 
 
 @dataclass(frozen=True)
@@ -128,12 +121,3 @@ class Window:
         order = (Side.LABEL, Side.START, Side.END)
         seen = order[: order.index(side) + 1]
         return tuple(variable for variable in self.variables() if variable.side in seen)
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A statement with WINDOW BY or MATCH_RECOGNIZE: `windows`, each after those that it reads."""
-
-    sql: str
-    text: SqlText
-    windows: tuple[Window | Match, ...]

@@ -19,8 +19,9 @@ from pyspark.sql.types import ArrayType, DataType, LongType, StructField, Struct
 
 from windrow.algebra.match import Match
 from windrow.algebra.names import ROW
-from windrow.algebra.nodes import Statement, Window
+from windrow.algebra.nodes import Window
 from windrow.algebra.physical import Draft, Hoisted, field_of
+from windrow.algebra.statement import Statement
 from windrow.errors import NotSupportedError, WindrowError
 from windrow.kernels import plan as kernel
 from windrow.kernels import slices

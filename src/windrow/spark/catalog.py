@@ -12,8 +12,7 @@ from windrow.spark.streams import Stream
 
 if TYPE_CHECKING:
     from windrow.algebra.continuous import Continuous, Reader
-    from windrow.spark.live.queries import LiveQueries
-    from windrow.spark.live.sequences import SequenceView
+    from windrow.spark.clause_view import ClauseView
     from windrow.spark.named import Named
     from windrow.spark.varying import Varying
 
@@ -33,18 +32,17 @@ class Definition:
 class Catalog:
     """The streams and varying relations of a session, what views are, which streams are views of windows and
     matches, which are named ones, the user's table functions, the queries of views over recorded streams, and
-    of those that put rows of whole streams together, by their names in lower case; and its live queries.
+    of those that put rows of whole streams together, by their names in lower case.
     """
 
     streams: dict[str, Stream] = field(default_factory=dict)
     relations: dict[str, Varying] = field(default_factory=dict)
     definitions: dict[str, Definition] = field(default_factory=dict)
-    sequences: dict[str, SequenceView] = field(default_factory=dict)
+    sequences: dict[str, ClauseView] = field(default_factory=dict)
     named: dict[str, Named] = field(default_factory=dict)
     functions: dict[str, Callable[..., DataFrame]] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     gathered: dict[str, str] = field(default_factory=dict)
-    queries: LiveQueries | None = None
 
     @property
     def rowtimes(self) -> dict[str, str]:

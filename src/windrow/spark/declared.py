@@ -19,7 +19,7 @@ from windrow.errors import AnalysisError, NotSupportedError, Span
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.lengths import nanoseconds_of
-from windrow.spark.live import live_stream
+from windrow.spark.live.source import live_stream
 from windrow.spark.table_log import Log
 from windrow.syntax.spellings import Spelled, Watermark
 from windrow.syntax.sqltext import Piece, SqlText, quoted

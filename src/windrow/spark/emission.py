@@ -8,7 +8,7 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -29,7 +29,6 @@ from windrow.spark.arrow import is_orderable
 from windrow.spark.catalog import Catalog
 from windrow.spark.changelog import changelog
 from windrow.spark.continuous import Runner
-from windrow.spark.emit_reference import shown_by_definition
 from windrow.spark.errors import raising
 from windrow.spark.event_time import HIDDEN, Completeness, Judging, Occurrence, Sessions, Timed
 from windrow.spark.gateway import Gateway
@@ -88,6 +87,8 @@ class Emitted:
         How it is shown.
     place
         The user's text and where in it the query is.
+    by_definition
+        Evaluates it instant by instant: the reference.
     """
 
     gateway: Gateway
@@ -97,6 +98,7 @@ class Emitted:
     timed: Timed
     how: Materialization
     place: tuple[str, Span]
+    by_definition: Callable[[Emitted], Varying]
 
     @property
     def clock(self) -> Clock:
@@ -400,7 +402,7 @@ class Emitted:
     def shown(self) -> Varying:
         """What EMIT shows of them, and when."""
         if self.execution == "reference" or self.timed.calls_own:
-            return shown_by_definition(self)
+            return self.by_definition(self)
         found = self.varying
         frame = found.frame
         if self.how.watermark:

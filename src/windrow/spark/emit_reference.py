@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -18,13 +18,11 @@ from windrow.algebra.clock import NEVER
 from windrow.kernels.reference.emit import Change, State, emitted, none_follows
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.punctuations.boxes import Lines
+from windrow.spark.emission import Emitted
 from windrow.spark.promised_over import Asked
 from windrow.spark.snapshots import frame_of, keys_of, refuse_many
 from windrow.spark.streams import PTIME, ROWTIME, Stream
 from windrow.spark.varying import AT, Varying, columns_of
-
-if TYPE_CHECKING:
-    from windrow.spark.emission import Emitted
 
 __all__ = ["shown_by_definition"]
 

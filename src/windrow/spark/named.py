@@ -22,9 +22,9 @@ from windrow.algebra.clock import Clock
 from windrow.errors import WindrowError
 from windrow.spark.admission import PROMISED
 from windrow.spark.arrived import arrived, before_end
+from windrow.spark.collected import frame_of_few
 from windrow.spark.interpreter import own_interpreter
-from windrow.spark.live.few import frame_of_few
-from windrow.spark.live.source import BOUND, LOGGED, PRODUCER, PTIME, LiveSource
+from windrow.spark.live_source import BOUND, LOGGED, PRODUCER, PTIME, LiveSource
 from windrow.spark.log_source import FORMAT, LogSource
 from windrow.spark.stored import clock_of, in_spark, in_types
 from windrow.spark.streams import ARRIVED, REASON, ROWTIME, Stream

@@ -24,7 +24,7 @@ from windrow.streams.told import pattern_of
 from windrow.syntax.sqltext import quoted
 
 if TYPE_CHECKING:
-    from windrow.spark.live.source import LiveSource
+    from windrow.spark.live_source import LiveSource
 
 __all__ = [
     "ARRIVED",

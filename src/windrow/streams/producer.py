@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -45,10 +45,8 @@ from windrow.streams.leases import Lease, acquire, last
 from windrow.streams.mistimed import is_ahead
 from windrow.streams.patterns import pattern_of
 from windrow.streams.rows import Rows, to_table
+from windrow.streams.stream_folder import StreamFolder
 from windrow.tracebacks import briefly
-
-if TYPE_CHECKING:
-    from windrow.streams.stream import NamedStream
 
 __all__ = ["LEASE_SECONDS", "LateRows", "Producer", "Receipt", "said", "under"]
 
@@ -98,7 +96,7 @@ class Producer:
 
     def __init__(
         self,
-        stream: NamedStream,
+        stream: StreamFolder,
         name: str,
         *,
         late: LateRows,

@@ -20,8 +20,8 @@ from windrow.relation import Relation
 from windrow.session import Session
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import LivePlan
-from windrow.spark.live.source import BOUND, PTIME, LiveSource
 from windrow.spark.live.steps import Steps
+from windrow.spark.live_source import BOUND, PTIME, LiveSource
 from windrow.spark.streams import ROWTIME
 from windrow.streams import FOREVER
 from windrow.syntax.sqltext import Piece, SqlText, quoted

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from windrow.cli.connection import connection
+from windrow.cli.shell.context import CommandContext
 from windrow.cli.shell.live import progress_of, state_of, stop, watch
 from windrow.cli.shell.settings import CHANGELOGS, MODES
 from windrow.cli.tables import ROWS, print_table
@@ -21,7 +22,6 @@ from windrow.cli.terminal import is_plain, stdout_console
 from windrow.errors import UsageError, WindrowError, did_you_mean
 
 if TYPE_CHECKING:
-    from windrow.cli.shell.loop import Shell
     from windrow.session import Session
     from windrow.spark.live import LiveQuery
 
@@ -38,11 +38,11 @@ class Command:
     name: str
     usage: str
     does: str
-    run: Callable[[Shell, str], None]
+    run: Callable[[CommandContext, str], None]
     completes: tuple[str, ...] = ()
 
 
-def run_command(shell: Shell, text: str) -> None:
+def run_command(shell: CommandContext, text: str) -> None:
     """Run a line that begins with a dot.
 
     Raises
@@ -60,7 +60,7 @@ def run_command(shell: Shell, text: str) -> None:
     COMMANDS[name.lower()].run(shell, argument.strip())
 
 
-def _help(_shell: Shell, _argument: str) -> None:
+def _help(_shell: CommandContext, _argument: str) -> None:
     rows = [(f"{command.name} {command.usage}".strip(), command.does) for command in _ALL]
     width = max(len(usage) for usage, _ in rows)
     console = stdout_console()
@@ -77,7 +77,7 @@ def _help(_shell: Shell, _argument: str) -> None:
         console.print(line)
 
 
-def _tables(shell: Shell, _argument: str) -> None:
+def _tables(shell: CommandContext, _argument: str) -> None:
     names = shell.backend.call(lambda session: session.names())
     if not names:
         stdout_console().print("no tables: .open readings=readings.parquet attaches one")
@@ -85,7 +85,7 @@ def _tables(shell: Shell, _argument: str) -> None:
     _print(("name", "is"), sorted(names.items()))
 
 
-def _schema(shell: Shell, argument: str) -> None:
+def _schema(shell: CommandContext, argument: str) -> None:
     if not argument:
         _tables(shell, argument)
         return
@@ -102,7 +102,7 @@ def _schema(shell: Shell, argument: str) -> None:
     _print(("column", "type"), shell.backend.call(columns))
 
 
-def _mode(shell: Shell, argument: str) -> None:
+def _mode(shell: CommandContext, argument: str) -> None:
     mode, *rest = argument.lower().split() or [""]
     if not mode:
         stdout_console().print(f"{shell.settings.mode}: one of {', '.join(MODES)}")
@@ -118,14 +118,14 @@ def _mode(shell: Shell, argument: str) -> None:
     shell.settings.mode, shell.settings.envelope = mode, form
 
 
-def _timer(shell: Shell, argument: str) -> None:
+def _timer(shell: CommandContext, argument: str) -> None:
     if argument:
         _refuse_unless(argument, ("on", "off"), ".timer")
     shell.settings.timer = argument == "on" if argument else not shell.settings.timer
     stdout_console().print(f"timer {'on' if shell.settings.timer else 'off'}")
 
 
-def _limit(shell: Shell, argument: str) -> None:
+def _limit(shell: CommandContext, argument: str) -> None:
     if argument and argument != "off" and not re.fullmatch("[0-9]{1,9}", argument):
         raise UsageError(
             f".limit takes a number, not {argument}", condition="INVALID_ARGUMENT", hint="write .limit 100"
@@ -137,7 +137,7 @@ def _limit(shell: Shell, argument: str) -> None:
     stdout_console().print(f"limit {told}")
 
 
-def _read(shell: Shell, argument: str) -> None:
+def _read(shell: CommandContext, argument: str) -> None:
     if not argument:
         raise UsageError(".read takes a file", condition="INVALID_ARGUMENT", hint="write .read script.sql")
     # reads what statements are made of, which the prompt does not need
@@ -152,7 +152,7 @@ def _read(shell: Shell, argument: str) -> None:
     shell.run_lines(text)
 
 
-def _open(shell: Shell, argument: str) -> None:
+def _open(shell: CommandContext, argument: str) -> None:
     words = _words(argument, ".open")
     if not words or len(words) > 2 or ("=" not in words[0] and len(words) > 1):
         raise UsageError(
@@ -205,7 +205,7 @@ def _name_of(path: str) -> str:
     return f"t_{name}" if not name[:1].isalpha() else name
 
 
-def _explain(shell: Shell, argument: str) -> None:
+def _explain(shell: CommandContext, argument: str) -> None:
     def plan(session: Session) -> str:
         asked = session.sql(argument, **shell.parameters(session)) if argument else shell.last_relation()
         return asked.plan()
@@ -213,7 +213,7 @@ def _explain(shell: Shell, argument: str) -> None:
     stdout_console().print(Text(shell.backend.call(plan)))
 
 
-def _plot(shell: Shell, argument: str) -> None:
+def _plot(shell: CommandContext, argument: str) -> None:
     from windrow.cli.run import Picture, draw_picture
 
     path = _path(argument or "plot.svg", ".plot")
@@ -222,7 +222,7 @@ def _plot(shell: Shell, argument: str) -> None:
     stdout_console().print(Text(f"drawn to {path}"))
 
 
-def _watch(shell: Shell, argument: str) -> None:
+def _watch(shell: CommandContext, argument: str) -> None:
     def start(session: Session) -> LiveQuery:
         relation = session.sql(argument, **shell.parameters(session)) if argument else shell.last_relation()
         return watch(relation, shell.settings)
@@ -232,14 +232,14 @@ def _watch(shell: Shell, argument: str) -> None:
     stdout_console().print(Text(f"{query.name} runs; .stop {query.name} stops it"))
 
 
-def _stop(shell: Shell, argument: str) -> None:
+def _stop(shell: CommandContext, argument: str) -> None:
     stopped = shell.backend.call(lambda session: stop(session, argument))
     shell.started = {} if not argument else {k: v for k, v in shell.started.items() if k != argument}
     told = f"stopped {', '.join(stopped)}" if stopped else "no query is running"
     stdout_console().print(Text(told))
 
 
-def _late(shell: Shell, argument: str) -> None:
+def _late(shell: CommandContext, argument: str) -> None:
     if argument:
         counted, names = shell.backend.call(lambda session: (session.count_late(), session.names()))
         streams = {name.lower(): name for name, kind in names.items() if kind == "stream"}
@@ -265,7 +265,7 @@ def _late(shell: Shell, argument: str) -> None:
         stdout_console().print("no late rows")
 
 
-def _state(shell: Shell, argument: str) -> None:
+def _state(shell: CommandContext, argument: str) -> None:
     if argument:
         names, rows = shell.backend.call(lambda session: state_of(session, argument))
         _print(tuple(names), rows)
@@ -277,7 +277,7 @@ def _state(shell: Shell, argument: str) -> None:
         _print(("query", "state", "bound", "rows in", "held", "late", "in windows"), found)
 
 
-def _quit(_shell: Shell, _argument: str) -> None:
+def _quit(_shell: CommandContext, _argument: str) -> None:
     raise EOFError
 
 

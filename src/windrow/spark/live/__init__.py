@@ -18,9 +18,10 @@ from windrow.spark.live.query import LiveQuery
 from windrow.spark.live.runner import live_streams
 from windrow.spark.live.sequences import APART, SequencePlan, SequenceView, sequence_plan
 from windrow.spark.live.sinks import Files, Memory
-from windrow.spark.live.source import LiveSource, live_stream
+from windrow.spark.live.source import live_stream
 from windrow.spark.live.tables import Table
 from windrow.spark.live.targets import Mode, Target
+from windrow.spark.live_source import LiveSource
 
 __all__ = [
     "APART",

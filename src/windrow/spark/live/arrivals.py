@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from windrow.errors import InputError
 from windrow.punctuations import Pattern
-from windrow.spark.live.source import BOUND, NUMBER, PLACE, PRODUCER, PTIME, STEP, LiveSource
+from windrow.spark.live_source import BOUND, NUMBER, PLACE, PRODUCER, PTIME, STEP, LiveSource
 from windrow.spark.streams import ARRIVED, REASON, ROWTIME, Stream
 from windrow.streams import Decision, Kind, Ordering, Position, State
 from windrow.streams.advance import advance

@@ -14,11 +14,11 @@ from windrow.kernels.punctuated import Over, Session
 from windrow.kernels.sorting import SortKey
 from windrow.punctuations.lines import line_if_any
 from windrow.spark.arrow import arrow_type, is_orderable
+from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.grouping import alias_of, without_alias
 from windrow.spark.live.block_joins import BlockJoins
 from windrow.spark.live.block_nodes import Joined, Rows
-from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.row_maps import arrow_schema
 from windrow.spark.scope import ROWS, Unplanned, is_over
 from windrow.syntax.expressions import Name, parse_expression

@@ -10,12 +10,13 @@ from typing import Any
 from windrow.algebra.clock import Clock, common_clock
 from windrow.algebra.continuous import Query
 from windrow.errors import AnalysisError, WindrowError
+from windrow.spark.clause_view import Unbounded
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.blocking import Blocking, blocking, in_order_of
 from windrow.spark.live.bounding import unbounded
 from windrow.spark.live.expected import bounded
 from windrow.spark.live.into_stream import Place, columns_taken
-from windrow.spark.live.plan import ReaderPlan, Unbounded, texts_of
+from windrow.spark.live.plan import ReaderPlan, texts_of
 from windrow.spark.live.runner import views_of
 from windrow.spark.stored import in_spark
 from windrow.streams import NamedStream

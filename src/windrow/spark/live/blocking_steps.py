@@ -18,17 +18,17 @@ from windrow.kernels.punctuated import Step as Fed
 from windrow.kernels.punctuated.flow import FlowCarry
 from windrow.punctuations import EVERYTHING, Pattern
 from windrow.punctuations.pattern import put_together
+from windrow.spark.collected import frame_of_few
 from windrow.spark.live.arrivals import VIOLATED
 from windrow.spark.live.blocking_plan import BlockingPlan
 from windrow.spark.live.checkpoint import Step
-from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.in_memory import InMemorySteps
 from windrow.spark.live.into_stream import IntoStream, columns_taken
 from windrow.spark.live.promised import promised, reached, schema_of
 from windrow.spark.live.row_maps import RowMap, arrow_schema
 from windrow.spark.live.sinks import Sink, TableSink, takes_tables
-from windrow.spark.live.source import PRODUCER
 from windrow.spark.live.state import State, StateRow, state_of
+from windrow.spark.live_source import PRODUCER
 from windrow.spark.stored import clock_of
 from windrow.spark.streams import REASON, ROWTIME, Stream
 from windrow.streams import NO_BOUND, Position

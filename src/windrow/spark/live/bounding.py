@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 from windrow.kernels.punctuated import Filter, Group, Join, Over, Project, Session, SetOperator, Sort
 from windrow.kernels.punctuated.flow import Node, Place
 from windrow.kernels.punctuated.following import Follower
+from windrow.spark.clause_view import Unbounded
 from windrow.spark.live.blocking import Blocking
 from windrow.spark.live.expected import Bounded
-from windrow.spark.live.plan import Unbounded
 from windrow.spark.live.row_maps import RowMap
 
 __all__ = ["unbounded"]

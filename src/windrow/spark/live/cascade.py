@@ -9,9 +9,8 @@ after it wait.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from windrow.algebra.clock import Clock
@@ -19,36 +18,17 @@ from windrow.algebra.continuous import Continuous, Reader, StreamQuery
 from windrow.spark.catalog import Catalog
 from windrow.spark.continuous import Result
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.checkpoint import Kept
-from windrow.spark.live.clauses import Given
-from windrow.spark.live.runner import LiveRunner, Span, reads, sequences_of
+from windrow.spark.live.runner import LiveRunner, reads, sequences_of
+from windrow.spark.micro_batch import Coming, Given, Kept, Span, upwards
 from windrow.spark.streams import ROWTIME, Stream
-from windrow.streams import FOREVER
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["TOLD", "Cascade", "Coming"]
+__all__ = ["TOLD", "Cascade"]
 
 TOLD = "told"
 """The mark of a query that gives or follows windows: no later step gives anything before this instant."""
 
 _UNTIL = "until"
-
-
-@dataclass(frozen=True)
-class Coming:
-    """What a stream gives in a step: rows that are new, with `ROWTIME` and what orders ties."""
-
-    stream: Stream
-    given: Given
-
-    @property
-    def rows(self) -> DataFrame:
-        """The rows."""
-        return self.given.rows
-
-    def until(self, clock: Clock) -> int:
-        """The instant before which no later step gives a row, on a clock."""
-        return _upwards(self.given.until, self.stream.clock, clock)
 
 
 class Cascade:
@@ -106,7 +86,7 @@ class Cascade:
             key = f"window{path}.{name}.waiting"
             held = span.before(key)
             rows = one.rows if held is None else held.unionByName(one.rows)
-            reached = _upwards(until, clock, one.stream.clock)
+            reached = upwards(until, clock, one.stream.clock)
             span.keep[key] = Kept(rows.where(F.col(ROWTIME) >= reached) if moves else rows, are_few)
             arrived[name] = replace(one.stream, frame=rows)
         span.marks[f"{TOLD}{path}"] = until
@@ -140,15 +120,6 @@ class Cascade:
     def _on(self, clock: Clock) -> Span:
         """The step on a clock of which the query's is the same or a finer one."""
         span, own = self.span, self.clock
-        since = None if span.since is None else _upwards(span.since, own, clock)
+        since = None if span.since is None else upwards(span.since, own, clock)
         origin = span.origin * own.nanoseconds // clock.nanoseconds
-        return replace(span, since=since, until=_upwards(span.until, own, clock), origin=origin)
-
-
-def _upwards(tick: int, old: Clock, new: Clock) -> int:
-    """The first tick of a clock that is not before one of another; the last of all stays it.
-
-    >>> _upwards(1001, Clock("bigint", "MILLISECOND"), Clock("bigint", "SECOND"))
-    2
-    """
-    return tick if tick == FOREVER else -(-tick * old.nanoseconds // new.nanoseconds)
+        return replace(span, since=since, until=upwards(span.until, own, clock), origin=origin)

@@ -24,15 +24,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from windrow.errors import InputError, UsageError
-from windrow.spark.live.few import few, frame_of_few
+from windrow.spark.collected import few, frame_of_few
 from windrow.spark.live.seals import Seal, check, missing, seal, sealed, torn
 from windrow.spark.live.side_outputs import Listing, SideOutput
 from windrow.spark.live.sinks import uri, written_to
 from windrow.spark.live.size import size_of
+from windrow.spark.micro_batch import Kept
 from windrow.streams import Position
 from windrow.streams.files import flush
 
-__all__ = ["Checkpoint", "Kept", "Step"]
+__all__ = ["Checkpoint", "Step"]
 
 _VERSION = 5
 _READ = (3, 4, _VERSION)
@@ -85,19 +86,6 @@ class Step:
     moves: Mapping[str, list[tuple[int, int]]] = field(default_factory=dict)
     told: Mapping[str, list[tuple[int, str]]] = field(default_factory=dict)
     sides: Mapping[str, Listing] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Kept:
-    """Rows to keep, and whether they are known to be few."""
-
-    frame: DataFrame
-    are_few: bool
-
-    @property
-    def schema(self) -> StructType:
-        """That of the rows."""
-        return self.frame.schema
 
 
 class Checkpoint:

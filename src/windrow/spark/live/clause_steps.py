@@ -21,12 +21,12 @@ from pyspark.sql.types import DataType, StructType
 from windrow.errors import ExecutionError, WindrowError
 from windrow.kernels.advance import Ended
 from windrow.spark.batch import explained
+from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.keyed_rows import explain_cost, travelling_schema
 from windrow.spark.live.cascade import TOLD
 from windrow.spark.live.checkpoint import Step
 from windrow.spark.live.clauses import stage_of
-from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.in_memory import TOO_LARGE, Come, InMemorySteps
 from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.kept_rows import KeptRows, Marks, union

@@ -12,7 +12,7 @@ tasks do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -52,6 +52,8 @@ from windrow.rules.kernel_plan import is_flat, needs_join
 from windrow.spark.analyzer import SparkAnalyzer
 from windrow.spark.arrow import contains
 from windrow.spark.batch import Bound, BoundWindow, WindowStage, bind_clause
+from windrow.spark.clause_view import Feed
+from windrow.spark.collected import frame_of_few
 from windrow.spark.errors import raising
 from windrow.spark.exchange import MESSAGES, in_worker
 from windrow.spark.gateway import Gateway
@@ -59,9 +61,6 @@ from windrow.spark.interpreter import map_in_arrow
 from windrow.spark.join_plan import POSITION
 from windrow.spark.keyed_rows import arrow_of, travelling_schema
 from windrow.spark.layout import shuffled
-from windrow.spark.live.checkpoint import Kept
-from windrow.spark.live.feeds import Feed
-from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.pairs import Pairs
 from windrow.spark.live.rowtimes import (
     columns_of,
@@ -72,44 +71,16 @@ from windrow.spark.live.rowtimes import (
     says_missing,
     stub,
 )
-from windrow.spark.live.runner import Span
 from windrow.spark.matching import BoundMatch, MatchStage, MatchTypes
+from windrow.spark.micro_batch import Given, Kept, Span
 from windrow.spark.to_cells import to_cells
 from windrow.streams import FOREVER
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["Given", "LiveClause", "bind_live"]
+__all__ = ["LiveClause", "bind_live"]
 
 _NO_ROWTIME = "a row has NULL as its rowtime"
 _WITHOUT_ONE = "leave such rows out with WHERE"
-
-
-@dataclass
-class Given:
-    """What a part of a live query gives in a step.
-
-    Attributes
-    ----------
-    rows
-        The rows that it has not given before.
-    tell
-        Tells the instant, in ticks of its clock, before which no later step will give a row. It may take a
-        job of Spark's.
-    are_few
-        Whether the rows are known to be few.
-    """
-
-    rows: DataFrame
-    tell: Callable[[], int]
-    are_few: bool
-    _until: int | None = field(default=None, init=False)
-
-    @property
-    def until(self) -> int:
-        """What is told."""
-        if self._until is None:
-            self._until = self.tell()
-        return self._until
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from pyspark.sql import Column
 from pyspark.sql.types import LongType, StructField, StructType
 
 from windrow.kernels.stages import Times
+from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.flow import Flow
 from windrow.spark.live.incremental import NotIncremental
-from windrow.spark.live.source import PLACE
+from windrow.spark.live_source import PLACE
 
 __all__ = ["MARK", "Conditions"]
 

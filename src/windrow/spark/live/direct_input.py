@@ -15,11 +15,11 @@ from pyspark.sql.types import LongType, StringType, StructType
 from windrow.kernels.stages import Times
 from windrow.spark.file_scan import may_read
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.file_batches import FileBatch, FileColumns, file_batch, ticks_of
+from windrow.spark.live.file_batches import FileBatch, file_batch, ticks_of
 from windrow.spark.live.flow import Flow
 from windrow.spark.live.incremental import NotIncremental
-from windrow.spark.live.source import BOUND, PLACE, PRODUCER, PTIME
 from windrow.spark.live.steps import inside
+from windrow.spark.live_source import BOUND, PLACE, PRODUCER, PTIME, FileColumns
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.syntax.sqltext import quoted
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from operator import and_
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,16 +19,15 @@ from windrow.algebra.watermarks import Steps as Marks
 from windrow.algebra.watermarks import held_back, value_at
 from windrow.errors import Span as Place
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.punctuations.since import Since
 from windrow.spark.arrived import arrived, before_end
+from windrow.spark.clause_view import Unbounded
+from windrow.spark.collected import few, frame_of_few
 from windrow.spark.emission import Emitted
 from windrow.spark.event_time import HIDDEN, Closed, Closing, Ending, Occurrence
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.expected import bounded
-from windrow.spark.live.few import few, frame_of_few
-from windrow.spark.live.plan import LivePlan, Unbounded
-from windrow.spark.live.settled import without_settled
-from windrow.spark.promised_over import Asked, Promised, with_since
+from windrow.spark.live.plan import LivePlan
+from windrow.spark.promised_over import Promised
 from windrow.spark.streams import ARRIVED, ROWTIME
 from windrow.streams.entries import BEFORE
 from windrow.streams.position import Told
@@ -272,34 +270,6 @@ class EmittedPlan(LivePlan):
     def known(self, name: str, marks: Marks) -> Marks:
         """Up to which rowtime a stream was known, in time, by when its clock has moved."""
         return before_end(self.catalog.streams[name].clock, marks)
-
-    def needed(self, gateway: Gateway, name: str, known: Mapping[str, Known], until: int) -> DataFrame:
-        """The rows of a stream that changes after a processing time may still be made of."""
-        rows = known[name].rows
-        if self.query.timed.holds is not None:
-            return rows
-        has_come = F.col(ARRIVED) <= until
-        if self.tells_at_once:
-            return rows.where(~has_come)
-        marks = {each: known[each].marks for each in known}
-        if self.has_sessions:
-            return without_settled(self, gateway, name, known[name], marks, until)
-        mark = self.mark_of(name, marks, until)
-        known_by = until - (self.query.how.delay or 0)
-        promised = self.promised({each: known[each].told for each in known})
-        over, asked = F.lit(True), list[tuple[str, Since | None, Asked]]()
-        for grouping in self.endings(name):
-            closed = F.lit(False) if mark is None else self.over([grouping], name, f"{mark}L")
-            for each in (each for each in grouping if isinstance(each, Closed)):
-                if promised.may_tell(each, self.places):
-                    parts = promised.asked(each, self.places)
-                    names = [f"__since{len(asked) + number}" for number in range(len(parts))]
-                    asked += [
-                        (since, promised.of(*part), part[1]) for since, part in zip(names, parts, strict=True)
-                    ]
-                    closed |= reduce(and_, (F.col(since) <= known_by for since in names))
-            over &= closed
-        return with_since(rows, asked).where(~(has_come & over)).select(*map(quoted, rows.columns))
 
     @cached_property
     def places(self) -> dict[int, str]:

@@ -21,12 +21,12 @@ from windrow.kernels.sorting import SortKey
 from windrow.kernels.stages import Completing, Times, Versions, changes, first_above, netted
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
 from windrow.spark.arrived import PTIMES
+from windrow.spark.collected import is_plain
 from windrow.spark.emission import Emitted
 from windrow.spark.event_time import HIDDEN, Completeness, Occurrence
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.emitted import EmittedPlan
 from windrow.spark.live.envelopes import copies_of, enveloped, shown
-from windrow.spark.live.few import is_plain
 from windrow.spark.live.flow import Flow, Fragment
 from windrow.spark.live.incremental import NotIncremental
 from windrow.spark.scope import Unplanned

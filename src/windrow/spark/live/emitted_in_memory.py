@@ -22,13 +22,13 @@ from windrow.errors import ExecutionError
 from windrow.kernels.stages import Held, UnmatchedError
 from windrow.kernels.zset.relation import NEVER
 from windrow.kernels.zset.time_windows import of_ticks
+from windrow.spark.collected import frame_of_few
 from windrow.spark.event_time import Closed, Closing, Ending
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.checkpoint import Kept, Step
+from windrow.spark.live.checkpoint import Step
 from windrow.spark.live.emitted import EmittedPlan, Known
 from windrow.spark.live.emitted_flow import EmittedFlow
 from windrow.spark.live.emitted_steps import ROWS, Done, EmittedSteps
-from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.holding import Holding
 from windrow.spark.live.in_memory import TOO_LARGE, Come, InMemorySteps
 from windrow.spark.live.incremental import NotIncremental, in_memory
@@ -37,6 +37,7 @@ from windrow.spark.live.settled import may_be_settled, numbered, settled, settle
 from windrow.spark.live.sinks import Sink, TableSink, takes_tables
 from windrow.spark.live.state import Kept as Counted
 from windrow.spark.live.steps import STREAM, inside
+from windrow.spark.micro_batch import Kept
 from windrow.spark.promised_over import Promised
 from windrow.spark.streams import ARRIVED, NUMBER, ROWTIME
 from windrow.streams.entries import BEFORE

@@ -19,22 +19,24 @@ from pyspark.sql import functions as F
 
 from windrow.algebra.watermarks import Steps as Marks
 from windrow.spark.arrow import told_of
+from windrow.spark.collected import few, frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.account import Account
 from windrow.spark.live.arrivals import Arrivals, Came, arrivals
-from windrow.spark.live.checkpoint import Kept, Step
+from windrow.spark.live.checkpoint import Step
 from windrow.spark.live.conditions import Conditions
 from windrow.spark.live.emitted import EmittedPlan, Known
-from windrow.spark.live.few import few, frame_of_few
 from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.late_for_groups import Judged, judged
+from windrow.spark.live.needed import needed
 from windrow.spark.live.progress import shown_instant
 from windrow.spark.live.sinks import Sink
-from windrow.spark.live.source import PLACE, PTIME
 from windrow.spark.live.state import Kept as Counted
 from windrow.spark.live.state import State, StateRow, kept_in, producers_of
 from windrow.spark.live.steps import STREAM, TICKS, Steps, inside
 from windrow.spark.live.ticking import TickFiles
+from windrow.spark.live_source import PLACE, PTIME
+from windrow.spark.micro_batch import Kept
 from windrow.spark.promised_over import Promises, folded, stream_kinds
 from windrow.spark.streams import ARRIVED, ROWTIME, Stream
 from windrow.streams import Position
@@ -320,7 +322,7 @@ class EmittedSteps(Steps):
         }
         gateway = Gateway(self._spark, self._query.gateway.parameters)
         for name, frame in rows.items():
-            left = frame if frontier is None else self._query.needed(gateway, name, known, frontier)
+            left = frame if frontier is None else needed(self._query, gateway, name, known, frontier)
             table = few(left)
             if table is not None:
                 keep[f"{ROWS}{name}"] = Kept(frame_of_few(self._spark, table, left.schema), True)

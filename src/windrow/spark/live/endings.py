@@ -9,8 +9,7 @@ whose partitions end with the same keys (:mod:`.feeds`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,41 +19,11 @@ from windrow.kernels.advance import Ended
 from windrow.kernels.hashing import hashes
 from windrow.punctuations import Closing, Cover, lines_of
 from windrow.punctuations.boxes import NULL, Box, Lines, is_exact
+from windrow.spark.clause_view import Ends
 from windrow.spark.live.promised import promised, schema_of
-from windrow.spark.streams import Stream
 from windrow.streams import Position
 
-__all__ = ["Endings", "Ends", "Source", "key_hashes", "may_end"]
-
-
-@dataclass(frozen=True)
-class Source:
-    """A stream whose rows come to a clause, and what ends partitions there.
-
-    Attributes
-    ----------
-    name, stream
-        Its name, and the stream.
-    keys
-        Of the columns that hold the keys: the columns of the stream that they are.
-    """
-
-    name: str
-    stream: Stream
-    keys: Mapping[str, str]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the stream."""
-        return tuple(dict.fromkeys(self.keys.values()))
-
-    def __str__(self) -> str:
-        """In words."""
-        return f"{self.name} on {', '.join(self.columns)}"
-
-
-Ends: TypeAlias = tuple[Source, ...]
-"""What ends the partitions of a clause: all of these have to be closed for a key."""
+__all__ = ["Endings", "key_hashes", "may_end"]
 
 
 class Endings:

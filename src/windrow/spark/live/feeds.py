@@ -8,13 +8,14 @@ part alone, so each part is asked for them in the place of the whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql.types import StructField, StructType
 
 from windrow.algebra.continuous import Continuous, NamedRelation, StreamQuery, WindowedStream
 from windrow.spark.catalog import Catalog
+from windrow.spark.clause_view import Feed
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.block_nodes import is_bare
 from windrow.spark.live.row_by_row import looks_at_each
@@ -26,7 +27,6 @@ from windrow.syntax.streams import StreamWindow
 from windrow.syntax.tokens import TokenList, tokenize
 
 __all__ = [
-    "Feed",
     "Origin",
     "alternatives",
     "comes_at_rowtime",
@@ -36,23 +36,6 @@ __all__ = [
     "passes_on",
     "shows_instant",
 ]
-
-
-@dataclass(frozen=True)
-class Feed:
-    """A stream from which rows come, and of columns those of the stream that they are."""
-
-    stream: str
-    columns: Mapping[str, str]
-
-    def only(self, names: Mapping[str, str]) -> Feed:
-        """Of other columns, which are these ones."""
-        found = {name: self.columns[column] for name, column in names.items() if column in self.columns}
-        return Feed(self.stream, found)
-
-    def where(self, wanted: Collection[str]) -> Feed:
-        """Of the columns that are such ones of the stream."""
-        return Feed(self.stream, {name: column for name, column in self.columns.items() if column in wanted})
 
 
 def feeds_of(

@@ -15,15 +15,14 @@ from typing import Any
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from windrow.errors import ExecutionError
 from windrow.kernels.files import FileScan
-from windrow.spark.arrow import arrow_type, travelling_type
 from windrow.spark.errors import local_path
-from windrow.spark.file_scan import is_simple, split_scan
+from windrow.spark.file_scan import split_scan
+from windrow.spark.live_source import FileColumns
 
-__all__ = ["FileBatch", "FileColumns", "file_batch", "is_of_files", "ticks_of"]
+__all__ = ["FileBatch", "file_batch", "is_of_files", "ticks_of"]
 
 _MOST_FILES = 100
 _NOTHING = "LocalRelation"  # in place of a source of which there is nothing new
@@ -42,41 +41,6 @@ _OPTIONS = frozenset(
         "sourcearchivedir",
     }
 )  # of a source: they say which files there are, and not how these are read
-
-
-@dataclass(frozen=True)
-class FileColumns:
-    """The columns of files that a stream is made of.
-
-    Attributes
-    ----------
-    schema
-        As the reader has them.
-    shown
-        Those that are the stream's.
-    rowtime, producer, bound
-        Those that say so of an entry; None where there is none.
-    """
-
-    schema: StructType
-    shown: tuple[str, ...]
-    rowtime: str
-    producer: str | None
-    bound: str | None
-
-    def kind(self, column: str) -> pa.DataType | None:
-        """The type of a column in memory; None where the file may say another thing than Spark does."""
-        kind = self.schema[column].dataType
-        found = arrow_type(kind) if travelling_type(kind) == kind else None
-        return found if found is not None and is_simple(found) else None
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether rowtimes, bounds and producers are values of columns as they are."""
-        of_time = [self.kind(column) for column in (self.rowtime, self.bound) if column is not None]
-        if not all(kind is not None and _has_ticks(kind) for kind in of_time):
-            return False
-        return self.producer is None or self.schema[self.producer].dataType.simpleString() == "string"
 
 
 def is_of_files(frame: DataFrame) -> bool:
@@ -98,11 +62,6 @@ def ticks_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Rowtimes as ticks: microseconds, days, or the numbers that they are."""
     kind = pa.int32() if pa.types.is_date32(column.type) else pa.int64()
     return column.cast(kind).cast(pa.int64())
-
-
-def _has_ticks(kind: pa.DataType) -> bool:
-    is_time = pa.types.is_timestamp(kind) and kind.unit == "us"
-    return bool(is_time or pa.types.is_date32(kind) or pa.types.is_signed_integer(kind))
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from windrow.spark.live.source import PLACE
+from windrow.spark.live_source import PLACE
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["ORIGIN", "in_order", "is_of_one_file", "origin", "placed"]

@@ -20,14 +20,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from windrow.errors import ExecutionError, WindrowError
+from windrow.spark.collected import is_plain
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.arrivals import VIOLATED, Came, came
 from windrow.spark.live.checkpoint import Step
 from windrow.spark.live.direct_input import DirectInput
-from windrow.spark.live.few import is_plain
 from windrow.spark.live.file_order import ORIGIN, in_order, is_of_one_file
-from windrow.spark.live.source import BOUND, LOGGED, PLACE, PRODUCER, PTIME, LiveSource
 from windrow.spark.live.steps import STREAM, TICKS, Steps, inside
+from windrow.spark.live_source import BOUND, LOGGED, PLACE, PRODUCER, PTIME, LiveSource
 from windrow.spark.streams import ARRIVED, REASON, ROWTIME, Stream
 from windrow.streams.entries import BEFORE
 from windrow.streams.position import needs_rows

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from windrow.errors import UsageError
 from windrow.spark.live.seals import missing
 from windrow.spark.live.sinks import uri
-from windrow.spark.live.source import PLACE
+from windrow.spark.live_source import PLACE
 
 __all__ = ["Incoming", "check_shared", "writing"]
 

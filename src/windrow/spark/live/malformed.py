@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from windrow.spark.live.source import BOUND
+from windrow.spark.live_source import BOUND
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.streams.entries import PATTERN
 from windrow.syntax.sqltext import quoted

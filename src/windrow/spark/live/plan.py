@@ -24,33 +24,22 @@ from windrow.errors import AnalysisError, WindrowError
 from windrow.errors import Span as Place
 from windrow.kernels.stages import Window
 from windrow.spark.catalog import Catalog
+from windrow.spark.clause_view import Ends, Source, Unbounded
 from windrow.spark.continuous import Result
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.cascade import Cascade
-from windrow.spark.live.endings import Ends, Source
 from windrow.spark.live.expected import bounded
 from windrow.spark.live.feeds import comes_at_rowtime, marked_inputs, passes_on, shows_instant
 from windrow.spark.live.moved_rowtime import Moved, UnknownRowtimeError, moved_rowtime
-from windrow.spark.live.runner import LiveRunner, Span, live_windows, sequences_of, views_of
+from windrow.spark.live.runner import LiveRunner, live_windows, sequences_of, views_of
 from windrow.spark.live.settling import bounding_ends, ends_of_stage
 from windrow.spark.live.stages import Stage, Unstaged, staged
+from windrow.spark.micro_batch import Span
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.streams import FOREVER, NamedStream, Ordering
 from windrow.syntax.tokens import tokenize
 
-__all__ = ["ContinuousPlan", "LivePlan", "ReaderPlan", "RowtimePlan", "Unbounded", "said_of", "texts_of"]
-
-
-@dataclass(frozen=True)
-class Unbounded:
-    """An operator whose state grows as long as the query runs, and what would bound it."""
-
-    operator: str
-    keeps: str
-    needs: str
-
-    def __str__(self) -> str:
-        return f"{self.operator} keeps {self.keeps}: {self.needs}"
+__all__ = ["ContinuousPlan", "LivePlan", "ReaderPlan", "RowtimePlan", "said_of", "texts_of"]
 
 
 @dataclass(frozen=True)
@@ -345,7 +334,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         """What ends the keys of a stage's windows, and of clauses that it follows."""
         found = {} if self.stage is None else ends_of_stage(self.stage, self.catalog)
         for name in sequences_of(self.catalog, self.query):
-            found |= self.catalog.sequences[name].plan.ends_under(f".{name}")
+            found |= self.catalog.sequences[name].ends()
         return found
 
     @property
@@ -384,7 +373,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         """The windows that rows, or keys, never leave, and of which no key is expected to be over."""
         found: list[Unbounded] = []
         for name in sorted(sequences_of(self.catalog, self.query)):
-            found += self.catalog.sequences[name].plan.unbounded()
+            found += self.catalog.sequences[name].unbounded()
         for item in live_windows(self.catalog, self.query):
             window, name = item.window, item.source if isinstance(item.source, str) else "a stream"
             if window.is_unbounded:

@@ -11,13 +11,23 @@ from typing import Any
 from urllib.parse import quote
 
 from windrow.errors import NotSupportedError, UsageError
+from windrow.spark.catalog import Catalog
 from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.plan import LivePlan
 from windrow.spark.live.query import LiveQuery
 from windrow.spark.live.sinks import Sink
 from windrow.spark.live.targets import sink_of
 
-__all__ = ["CHECKPOINT_SETTING", "Insert", "Listener", "Listeners", "LiveQueries", "folder_of"]
+__all__ = [
+    "CHECKPOINT_SETTING",
+    "Insert",
+    "Listener",
+    "Listeners",
+    "LiveQueries",
+    "SessionCatalog",
+    "folder_of",
+    "queries_of",
+]
 
 CHECKPOINT_SETTING = "spark.windrow.checkpoint"
 """The setting that names the folder of the checkpoints of queries that INSERT INTO starts."""
@@ -176,6 +186,19 @@ class LiveQueries(Mapping[str, LiveQuery]):
         for name, query in list(self._running.items()):
             if not query.is_active:
                 del self._running[name]
+
+
+@dataclass
+class SessionCatalog(Catalog):
+    """That of a session, which has live queries too."""
+
+    queries: LiveQueries = field(default_factory=LiveQueries)
+
+
+def queries_of(catalog: Catalog) -> LiveQueries:
+    """The live queries of the session that a catalog is of."""
+    assert isinstance(catalog, SessionCatalog)
+    return catalog.queries
 
 
 def _tell_unbounded(plan: LivePlan, on_unbounded: str) -> None:

@@ -21,9 +21,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from windrow.errors import InputError, UsageError
+from windrow.spark.collected import frame_of_few
 from windrow.spark.live.emitted_steps import is_log
 from windrow.spark.live.failures import failure, of_a_worker
-from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.incoming import Incoming, check_shared, writing
 from windrow.spark.live.into_stream import IntoStream, refuse_other
 from windrow.spark.live.plan import LivePlan

@@ -18,8 +18,8 @@ from windrow.punctuations import Closing, lines_of
 from windrow.punctuations.boxes import NULL, Box, Lines
 from windrow.punctuations.lines import Place, Span
 from windrow.spark.arrow import arrow_type
+from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.few import frame_of_few
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["Followed", "Going", "Moved", "RowMap", "arrow_schema"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
@@ -19,60 +19,16 @@ from windrow.algebra.continuous import (
     WindowedStream,
 )
 from windrow.errors import NotSupportedError
-from windrow.kernels.advance import Ended
 from windrow.spark.catalog import Catalog
 from windrow.spark.continuous import Runner
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.checkpoint import Kept
+from windrow.spark.micro_batch import Kept, Span
 from windrow.spark.stream_windows import Sizes, partition_keys, windowed
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.spark.varying import AT, ENTER, LEAVE, Varying
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["LiveRunner", "Span", "live_streams", "live_windows", "reads", "sequences_of", "views_of"]
-
-
-@dataclass(frozen=True)
-class Span:
-    """The instants of a step.
-
-    Attributes
-    ----------
-    since, until
-        Changes at ``since <= at < until`` are given, in ticks of the query's clock; None for the first.
-    origin
-        The logs' first instant.
-    arrived
-        Of each stream the rows that came, with those that were held; all are at `since` or later.
-    before
-        The rows kept by the last step, by name.
-    keep
-        Those that this one keeps, by name; filled in.
-    are_few
-        Whether the rows that came and those kept before are few.
-    marks
-        Instants that steps tell the next ones, by name, in ticks; changed.
-    cached
-        What Spark may forget when the step is taken; filled in.
-    ended
-        Of clauses by their keys: the partitions of which no more rows will come.
-    """
-
-    since: int | None
-    until: int
-    origin: int
-    arrived: Mapping[str, Stream]
-    before: Callable[[str], DataFrame | None]
-    keep: dict[str, Kept] = field(default_factory=dict)
-    are_few: bool = False
-    marks: dict[str, int] = field(default_factory=dict)
-    cached: list[DataFrame] = field(default_factory=list)
-    ended: Mapping[str, Ended] = field(default_factory=dict)
-
-    @property
-    def ends(self) -> tuple[int, int]:
-        """The first and last instants that the step knows."""
-        return (self.origin if self.since is None else self.since - 1), self.until - 1
+__all__ = ["LiveRunner", "live_streams", "live_windows", "reads", "sequences_of", "views_of"]
 
 
 class LiveRunner(Runner):

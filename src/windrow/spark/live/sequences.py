@@ -21,25 +21,28 @@ from windrow.algebra.changing import refuse_changing
 from windrow.algebra.clock import Clock
 from windrow.algebra.match import Match
 from windrow.algebra.names import order_key
-from windrow.algebra.nodes import Statement, Window
+from windrow.algebra.nodes import Window
+from windrow.algebra.statement import Statement
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.errors import Span as Place
 from windrow.kernels.advance import holds
 from windrow.spark.arrow import contains, is_orderable
 from windrow.spark.batch import Bound, WindowStage, build_window, explained, run_statement
 from windrow.spark.catalog import Catalog
+from windrow.spark.clause_view import Ends, Feed, Source, Unbounded
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.cascade import TOLD, Cascade, Coming
-from windrow.spark.live.clauses import Given, LiveClause, bind_live
-from windrow.spark.live.endings import Ends, Source, may_end
+from windrow.spark.live.cascade import TOLD, Cascade
+from windrow.spark.live.clauses import LiveClause, bind_live
+from windrow.spark.live.endings import may_end
 from windrow.spark.live.expected import bounded
-from windrow.spark.live.feeds import Feed, Origin, feeds_of, origin_of
-from windrow.spark.live.plan import RowtimePlan, Unbounded, texts_of
+from windrow.spark.live.feeds import Origin, feeds_of, origin_of
+from windrow.spark.live.plan import RowtimePlan, texts_of
 from windrow.spark.live.row_by_row import refuse_gathering
 from windrow.spark.live.rowtimes import first_marked, is_marked, stub
-from windrow.spark.live.runner import Span, live_streams, sequences_of, views_of
+from windrow.spark.live.runner import live_streams, sequences_of, views_of
 from windrow.spark.matching import BoundMatch, MatchStage
+from windrow.spark.micro_batch import Coming, Given, MicroBatch, Span
 from windrow.spark.reference_mode import build_reference
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.syntax.nodes import Range
@@ -171,7 +174,7 @@ class SequencePlan(RowtimePlan):
         """The same, also of the views that it reads, by keys after the paths of these."""
         found = {f"{path}{one.clause.key}": self._ends_of(one.keys) for one in self.clauses}
         for name in self.read & self.catalog.sequences.keys():
-            found |= self.catalog.sequences[name].plan.ends_under(f".{name}")
+            found |= self.catalog.sequences[name].ends()
         return found
 
     def _ends_of(self, keys: Iterable[Feed]) -> Ends:
@@ -234,7 +237,7 @@ class SequencePlan(RowtimePlan):
         """The clauses, also of views, that keep rows of partitions that are not expected to be over."""
         found: list[Unbounded] = []
         for name in sorted(self.read & self.catalog.sequences.keys()):
-            found += self.catalog.sequences[name].plan.unbounded()
+            found += self.catalog.sequences[name].unbounded()
         grows = map(self.grows, self.clauses)
         return [*found, *(one for one in grows if one is not None)]
 
@@ -312,10 +315,7 @@ class SequencePlan(RowtimePlan):
         """Where the rows of a relation come from."""
         if name not in self.catalog.sequences:
             return origin_of(gateway, self.catalog, name)
-        view = self.catalog.sequences[name]
-        names = dict(zip(view.names, view.plan.columns, strict=True))
-        feeds = tuple(feed.only(names) for feed in view.plan.bound.feeds)
-        return Origin(self.catalog.streams[name].rowtime, feeds)
+        return Origin(self.catalog.streams[name].rowtime, self.catalog.sequences[name].feeds)
 
     def _waits(self, key: str) -> bool:
         """Whether rows of a relation may come that a clause over it has to wait with."""
@@ -339,12 +339,12 @@ class SequencePlan(RowtimePlan):
     def _cascade(self, gateway: Gateway, span: Span) -> Cascade:
         return Cascade(gateway, self.catalog, self.execution, span, self.clock, self.tokens)
 
-    def given(self, cascade: Cascade, path: str) -> Given:
+    def given(self, batch: MicroBatch, path: str) -> Given:
         """What is final in a step of a query; rows are kept under names after a path."""
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         given: dict[str, Given] = {}
         for name in self.read:
-            one = cascade.coming(name)
+            one = batch.coming(name)
             given[name] = one.given
             gateway.frames[name] = one.rows.select(*map(quoted, one.stream.columns))
         for clause in self.clauses:
@@ -354,9 +354,9 @@ class SequencePlan(RowtimePlan):
             inputs = [given[each] for each in clause.clause.rows.relations()]
             until = min(one.until for one in inputs)
             few = all(one.are_few for one in inputs)
-            ended = cascade.span.ended.get(f"{path}{key}")
+            ended = batch.span.ended.get(f"{path}{key}")
             given[key] = clause.step(
-                gateway, rows, cascade.span, until, f"window{path}{key}", are_few=few, ended=ended
+                gateway, rows, batch.span, until, f"window{path}{key}", are_few=few, ended=ended
             )
             gateway.frames[key] = given[key].rows
         with explained([one.bound for one in self.clauses]):
@@ -505,13 +505,32 @@ class SequenceView:
         is_apart = self.name.startswith(APART)
         return "(" + " ".join(self.text[span.start : span.stop].split()) + ")" if is_apart else self.name
 
+    @property
+    def is_endless(self) -> bool:
+        """Whether there are no recorded rows of it."""
+        return self.plan.is_endless
+
+    @property
+    def feeds(self) -> tuple[Feed, ...]:
+        """The live streams whose columns it passes on."""
+        names = dict(zip(self.names, self.plan.columns, strict=True))
+        return tuple(feed.only(names) for feed in self.plan.bound.feeds)
+
     def windows(self) -> dict[str, str]:
         """What is kept for its clauses, and those of the views that it reads."""
         return self.plan.windows(f".{self.name.lower()}", f"{self.shown}: ")
 
-    def coming(self, cascade: Cascade) -> Coming:
-        """What it gives in a step."""
-        given = self.plan.given(cascade, f".{self.name.lower()}")
+    def ends(self) -> dict[str, Ends]:
+        """What ends the partitions of its clauses, and of those that it follows, by their keys."""
+        return self.plan.ends_under(f".{self.name.lower()}")
+
+    def unbounded(self) -> Sequence[Unbounded]:
+        """The clauses, also of views that it reads, whose state grows as long as queries run."""
+        return self.plan.unbounded()
+
+    def coming(self, batch: MicroBatch) -> Coming:
+        """What it gives in a micro-batch."""
+        given = self.plan.given(batch, f".{self.name.lower()}")
         stream = self.plan.as_stream(given.rows, self.names)
         return Coming(stream, replace(given, rows=stream.frame))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,17 +17,15 @@ from windrow.algebra.time_windows import TimeWindow
 from windrow.algebra.watermarks import Steps as Marks
 from windrow.kernels.stages import numbered as numbered_by
 from windrow.kernels.zset.time_windows import of_ticks, runs, ticks_of
+from windrow.spark.collected import few, frame_of_few
 from windrow.spark.event_time import Closing
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.conditions import Conditions
-from windrow.spark.live.few import few, frame_of_few
+from windrow.spark.live.emitted import EmittedPlan, Known
 from windrow.spark.streams import ARRIVED, NUMBER
 from windrow.syntax.sqltext import quoted
 
 Bools = npt.NDArray[np.bool_]
-
-if TYPE_CHECKING:
-    from windrow.spark.live.emitted import EmittedPlan, Known
 
 __all__ = ["may_be_settled", "numbered", "settled", "settled_at_once", "without_settled"]
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 from windrow.kernels.advance import Ended
 from windrow.kernels.stages.settled import settled_alone, settled_pairs
 from windrow.spark.catalog import Catalog
-from windrow.spark.live.endings import Endings, Ends, Source
+from windrow.spark.clause_view import Ends, Source
+from windrow.spark.live.endings import Endings
 from windrow.spark.live.holding import Holding
 from windrow.spark.live.stages import Side, Stage
 

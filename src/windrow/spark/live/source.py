@@ -3,90 +3,22 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from windrow.errors import NotSupportedError, UsageError
-from windrow.spark.live.file_batches import FileColumns, is_of_files
-from windrow.spark.log_source import NUMBER
+from windrow.spark.live.file_batches import is_of_files
+from windrow.spark.live_source import BOUND, PLACE, PRODUCER, PTIME, STEP, FileColumns, LiveSource
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.spark.table_log import Log, of_frame
-from windrow.streams import Ordering, Position, State
-from windrow.streams.entries import GENERATION, KIND, PATTERN, SEQUENCE
+from windrow.streams import Ordering
+from windrow.streams.entries import PATTERN
 from windrow.streams.future import Future
 from windrow.syntax.sqltext import quoted
 
-__all__ = [
-    "BOUND",
-    "LOGGED",
-    "NUMBER",
-    "PLACE",
-    "PRODUCER",
-    "PTIME",
-    "STEP",
-    "LiveSource",
-    "live_stream",
-]
-
-PRODUCER, PTIME, BOUND = "__producer", "__ptime", "__bound"
-LOGGED = (KIND, GENERATION, SEQUENCE, NUMBER, PATTERN)
-"""What an entry of a named stream says besides: its kind, lease and number, the file that it is in, and what
-it promises."""
-STEP, PLACE = "__step", "__place"
-"""Columns that order the rows of a stream as they came: the micro-batch, and the place in it."""
-
-
-@dataclass(frozen=True)
-class LiveSource:
-    """What arrives at a live stream.
-
-    Attributes
-    ----------
-    frame
-        A streaming DataFrame: the stream's columns, `ROWTIME`, `PRODUCER` (string), `PTIME` (microseconds),
-        and `BOUND`: a promise, in ticks, about the producer's later rows; an entry without a rowtime is no
-        row.
-    columns
-        How they were made of the columns of the source.
-    ordering
-        What a row says about the later ones of its producer.
-    idle
-        After so many microseconds without an entry a producer is idle; None for never.
-    identity
-        That of the named stream, of which all entries of the log arrive; they then have the columns of
-        `LOGGED` too.
-    domain
-        Of a named stream: the patterns that none of its rows ever matches.
-    on_late
-        What becomes of late rows in every query: ``"keep"`` or ``"fail"``.
-    given
-        Those of `PRODUCER`, `BOUND` and `PATTERN` that are not the same in all rows: without them there is
-        one producer, with the empty name, and there are no bounds, and no patterns.
-    files
-        Of what arrives in Parquet files, and is nothing but their columns: which.
-    """
-
-    frame: DataFrame
-    columns: tuple[Column, ...]
-    ordering: Ordering
-    idle: int | None = None
-    identity: str = ""
-    domain: tuple[str, ...] = ()
-    on_late: str = "keep"
-    given: frozenset[str] = frozenset({PRODUCER, BOUND})
-    files: FileColumns | None = None
-
-    @property
-    def has_patterns(self) -> bool:
-        """Whether entries may promise patterns."""
-        return bool(self.identity) or PATTERN in self.given
-
-    @property
-    def start(self) -> Position:
-        """Where reading begins."""
-        return Position(self.identity, clock=State(shared=self.domain))
+__all__ = ["live_stream"]
 
 
 def live_stream(

@@ -21,6 +21,7 @@ from windrow.errors import InputError, UsageError, did_you_mean
 from windrow.kernels.stages import Times, changes, group, join, netted, rows_of
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
 from windrow.spark.changelog import ENVELOPES, as_cql
+from windrow.spark.collected import frame_of_few
 from windrow.spark.live.blocking_plan import BlockingPlan
 from windrow.spark.live.blocking_steps import BlockingSteps
 from windrow.spark.live.checkpoint import Step
@@ -30,7 +31,6 @@ from windrow.spark.live.emitted import EmittedPlan
 from windrow.spark.live.emitted_in_memory import EmittedInMemory
 from windrow.spark.live.endings import Endings
 from windrow.spark.live.envelopes import IN_MEMORY, copies, enveloped, inserted
-from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.holding import Holding
 from windrow.spark.live.in_memory import InMemorySteps
 from windrow.spark.live.into_stream import IntoStream

@@ -19,25 +19,25 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from windrow.errors import AnalysisError
 from windrow.kernels.advance import Ended
 from windrow.spark.changelog import changelog
+from windrow.spark.collected import FEW, few, frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.account import Account
 from windrow.spark.live.arrivals import VIOLATED, Arrivals, arrivals
 from windrow.spark.live.cascade import TOLD
-from windrow.spark.live.checkpoint import Checkpoint, Kept, Step
+from windrow.spark.live.checkpoint import Checkpoint, Step
 from windrow.spark.live.endings import Endings
-from windrow.spark.live.few import FEW, few, frame_of_few
 from windrow.spark.live.file_order import origin, placed
 from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.latest import latest_of
 from windrow.spark.live.malformed import MALFORMED_SCHEMA, malformed_rows, sound_rows
 from windrow.spark.live.plan import LivePlan, RowtimePlan
-from windrow.spark.live.runner import Span
 from windrow.spark.live.set_aside import SetAside, counted
 from windrow.spark.live.side_outputs import Listing, SideOutput
 from windrow.spark.live.sinks import Sink, uri
-from windrow.spark.live.source import BOUND, LOGGED, PLACE, PRODUCER, PTIME
 from windrow.spark.live.state import State, kept_in, state_of
 from windrow.spark.live.wrong_clocks import WrongClocks
+from windrow.spark.live_source import BOUND, LOGGED, PLACE, PRODUCER, PTIME
+from windrow.spark.micro_batch import Kept, Span
 from windrow.spark.streams import REASON, ROWTIME, Stream
 from windrow.spark.varying import Varying
 from windrow.streams import FOREVER, Position

@@ -13,7 +13,7 @@ from windrow.errors import AnalysisError, InputError
 from windrow.kernels.stages import upserts
 from windrow.kernels.zset.relation import AT, DIFF
 from windrow.spark.arrow import is_orderable
-from windrow.spark.live.few import frame_of_few
+from windrow.spark.collected import frame_of_few
 from windrow.spark.live.sinks import Around, Sink
 from windrow.spark.varying import columns_of
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from windrow.errors import InputError
 from windrow.kernels.stages import netted
 from windrow.kernels.zset.relation import AT, DIFF
-from windrow.spark.live.few import FEW, few, is_plain
+from windrow.spark.collected import FEW, few, is_plain
 from windrow.spark.live.sinks import Around, Sink, is_owned, take_folder, uri, written_to
 from windrow.spark.varying import columns_of
 from windrow.streams.files import flush

@@ -1,0 +1,49 @@
+"""What a command of the shell may use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from windrow.cli.shell.backend import Backend
+from windrow.cli.shell.settings import Settings
+
+if TYPE_CHECKING:
+    from windrow.relation import Relation
+    from windrow.session import Session
+    from windrow.spark.live import LiveQuery
+
+__all__ = ["CommandContext"]
+
+
+class CommandContext(Protocol):
+    """The shell, as commands know it.
+
+    Attributes
+    ----------
+    backend, settings
+        The session behind, and how results are shown.
+    started
+        The live queries that were started here, by their names.
+    """
+
+    backend: Backend
+    settings: Settings
+    started: dict[str, LiveQuery]
+
+    def run_lines(self, text: str) -> None:
+        """Run the statements and commands of a text, one after the other."""
+
+    def run_statements(self, text: str) -> None:
+        """Run statements between semicolons, and show the rows of each."""
+
+    def last_relation(self) -> Relation:
+        """What the last query gave."""
+
+    def parameters(self, session: Session) -> dict[str, Any]:
+        """The values of `--param`."""
+
+    def began(self, query: LiveQuery) -> None:
+        """Take in a live query that was started."""
+
+    def refresh(self) -> None:
+        """Look up the tables and their columns for completion."""
