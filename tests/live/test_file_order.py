@@ -82,3 +82,12 @@ def test_files_of_one_time_come_by_their_paths_and_parts_by_their_places():
     assert in_order(entries).to_pydict() == {"v": [4, 2, 3, 1, 0, 5]}
     plain = entries.drop_columns([*ORIGIN])
     assert in_order(plain) is plain
+
+
+def test_entries_of_no_file_beside_those_of_files_come_after_them_however_they_are_chunked():
+    """As ticks are, which come in one micro-batch with rows of files."""
+    rows = [(2, "a", 0, 0), (1, "b", 0, 1), (None, None, None, 2), (1, "b", 0, 3)]
+    columns = [pa.array(column) for column in zip(*rows, strict=True)]
+    entries = pa.table(columns, names=[*ORIGIN, "v"])
+    chunked = pa.concat_tables([entries.slice(at, 1) for at in range(len(rows))])
+    assert in_order(entries).to_pydict() == in_order(chunked).to_pydict() == {"v": [1, 3, 0, 2]}

@@ -94,7 +94,7 @@ def _ranks(entries: pa.Table) -> npt.NDArray[np.int64]:
     """Of each row that of its part of a file, among those that there are."""
     found = np.zeros(entries.num_rows, np.int64)
     for name in ORIGIN:
-        codes = entries.column(name).dictionary_encode("encode").unify_dictionaries().combine_chunks()
+        codes = entries.column(name).combine_chunks().dictionary_encode("encode")
         ranks = np.empty(len(codes.dictionary), np.int64)
         ranks[pc.sort_indices(codes.dictionary).to_numpy()] = np.arange(len(ranks))
         found = found * len(ranks) + ranks[codes.indices.to_numpy()]
