@@ -363,3 +363,29 @@ def test_a_live_query_with_another_length_is_another_query(spark, incoming, tmp_
     assert "[RANGE 4 SLIDE 2]" in str(caught.value)
     again = declared(spark, incoming).sql(counted, 4, 1, 5).start(Memory(), checkpoint=place, envelope="op")
     again.stop()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        COUNTS,
+        "SELECT k, SUM(v) AS n FROM s GROUP BY k EMIT STREAM",
+        "SELECT STREAM k, COUNT(*) AS n FROM s GROUP BY k",
+        "SELECT l.k FROM s WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY ts START AS l END AS e AT p"
+        " WHEN e.v > 1)",
+        "SELECT STREAM k, v FROM s",
+    ],
+)
+def test_a_query_goes_on_with_a_stream_that_is_dropped(spark, incoming, query):
+    session = declared(spark, incoming)
+    put(incoming, 0, [(1, "a", 1), (2, "b", 2)])
+    with warnings.catch_warnings(action="ignore"):
+        running = session.sql(query).start(Memory())
+    running.process_all_available()
+    session.sql("DROP STREAM s")
+    put(incoming, 1, [(8, "a", 3)])
+    running.process_all_available()
+    assert running.progress["rows_in"] == 3
+    assert [row.name for row in running.state().where("kind = 'stream'").collect()] == ["s"]
+    running.stop()
+    assert running.late.count() == 0

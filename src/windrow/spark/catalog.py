@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Self
 
 from pyspark.sql import DataFrame
 
@@ -48,6 +48,11 @@ class Catalog:
     def rowtimes(self) -> dict[str, str]:
         """The columns that show the rowtimes of streams, by the streams' names."""
         return {name: found.rowtime for name, found in self.streams.items() if found.rowtime is not None}
+
+    def as_it_is(self) -> Self:
+        """A catalog of its own of the same names, of which the session drops and replaces none."""
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        return replace(self, **{name: known.copy() for name, known in own.items() if isinstance(known, dict)})
 
     def forget(self, name: str) -> None:
         """Drop what has a name, if anything has; the session leaves a named stream."""

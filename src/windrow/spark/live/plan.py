@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import (
@@ -77,6 +78,12 @@ class LivePlan(ABC):
     @abstractmethod
     def columns(self) -> list[str]:
         """Those that the query gives, but for those of time."""
+
+    def started(self) -> Self:
+        """The query with the streams and views of now, which it goes on with when they are dropped."""
+        same = copy.copy(self)
+        object.__setattr__(same, "catalog", self.catalog.as_it_is())
+        return same
 
     @property
     def is_relation(self) -> bool:

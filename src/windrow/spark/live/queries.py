@@ -142,7 +142,7 @@ class LiveQueries(Mapping[str, LiveQuery]):
                 condition="QUERY_EXISTS",
                 hint="stop it first, or give this one another name",
             )
-        query = LiveQuery(plan, taking, name=name, told=self.listeners.tell, **options)
+        query = LiveQuery(plan.started(), taking, name=name, told=self.listeners.tell, **options)
         self._running[name] = query
         for function in self.started:
             function(query)
