@@ -22,6 +22,7 @@ LAYERS = {
     "streams": 2,
     "algebra": 3,
     "rules": 4,
+    "plan": 4,
     "spark": 5,
     "plot": 7,
     "cli": 8,
@@ -80,6 +81,7 @@ SPARK_LAYERS = {
 }
 
 MAY_IMPORT_PYSPARK = {
+    "plan",  # types alone: `test_plans_know_types_of_spark_and_no_session`
     "spark",
     "session",
     "relation",
@@ -143,6 +145,16 @@ def test_a_module_of_spark_imports_only_its_layer_and_those_below(graph):
 def test_pyspark_is_known_only_where_queries_meet_spark(imported):
     knowing = [module for module, names in imported.items() if roots(names) & {"pyspark", "py4j"}]
     assert [identify(module) for module in knowing if part_of(module) not in MAY_IMPORT_PYSPARK] == []
+
+
+def test_plans_know_types_of_spark_and_no_session(imported):
+    known = {
+        name
+        for module, names in imported.items()
+        for _, name in names
+        if part_of(module) == "plan" and name.split(".")[0] in ("pyspark", "py4j")
+    }
+    assert {name.rpartition(".")[0] for name in known} == {"pyspark.sql.types"}
 
 
 def test_kernels_read_no_sql_except_in_the_reference(imported):

@@ -111,6 +111,6 @@ def _refuse_other_order(plan: BlockingPlan, written: Spelled) -> None:
     (name,) = plan.within
     rowtime = plan.catalog.streams[name].rowtime
     first = plan.blocking.sorted_by
-    origin = None if first is None else plan.blocking.origins.get(first)
+    origin = None if first is None else plan.blocking.lineage.same.get(first)
     if origin != (name, rowtime) or not plan.blocking.only_orders:
         raise misplaced_within(written)

@@ -164,7 +164,7 @@ def _run_query(
     live = live_streams(catalog, query)
     if live:
         refuse_mixed(catalog, query, tokens.sql)
-    blocks = isinstance(query, StreamQuery) and is_blocking(gateway, catalog, reader, query.query)
+    blocks = isinstance(query, StreamQuery) and is_blocking(reader, query.query)
     if written.within is not None and not blocks:
         raise misplaced_within(written)
     if isinstance(query, StreamQuery) and blocks:

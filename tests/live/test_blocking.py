@@ -291,9 +291,7 @@ def test_a_query_that_would_keep_more_and_more_is_told_of_or_refused(session):
         relation.start(Memory(), on_unbounded="error")
     with pytest.raises(WindrowError, match="INVALID_ARGUMENT"):
         relation.start(Memory(), on_unbounded="never")
-    told = (
-        "JOIN ON bids.auction = sold.auction keeps the rows of the left side: it is bounded by punctuations"
-    )
+    told = "JOIN ON b.auction = s.auction keeps the rows of the left side: it is bounded by punctuations"
     with pytest.warns(RuntimeWarning, match=f"{told} of sold on auction"):
         query = relation.start(Memory())
     query.stop()

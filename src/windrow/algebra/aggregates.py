@@ -23,6 +23,7 @@ __all__ = [
     "AGGREGATES",
     "Aggregates",
     "aggregate_over_windows",
+    "calls_aggregate",
     "find_aggregates",
     "find_calls",
     "find_uses",
@@ -330,3 +331,24 @@ def _numbers(texts: list[str]) -> tuple[float, ...] | None:
         return tuple(float(text.rstrip("dDfF")) for text in texts)
     except ValueError:
         return None
+
+
+def calls_aggregate(tokens: TokenList, item: Range) -> bool:
+    """Whether an item of SELECT has an aggregate of the rows, not one of a frame or of a subquery."""
+    at, stop = item
+    while at < stop:
+        if tokens.is_symbol(at, "(") and tokens.word(at + 1) in ("SELECT", "WITH"):
+            at = tokens.partner[at]
+        elif tokens[at].kind is Kind.WORD and tokens.is_symbol(at + 1, "("):
+            is_one = tokens[at].text.lower() in AGGREGATES and not tokens.is_symbol(at - 1, ".")
+            if is_one and not _is_framed_call(tokens, tokens.partner[at + 1] + 1):
+                return True
+        at += 1
+    return False
+
+
+def _is_framed_call(tokens: TokenList, after: int) -> bool:
+    """Whether OVER follows a call, be it after FILTER (…), IGNORE NULLS or RESPECT NULLS."""
+    while tokens.word(after) in ("FILTER", "IGNORE", "RESPECT"):
+        after = tokens.partner[after + 1] + 1 if tokens.is_symbol(after + 1, "(") else after + 2
+    return tokens.word(after) == "OVER"

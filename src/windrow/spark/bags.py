@@ -12,16 +12,17 @@ from pyspark.sql.types import StructField, StructType
 from windrow.algebra.clock import NEVER, Clock
 from windrow.algebra.continuous import Reader
 from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.plan.reader import NotPlannedError
 from windrow.spark.arrow import is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.keyed import can_be_keyed, run_keyed
-from windrow.spark.scope import Rows, Scope, Texts, Unplanned
+from windrow.spark.scope import Rows, Scope, SparkTexts
 from windrow.spark.varying import Varying
 
 __all__ = ["Bags"]
 
 
-class Bags(Texts):
+class Bags(SparkTexts):
     """The relations of one statement.
 
     Parameters
@@ -46,7 +47,7 @@ class Bags(Texts):
     def _origin(self) -> int | None:
         """The logs' first instant, None if they are empty."""
         if self.gateway.operators is not None:
-            raise Unplanned("rows that are there from the first instant on")
+            raise NotPlannedError("rows that are there from the first instant on")
         if self.gateway.plan_only:
             return 0
         firsts = [ends[0] for item in self.inputs.values() if (ends := item.ends) is not None]
@@ -66,7 +67,7 @@ class Bags(Texts):
         )
         known = all(is_orderable(field.dataType) for field in inner)
         if not known or not all(map(can_be_keyed, frames)):
-            raise Unplanned("columns that are not compared")
+            raise NotPlannedError("columns that are not compared")
         sides = [frame.select(*inner.names, ENTER, LEAVE) for frame in frames]
         return run_keyed(self.gateway, operator, sides, inner.names, inner)
 

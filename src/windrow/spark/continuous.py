@@ -19,11 +19,12 @@ from windrow.algebra.continuous import (
     WindowedStream,
 )
 from windrow.errors import AnalysisError, Span, WindrowError, did_you_mean
+from windrow.plan.reader import NotPlannedError
 from windrow.spark.catalog import Catalog
 from windrow.spark.changelog import changelog
 from windrow.spark.gateway import Gateway
 from windrow.spark.lengths import nanoseconds_of
-from windrow.spark.relational import Planner, Unplanned
+from windrow.spark.relational import Planner
 from windrow.spark.snapshots import by_snapshots
 from windrow.spark.stream_windows import Sizes, windowed
 from windrow.spark.streams import Stream
@@ -95,7 +96,7 @@ class Runner:
             try:
                 planned = Planner(self.gateway, self.reader, clock, inputs, tables).relation(query)
                 return planned.renamed(unrun.names)
-            except Unplanned as found:
+            except NotPlannedError as found:
                 self.by_instants[query.span] = str(found)
             except WindrowError as error:
                 if not error.condition.startswith(_NAMES):

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, StructType
 
-from windrow.algebra.aggregates import AGGREGATES, find_calls
+from windrow.algebra.aggregates import find_calls
 from windrow.algebra.nodes import AggregateCall
 from windrow.kernels.aggregates import Aggregate, supports
 from windrow.kernels.zset.grouped import is_compared
@@ -19,10 +19,11 @@ from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.keyed import can_be_keyed, run_keyed
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select
+from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import Relation, SqlText
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenList
 
-__all__ = ["GROUPS", "Groups", "alias_of", "calls_aggregate", "groups_of", "without_alias"]
+__all__ = ["GROUPS", "Groups", "groups_of"]
 
 # what they give depends on the order in which rows come, or on which of equals is taken
 _ARBITRARY = {"first", "last", "any_value", "collect_list", "collect_set", "mode"}
@@ -222,62 +223,3 @@ def _folded(tokens: TokenList, at: int) -> str:
 
 def _without_aliases(tokens: TokenList, items: Sequence[Range]) -> list[Range]:
     return [without_alias(tokens, item) for item in items]
-
-
-def alias_of(tokens: TokenList, item: Range) -> str | None:
-    """The name that an item of SELECT is given, in lower case."""
-    start, stop = item
-    if stop - start == 1 or not tokens[stop - 1].is_name or tokens.is_symbol(stop - 2, "."):
-        return None
-    before = tokens[stop - 2]
-    named = tokens.word(stop - 2) == "AS" or before.is_symbol(")") or before.is_symbol("]")
-    plain = before.kind.name in ("QUOTED", "NUMBER", "STRING") or (
-        before.kind.name == "WORD" and before.word not in _OPERATORS
-    )
-    return tokens[stop - 1].name.lower() if named or plain else None
-
-
-_OPERATORS = {
-    "AND",
-    "OR",
-    "NOT",
-    "IS",
-    "LIKE",
-    "ILIKE",
-    "RLIKE",
-    "IN",
-    "BETWEEN",
-    "DIV",
-    "THEN",
-    "ELSE",
-    "WHEN",
-}
-
-
-def without_alias(tokens: TokenList, item: Range) -> Range:
-    """The expression of an item of SELECT."""
-    if alias_of(tokens, item) is None or tokens.word(item[1] - 1) == "END":
-        return item
-    start, stop = item
-    return start, stop - (2 if tokens.word(stop - 2) == "AS" else 1)
-
-
-def calls_aggregate(tokens: TokenList, item: Range) -> bool:
-    """Whether an item of SELECT has an aggregate of the rows, not one of a frame or of a subquery."""
-    at, stop = item
-    while at < stop:
-        if tokens.is_symbol(at, "(") and tokens.word(at + 1) in ("SELECT", "WITH"):
-            at = tokens.partner[at]
-        elif tokens[at].kind is Kind.WORD and tokens.is_symbol(at + 1, "("):
-            is_one = tokens[at].text.lower() in AGGREGATES and not tokens.is_symbol(at - 1, ".")
-            if is_one and not _is_framed_call(tokens, tokens.partner[at + 1] + 1):
-                return True
-        at += 1
-    return False
-
-
-def _is_framed_call(tokens: TokenList, after: int) -> bool:
-    """Whether OVER follows a call, be it after FILTER (…), IGNORE NULLS or RESPECT NULLS."""
-    while tokens.word(after) in ("FILTER", "IGNORE", "RESPECT"):
-        after = tokens.partner[after + 1] + 1 if tokens.is_symbol(after + 1, "(") else after + 2
-    return tokens.word(after) == "OVER"

@@ -16,13 +16,15 @@ from pyspark.sql.types import ArrayType, IntegralType, MapType, StructType, Vari
 
 from windrow.errors import WindrowError
 from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.plan.columns import ROWS
+from windrow.plan.reader import NotPlannedError
 from windrow.spark.bags import Bags
-from windrow.spark.grouping import without_alias
 from windrow.spark.keyed import can_be_keyed, run_keyed
-from windrow.spark.scope import ROWS, Scope, Unplanned
+from windrow.spark.scope import Scope
 from windrow.syntax.expressions import Expression, Name, Operation, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, Select, conjuncts, is_query
+from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 
 __all__ = ["Joins", "Matching"]
@@ -97,7 +99,7 @@ class Joins(Bags):
             merged=(*left.merged, *right.merged),
             star=_both_stars(left, right),
         )
-        conditions = [self._text(condition) for condition in matching.conditions]
+        conditions = [self.text(condition) for condition in matching.conditions]
         conditions += [SqlText.of(f"{ROWS}.{one} = {ROWS}.{other}") for one, other in matching.equal]
         if not conditions:
             return scope
@@ -134,7 +136,7 @@ class Joins(Bags):
             query = SqlText.of(f"SELECT {ROWS}.*", *listed, " FROM ", self._scoped(scope))
             sides.append(self._sql(query, scope.frame, select) if listed else scope.frame)
         if not all(map(can_be_keyed, sides)):
-            raise Unplanned("columns that a join cannot carry")
+            raise NotPlannedError("columns that a join cannot carry")
         fields = [
             field for side in sides for field in side.schema if field.name not in (*names, ENTER, LEAVE)
         ]
@@ -149,8 +151,8 @@ class Joins(Bags):
         one, other = (operand.range for operand in part.operands)
         for first, second in ((one, other), (other, one)):
             try:
-                keys = self._comparable(select, left, right, (self._text(first), self._text(second)))
-            except (WindrowError, Unplanned):  # of the other side, or of both: no key
+                keys = self._comparable(select, left, right, (self.text(first), self.text(second)))
+            except (WindrowError, NotPlannedError):  # of the other side, or of both: no key
                 continue
             if keys is not None:
                 return keys
@@ -184,13 +186,13 @@ class Joins(Bags):
             SqlText.of(f"{ROWS}.{one} = {quoted(part.alias)}.{quoted(names[other])}") for one, other in equal
         ]
         if item.on is not None:
-            conditions.append(self._text(item.on))
+            conditions.append(self.text(item.on))
         on = SqlText.of(" ON ", SqlText.join(" AND ", conditions)) if conditions else SqlText()
         query = SqlText.of(
             listed, self._scoped(left), f" {_SPARK_JOINS[item.join]} ",
             f"(SELECT {columns} FROM ", Relation("__right"), f") AS {quoted(part.alias)}", on,
         )  # fmt: skip
-        text = SqlText.of(self._prefix(select.items[0][0]), query)
+        text = SqlText.of(self.prefix(select.items[0][0]), query)
         frame = self.gateway.sql(text, {ROWS: left.frame, "__right": right.frame})
         if gives_left:
             return Scope(frame, left.parts, varies=True, merged=left.merged, star=left.star)
@@ -217,7 +219,7 @@ class Joins(Bags):
             if known.lower() == name.lower()
         ]
         if len(found) != 1:
-            raise Unplanned("USING of a column that several relations have")
+            raise NotPlannedError("USING of a column that several relations have")
         return found[0]
 
     def _merged(self, scope: Scope, left: Scope, shared: list[tuple[str, str, str]], join: str) -> Scope:
@@ -252,8 +254,8 @@ class Joins(Bags):
                 name = self.tokens[at].name.lower() if self.tokens[at].is_name else ""
                 if name in columns and self._is_bare(at):
                     if any(self.tokens.is_symbol(mark, "->") for mark in range(start, stop)):
-                        raise Unplanned("a column of USING beside the variables of a function")
-                    self._instead[at, at + 1] = f"{ROWS}.{columns[name]}"
+                        raise NotPlannedError("a column of USING beside the variables of a function")
+                    self.instead[at, at + 1] = f"{ROWS}.{columns[name]}"
                 # a name inside of a query is one of its own relations
                 inside = self.tokens.is_symbol(at, "(") and is_query(self.tokens, at)
                 at = self.tokens.partner[at] if inside else at + 1

@@ -15,15 +15,18 @@ from pyspark.sql.types import StructField, StructType
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.stage import First
+from windrow.plan.columns import ROWS
+from windrow.plan.reader import NotPlannedError
 from windrow.spark.arrow import is_orderable
-from windrow.spark.grouping import alias_of, without_alias
 from windrow.spark.keyed import can_be_keyed, run_keyed
-from windrow.spark.scope import ROWS, Rows, Scope, Unplanned, is_over
+from windrow.spark.scope import Rows, Scope
 from windrow.spark.subqueries import Subqueries
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Ordered, Select, Shape
+from windrow.syntax.select_list import alias_of, without_alias
 from windrow.syntax.sqltext import SqlText
+from windrow.syntax.window_calls import is_over
 
 __all__ = ["Frames"]
 
@@ -42,22 +45,22 @@ class Frames(Subqueries):
         keys = self._common_keys(brackets)
         names = [f"__g{number}" for number in range(len(keys))]
         listed = [
-            SqlText.of(", (", self._text(key), f") AS {name}") for name, key in zip(names, keys, strict=True)
+            SqlText.of(", (", self.text(key), f") AS {name}") for name, key in zip(names, keys, strict=True)
         ]
         query = SqlText.of(f"SELECT {ROWS}.*", *listed, " FROM ", self._scoped(scope))
         if select.where is not None:
-            query = SqlText.of(query, " WHERE ", self._text(select.where))
+            query = SqlText.of(query, " WHERE ", self.text(select.where))
         rows = self._sql(query, scope.frame, select)
         if not can_be_keyed(rows):
-            raise Unplanned("columns that a frame cannot carry")
+            raise NotPlannedError("columns that a frame cannot carry")
         given = StructType([field for field in rows.schema if field.name not in (ENTER, LEAVE)])
         pieces = run_keyed(self.gateway, "expand", [rows], names, given).drop(*names)
         times = f" {ROWS}.{ENTER}, {ROWS}.{LEAVE}"
         for start, stop in brackets:
             if self.tokens.word(start) == "PARTITION":
-                self._instead[start + 2, start + 2] = f"{times}, "
+                self.instead[start + 2, start + 2] = f"{times}, "
             elif start == stop or self.tokens.word(start) in _AFTER_KEYS:
-                self._instead[start, start] = f" PARTITION BY{times} "
+                self.instead[start, start] = f" PARTITION BY{times} "
         return replace(scope, frame=pieces, net_by=None)
 
     def _definitions(self, select: Select) -> list[Range]:
@@ -69,11 +72,11 @@ class Frames(Subqueries):
                 named = tokens.word(at) == "AS" and (start, stop) == select.window
                 if not named and not is_over(tokens, at):
                     continue
-                self._windows.add(at)
+                self.windows.add(at)
                 if tokens.is_symbol(at + 1, "("):
                     found.append((at + 2, tokens.partner[at + 1]))
         if any(tokens.word(at) in _UNKNOWN for bracket in found for at in range(*bracket)):
-            raise Unplanned("DISTRIBUTE BY in OVER")
+            raise NotPlannedError("DISTRIBUTE BY in OVER")
         return found
 
     def _common_keys(self, brackets: Sequence[Range]) -> list[Range]:
@@ -107,7 +110,7 @@ class Frames(Subqueries):
             orders.append(text)
         if others:
             if not isinstance(query, Select) or query.distinct:
-                raise Unplanned("ORDER BY of what the query does not give")
+                raise NotPlannedError("ORDER BY of what the query does not give")
             more = tuple(expression for _, expression in others)
             rows = self._varying(self._shape(replace(query, items=(*query.items, *more))))
             for place, (number, _) in enumerate(others):
@@ -119,7 +122,7 @@ class Frames(Subqueries):
             frame = frame.withColumn(name, F.col(column))
         kinds = {field.name: field.dataType for field in frame.schema}
         if not can_be_keyed(frame) or not all(is_orderable(kinds[name]) for name in names):
-            raise Unplanned("columns that are not ordered")
+            raise NotPlannedError("columns that are not ordered")
         ties = [name for name in rows.frame.columns[:count] if is_orderable(kinds[name])]
         keys = [
             SortKey(name, item.descending, item.nulls_first)
@@ -138,7 +141,7 @@ class Frames(Subqueries):
         text = self.tokens.text(start, stop)
         if stop - start == 1 and text.isdigit():
             if not 1 <= int(text) <= len(rows.names):
-                raise Unplanned("a number in ORDER BY that is of no item")
+                raise NotPlannedError("a number in ORDER BY that is of no item")
             return f"c{int(text) - 1}"
         if stop - start != 1 or not self.tokens[start].is_name:
             return None
@@ -161,15 +164,15 @@ class Frames(Subqueries):
                 renamed.add(name)
         for at in range(*expression):
             if tokens[at].is_name and tokens[at].name.lower() in renamed and self._is_bare(at):
-                raise Unplanned("ORDER BY of something computed with what SELECT gives a name")
+                raise NotPlannedError("ORDER BY of something computed with what SELECT gives a name")
 
     def _number(self, clause: Range | None) -> int | None:
         """The number of rows in LIMIT or OFFSET; None for all."""
         if clause is None or self.tokens.word(clause[0]) == "ALL":
             return None
-        found = self.gateway.sql(SqlText.of("SELECT ", self._text(clause), " AS number"))
+        found = self.gateway.sql(SqlText.of("SELECT ", self.text(clause), " AS number"))
         with self.gateway.translated():
             (value,) = found.collect()[0]
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise Unplanned("a number of rows that is none")
+            raise NotPlannedError("a number of rows that is none")
         return value

@@ -3,7 +3,7 @@
 Every row carries the time in which it is there through projections and filters, which are Spark's. Joins,
 groups and set operators are kernels (:mod:`windrow.kernels.zset`). Expressions are the user's text, evaluated
 by Spark over a scope in which the relations of FROM have their names. What has no operator here raises
-:class:`Unplanned`, and is evaluated instant by instant.
+:class:`NotPlannedError`, and is evaluated instant by instant.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from windrow.algebra.clock import NEVER
 from windrow.algebra.continuous import ChangelogOf, Query
 from windrow.errors import WindrowError
 from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.plan.columns import ROWS, Part
+from windrow.plan.reader import NotPlannedError
 from windrow.spark.group_keys import GroupKeys
-from windrow.spark.grouping import groups_of, without_alias
+from windrow.spark.grouping import groups_of
 from windrow.spark.keyed import can_be_keyed, run_keyed
 from windrow.spark.over import Frames
-from windrow.spark.scope import ROWS, Part, Rows, Scope, Unplanned
+from windrow.spark.scope import Rows, Scope
 from windrow.spark.streams import Stream
 from windrow.spark.timed_rows import TimedRows
 from windrow.spark.varying import Varying
@@ -39,9 +41,10 @@ from windrow.syntax.queries import (
     parse_query,
     parse_select,
 )
+from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 
-__all__ = ["Planner", "Unplanned"]
+__all__ = ["Planner"]
 
 
 class Planner(GroupKeys, TimedRows, Frames):
@@ -54,7 +57,7 @@ class Planner(GroupKeys, TimedRows, Frames):
 
         Raises
         ------
-        Unplanned
+        NotPlannedError
             Where it has no plan for whole logs.
         """
         self._ctes = {}
@@ -64,7 +67,7 @@ class Planner(GroupKeys, TimedRows, Frames):
         try:
             rows = self._query(query)
         except UnknownShapeError as found:
-            raise Unplanned(str(found)) from None
+            raise NotPlannedError(str(found)) from None
         rows = self._varying(rows)
         streams: dict[int, Stream] = {}
         instants: DataFrame | None = None
@@ -127,15 +130,15 @@ class Planner(GroupKeys, TimedRows, Frames):
             f"SELECT {distinct}", self._items(select, scope), times, " FROM ", self._scoped(scope),
         )  # fmt: skip
         if where is not None:
-            query = SqlText.of(query, " WHERE ", self._text(where))
+            query = SqlText.of(query, " WHERE ", self.text(where))
         if group_by is not None:
             query = SqlText.of(query, " GROUP BY ", group_by)
         elif select.group_by is not None:
-            query = SqlText.of(query, " GROUP BY ", self._text(select.group_by))
+            query = SqlText.of(query, " GROUP BY ", self.text(select.group_by))
         clauses = ("HAVING", select.having), ("WINDOW", select.window), ("QUALIFY", select.qualify)
         for word, clause in clauses:
             if clause is not None:
-                query = SqlText.of(query, f" {word} ", self._text(clause))
+                query = SqlText.of(query, f" {word} ", self.text(clause))
         frame = self._sql(query, scope.frame, select)
         if not scope.varies:
             return Rows(frame.toDF(*_columns(frame.columns)), tuple(frame.columns), varies=False)
@@ -181,7 +184,7 @@ class Planner(GroupKeys, TimedRows, Frames):
             alias = item.alias or f"__t{number}"
             names = item.columns or rows.names
             if len(names) != len(rows.names):
-                raise Unplanned("other names for the columns than there are columns")
+                raise NotPlannedError("other names for the columns than there are columns")
             first = select.items[0][0]  # no other block's
             columns = tuple(f"__{first}_{number}_{at}" for at in range(len(names)))
             times = (ENTER, LEAVE) if rows.varies else ()
@@ -193,7 +196,7 @@ class Planner(GroupKeys, TimedRows, Frames):
         assert scope is not None
         aliases = [part.alias.lower() for part in scope.parts]
         if len(set(aliases)) < len(aliases):
-            raise Unplanned("relations of one name")
+            raise NotPlannedError("relations of one name")
         self._name_merged(select, scope)
         return scope
 
@@ -206,19 +209,19 @@ class Planner(GroupKeys, TimedRows, Frames):
             varying = self.inputs[known.key]
             return Rows(varying.frame, varying.names, varies=True, net_by=varying.net_by)
         start, stop = item.source
-        cte = self._cte(start) if stop - start == 1 and self.tokens[start].is_name else None
-        if cte is not None and self._varies(cte.body):
+        cte = self.cte(start) if stop - start == 1 and self.tokens[start].is_name else None
+        if cte is not None and self.varies(cte.body):
             return self._named(cte)
-        if self.tokens.is_symbol(start, "(") and self._varies(item.source):
+        if self.tokens.is_symbol(start, "(") and self.varies(item.source):
             return self._shape(parse_query(self.tokens, start, stop))
-        if self._varies(item.source):
-            raise Unplanned("a function of a relation that varies")
-        text = SqlText.of(self._prefix(position), "SELECT * FROM ", self.reader.text(start, stop))
+        if self.varies(item.source):
+            raise NotPlannedError("a function of a relation that varies")
+        text = SqlText.of(self.prefix(position), "SELECT * FROM ", self.reader.text(start, stop))
         return _still(self.gateway.sql(text))
 
     def _named(self, cte: Cte) -> Rows:
         if cte.recursive:
-            raise Unplanned("WITH RECURSIVE")
+            raise NotPlannedError("WITH RECURSIVE")
         if cte.body not in self._ctes:
             self._ctes[cte.body] = self._shape(parse_query(self.tokens, *cte.body))
         rows = self._ctes[cte.body]
@@ -228,7 +231,7 @@ class Planner(GroupKeys, TimedRows, Frames):
                 self.tokens[first].name for first, _ in self.tokens.split(at + 1, self.tokens.partner[at])
             )
             if len(names) != len(rows.names):
-                raise Unplanned("other names for the columns than there are columns")
+                raise NotPlannedError("other names for the columns than there are columns")
             return Rows(rows.frame, names, rows.varies)
         return rows
 
@@ -237,7 +240,7 @@ class Planner(GroupKeys, TimedRows, Frames):
     def _grouped(self, select: Select, scope: Scope) -> Rows:
         """Groups and their aggregates: each stretch of time in which a group stays as it is is a group."""
         keys = self._group_keys(select, scope)
-        where = SqlText() if select.where is None else SqlText.of(" WHERE ", self._text(select.where))
+        where = SqlText() if select.where is None else SqlText.of(" WHERE ", self.text(select.where))
         rows, found = self._pieces(select, scope, keys, where)
         better, is_net = (keys is not None and self._by_kernel(select, scope, keys, where)) or (None, False)
         if better is not None:
@@ -250,7 +253,7 @@ class Planner(GroupKeys, TimedRows, Frames):
         self, select: Select, scope: Scope, keys: list[tuple[Range, SqlText]], where: SqlText
     ) -> tuple[DataFrame, bool] | None:
         """The groups, with the columns of SELECT and whether they are net; None if beyond the kernel."""
-        groups = groups_of(self.tokens, select, keys, self._text)
+        groups = groups_of(self.tokens, select, keys, self.text)
         if groups is None or not (groups.calls or groups.keys):
             return None
         listed = SqlText.of("SELECT ", groups.columns(), f", {ROWS}.{ENTER}, {ROWS}.{LEAVE} FROM ")
@@ -258,7 +261,7 @@ class Planner(GroupKeys, TimedRows, Frames):
         made = groups.run(self.gateway, rows, lambda text: self._kind(text, scope, select))
         if made is None:
             return None
-        query = SqlText.of(self._prefix(select.items[0][0]), groups.select(select, self.tokens, self._text))
+        query = SqlText.of(self.prefix(select.items[0][0]), groups.select(select, self.tokens, self.text))
         try:
             return self.gateway.sql(query, {"__groups": made}), groups.tells_apart(select, self.tokens, made)
         except WindrowError:  # reads its groups in a way that only Spark understands
@@ -274,12 +277,12 @@ class Planner(GroupKeys, TimedRows, Frames):
         query = SqlText.of(f"SELECT {ROWS}.*", *listed, " FROM ", self._scoped(scope), where)
         rows = self._sql(query, scope.frame, select)
         if not can_be_keyed(rows):
-            raise Unplanned("columns that a group cannot carry")
+            raise NotPlannedError("columns that a group cannot carry")
         given = StructType([field for field in rows.schema if field.name not in (ENTER, LEAVE)])
         pieces = run_keyed(self.gateway, "expand", [rows], names, given)
         inner = replace(scope, frame=pieces.drop(*names), net_by=None)
         if select.group_by is not None and not self._groups_by_all(select):
-            texts = [self._text(select.group_by)]
+            texts = [self.text(select.group_by)]
         group_by = SqlText.join(", ", [*texts, SqlText.of(f"{ROWS}.{ENTER}, {ROWS}.{LEAVE}")])
         return rows, self._last(select, inner, where=None, group_by=group_by)
 
@@ -302,10 +305,10 @@ class Planner(GroupKeys, TimedRows, Frames):
     def _set_operation(self, operation: SetOperation) -> Rows:
         left, right = self._shape(operation.left), self._shape(operation.right)
         if not left.varies and not right.varies:
-            raise Unplanned("a set operator over tables")
+            raise NotPlannedError("a set operator over tables")
         sides = [self._varying(side) for side in (left, right)]
         if len(left.names) != len(right.names):
-            raise Unplanned("sides of a set operator with other numbers of columns")
+            raise NotPlannedError("sides of a set operator with other numbers of columns")
         both = SqlText.of("SELECT * FROM ", Relation("l"), " UNION ALL SELECT * FROM ", Relation("r"))
         union = self.gateway.sql(both, {"l": sides[0].frame, "r": sides[1].frame})
         if operation.operator == "union" and operation.all:

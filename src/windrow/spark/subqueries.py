@@ -15,12 +15,14 @@ from pyspark.sql import functions as F
 
 from windrow.errors import WindrowError
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.spark.grouping import without_alias
+from windrow.plan.columns import ROWS, Part
+from windrow.plan.reader import NotPlannedError
 from windrow.spark.joins import Joins, Matching
-from windrow.spark.scope import ROWS, Part, Rows, Scope, Unplanned
+from windrow.spark.scope import Rows, Scope
 from windrow.syntax.expressions import Opaque, Operation, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, Shape, parse_query
+from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["Subqueries"]
@@ -53,7 +55,7 @@ class Subqueries(Joins, ABC):
             while at < stop:
                 is_query = self.tokens.is_symbol(at, "(") and self.tokens.word(at + 1) == "SELECT"
                 close = self.tokens.partner[at] if is_query else at
-                if is_query and self._varies((at, close + 1)):
+                if is_query and self.varies((at, close + 1)):
                     shown = (
                         without_alias(self.tokens, (start, stop)) if (start, stop) in select.items else None
                     )
@@ -75,17 +77,17 @@ class Subqueries(Joins, ABC):
             is_not = self.tokens.word(first - 2) == "NOT"
             operand = self._operand(start, first - 1 - is_not)
             if not self._decides(stretch, (operand[0], last)):
-                raise Unplanned("a value that is computed of IN a subquery")
+                raise NotPlannedError("a value that is computed of IN a subquery")
             if stretch != select.where and not self._is_outermost(select):
-                raise Unplanned("IN a subquery as a column that is read")
+                raise NotPlannedError("IN a subquery as a column that is read")
             negated = is_not != self._is_negated(start, operand[0])
             scope = self._in(select, scope, shape, operand, name, negated=negated)
             first, before = operand[0], "NOT " if is_not else ""
         elif word in ("ANY", "ALL", "SOME"):
-            raise Unplanned(f"{word} of a subquery")
+            raise NotPlannedError(f"{word} of a subquery")
         else:
             scope = self._value(select, scope, shape, name)
-        self._instead[first, last] = f"{before}{ROWS}.{name}"
+        self.instead[first, last] = f"{before}{ROWS}.{name}"
         return scope
 
     def _exists(self, select: Select, scope: Scope, shape: Shape, name: str) -> Scope:
@@ -105,7 +107,7 @@ class Subqueries(Joins, ABC):
         """
         value, asked = f"{name}value", f"{name}operand"
         inner, matching = self._asked(scope, shape, value)
-        beside = self._with_column(select, scope, self._text(operand), asked)
+        beside = self._with_column(select, scope, self.text(operand), asked)
         pairs = self._matching(select, beside, inner, replace(matching, equal=((asked, value),)))
         if negated:
             sides = [
@@ -127,10 +129,10 @@ class Subqueries(Joins, ABC):
     def _value(self, select: Select, scope: Scope, shape: Shape, name: str) -> Scope:
         """The one value that an aggregate over what varies has at any time."""
         if not isinstance(shape, Select) or shape.group_by is not None or not self._is_grouped(shape):
-            raise Unplanned("a subquery that may give several rows for one value")
+            raise NotPlannedError("a subquery that may give several rows for one value")
         rows = self._alone(shape)
         if rows is None:
-            raise Unplanned("a subquery for one value that reads the query around it")
+            raise NotPlannedError("a subquery for one value that reads the query around it")
         inner = _as_scope(rows, name, name)
         if shape.having is None:  # there always is a row
             whole = self._matched(select, scope, inner, Matching())
@@ -144,16 +146,16 @@ class Subqueries(Joins, ABC):
         if rows is not None:
             return _as_scope(rows, value or "__alone", value), Matching()
         if not isinstance(shape, Select) or shape.group_by is not None or self._is_grouped(shape):
-            raise Unplanned("a subquery with groups that reads the query around it")
+            raise NotPlannedError("a subquery with groups that reads the query around it")
         inner = self._varying_scope(self._from(shape))
         aliases = {part.alias.lower() for part in scope.parts} & {part.alias.lower() for part in inner.parts}
         if aliases or inner.merged or scope.merged:
-            raise Unplanned("a subquery that reads the query around it and names its relations alike")
+            raise NotPlannedError("a subquery that reads the query around it and names its relations alike")
         if value is not None:
             try:
-                inner = self._with_column(shape, inner, self._text(shape.items[0]), value)
+                inner = self._with_column(shape, inner, self.text(shape.items[0]), value)
             except WindrowError:
-                raise Unplanned("a value of a subquery that reads the query around it") from None
+                raise NotPlannedError("a value of a subquery that reads the query around it") from None
         return inner, Matching(() if shape.where is None else (shape.where,))
 
     def _alone(self, shape: Shape) -> Rows | None:
@@ -171,7 +173,7 @@ class Subqueries(Joins, ABC):
         except WindrowError as error:
             if error.condition != "AMBIGUOUS_REFERENCE":
                 raise
-            raise Unplanned("a name in a subquery that the query around it has too") from None
+            raise NotPlannedError("a name in a subquery that the query around it has too") from None
 
     def _with_column(self, select: Select, scope: Scope, text: SqlText, name: str) -> Scope:
         query = SqlText.of(f"SELECT {ROWS}.*, (", text, f") AS {name} FROM ", self._scoped(scope))
@@ -219,7 +221,7 @@ class Subqueries(Joins, ABC):
         found = parse_expression(tokens, first, stop)
         is_value = isinstance(found, Operation) and found.operator not in _BOOLEAN
         if first >= stop or not (is_value or not isinstance(found, Operation | Opaque)):
-            raise Unplanned("what stands before IN")
+            raise NotPlannedError("what stands before IN")
         return first, stop
 
 

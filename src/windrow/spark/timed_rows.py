@@ -12,14 +12,14 @@ from windrow.algebra.windows_in_text import windows_in
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.time_windows import TimeWindows
 from windrow.spark.keyed import can_be_keyed, run_keyed
-from windrow.spark.scope import Rows, Texts
+from windrow.spark.scope import Rows, SparkTexts
 from windrow.syntax.queries import FromItem, Select
 
 __all__ = ["TimedRows"]
 
 
-class TimedRows(Texts, ABC):
-    """Blocks that are there to add windows of time; takes what :class:`windrow.spark.scope.Texts` does."""
+class TimedRows(SparkTexts, ABC):
+    """Blocks that are there to add windows of time; takes what :class:`SparkTexts` does."""
 
     @abstractmethod
     def _source(self, item: FromItem, position: int) -> Rows:

@@ -10,7 +10,7 @@ from windrow.syntax.ordering import order_item
 from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.tokens import Kind, TokenList
 
-__all__ = ["WindowCall", "window_calls"]
+__all__ = ["WindowCall", "is_over", "window_calls"]
 
 _RANKS = {"ROW_NUMBER", "RANK", "DENSE_RANK"}
 _OF_PARTITIONS = {"LEAD", "NTILE", "PERCENT_RANK", "CUME_DIST"}
@@ -66,13 +66,14 @@ def window_calls(tokens: TokenList, stretches: Iterable[Range], named: Range | N
         _call(tokens, at, definitions)
         for start, stop in stretches
         for at in range(start, stop)
-        if tokens.word(at) == "OVER" and _ends_call(tokens, at - 1)
+        if is_over(tokens, at)
     ]
 
 
-def _ends_call(tokens: TokenList, at: int) -> bool:
-    after_nulls = tokens.word(at) == "NULLS" and tokens.word(at - 1) in ("IGNORE", "RESPECT")
-    return tokens.is_symbol(at - 2 if after_nulls else at, ")")
+def is_over(tokens: TokenList, at: int) -> bool:
+    """Whether the token is the OVER of a function over a frame."""
+    after_nulls = tokens.word(at - 1) == "NULLS" and tokens.word(at - 2) in ("IGNORE", "RESPECT")
+    return tokens.word(at) == "OVER" and tokens.is_symbol(at - 3 if after_nulls else at - 1, ")")
 
 
 def _call(tokens: TokenList, over: int, definitions: dict[str, Range]) -> WindowCall:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 
 from windrow.spark.event_time.facts import HIDDEN, EventColumn, Facts, Sides
-from windrow.spark.grouping import alias_of, without_alias
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, Select
 from windrow.syntax.rising import goes_by_zone, rising
+from windrow.syntax.select_list import alias_of, without_alias
 from windrow.syntax.tokens import Kind, TokenList
 
 __all__ = [

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from windrow.algebra.aggregates import calls_aggregate
 from windrow.spark.event_time.facts import Sides
 from windrow.spark.event_time.refusals import unsupported
-from windrow.spark.grouping import alias_of, calls_aggregate, without_alias
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select
+from windrow.syntax.select_list import alias_of, without_alias
 from windrow.syntax.tokens import Kind, TokenList
 
 __all__ = ["keys_of"]

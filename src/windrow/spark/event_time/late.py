@@ -14,9 +14,9 @@ from windrow.algebra.time_windows import TimeWindow
 from windrow.spark.event_time.columns import event_of, is_star, seen
 from windrow.spark.event_time.edits import Edits
 from windrow.spark.event_time.facts import HIDDEN, EventColumn, Judging, Sides, watermark_at
-from windrow.spark.grouping import without_alias
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, Select
+from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.streams import alias_after
 from windrow.syntax.tokens import TokenList

@@ -17,9 +17,9 @@ from windrow.spark.event_time.facts import (
     Sides,
 )
 from windrow.spark.event_time.joins import closing_by, equalities, meetings
-from windrow.spark.grouping import without_alias
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select
+from windrow.syntax.select_list import without_alias
 from windrow.syntax.tokens import TokenList
 
 __all__ = [

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+from windrow.algebra.aggregates import calls_aggregate
 from windrow.spark.event_time.beneath import reads_stream, streams_beneath
 from windrow.spark.event_time.columns import columns_of, event_of, name_of, place_in, seen, starred
 from windrow.spark.event_time.facts import (
@@ -59,7 +60,6 @@ from windrow.spark.event_time.settling import (
     told_only,
 )
 from windrow.spark.event_time.windows import told_sessions
-from windrow.spark.grouping import calls_aggregate, without_alias
 from windrow.syntax.queries import (
     FromItem,
     Ordered,
@@ -69,6 +69,7 @@ from windrow.syntax.queries import (
     UnknownShapeError,
     parse_query,
 )
+from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.table_functions import LIFE
 from windrow.syntax.window_calls import WindowCall

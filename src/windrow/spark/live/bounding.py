@@ -146,7 +146,7 @@ def _needs(query: Blocking, columns: tuple[Collection[str], ...]) -> str:
     """What would bound it, in words."""
     told = []
     for own in columns:
-        origins = [query.origins.get(column, query.followed.get(column)) for column in own]
+        origins = [query.lineage.of(column) for column in own]
         known = [origin for origin in origins if origin is not None]
         if not own:
             told.append("it is bounded by punctuations of its streams")

@@ -360,6 +360,12 @@ class Checkpoint:
                 continue
             if key == "target" and self._had(self.identity):
                 continue
+            if key == "state" and key not in was:
+                raise InputError(
+                    "an earlier version of Windrow wrote the checkpoint, and kept this query's state in another form",
+                    condition="CHECKPOINT_VERSION",
+                    hint="go on with the version of Windrow that wrote it, or start with another checkpoint",
+                )
             raise InputError(
                 f"the checkpoint is of another query: its {key} was {was.get(key)!r}, and is {value!r}",
                 condition="CHECKPOINT_OF_ANOTHER_QUERY",

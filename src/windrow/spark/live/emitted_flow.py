@@ -20,6 +20,7 @@ from windrow.algebra.watermarks import held_back
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.stages import Completing, Times, Versions, changes, first_above, netted
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
+from windrow.plan.reader import NotPlannedError
 from windrow.spark.arrived import PTIMES
 from windrow.spark.collected import is_plain
 from windrow.spark.emission import Emitted
@@ -29,7 +30,6 @@ from windrow.spark.live.emitted import EmittedPlan
 from windrow.spark.live.envelopes import copies_of, enveloped, shown
 from windrow.spark.live.flow import Flow, Fragment
 from windrow.spark.live.incremental import NotIncremental
-from windrow.spark.scope import Unplanned
 from windrow.spark.streams import ARRIVED
 from windrow.spark.varying import Varying, columns_of
 from windrow.syntax.sqltext import quoted
@@ -85,7 +85,7 @@ class EmittedFlow:
         frames = {name: frame for name, (_, frame) in self._leaves.items()}
         try:
             found, reasons = query.varying_over(frames)
-        except Unplanned as reason:
+        except NotPlannedError as reason:
             raise NotIncremental(str(reason)) from None
         if reasons:
             raise NotIncremental(reasons[0])

@@ -17,7 +17,7 @@ from windrow.algebra.continuous import Continuous, NamedRelation, StreamQuery, W
 from windrow.spark.catalog import Catalog
 from windrow.spark.clause_view import Feed
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.block_nodes import is_bare
+from windrow.spark.live.blocking import is_bare
 from windrow.spark.live.row_by_row import looks_at_each
 from windrow.spark.live.rowtimes import columns_of, first_marked, is_marked, stub
 from windrow.syntax.blocks import is_set_operator, level_around, visible_ctes, with_items

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from windrow.algebra.aggregates import calls_aggregate
 from windrow.errors import AnalysisError, did_you_mean
 from windrow.spark.event_time.columns import is_several, place_in
-from windrow.spark.grouping import calls_aggregate, without_alias
 from windrow.spark.live.plan import LivePlan
 from windrow.syntax.blocks import with_items
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Ordered, Select, Shape, UnknownShapeError, parse_query
+from windrow.syntax.select_list import without_alias
 from windrow.syntax.tokens import Kind, TokenList, tokenize
 
 __all__ = ["key_places", "key_shown"]

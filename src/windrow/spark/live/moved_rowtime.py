@@ -15,7 +15,6 @@ from pyspark.sql.types import DataType, DateType, IntegralType, TimestampNTZType
 from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import Reader
 from windrow.spark.gateway import Gateway, is_ansi
-from windrow.spark.grouping import without_alias
 from windrow.spark.live.feeds import alternatives
 from windrow.spark.live.rowtimes import is_marked
 from windrow.syntax.expressions import Name, parse_expression
@@ -23,6 +22,7 @@ from windrow.syntax.monotone import going
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, UnknownShapeError, parse_query
 from windrow.syntax.rising import STEADY, goes_by_zone
+from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import Relation, SqlText
 from windrow.syntax.tokens import TokenList, tokenize
 

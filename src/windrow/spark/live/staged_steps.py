@@ -20,6 +20,7 @@ from pyspark.sql.types import (
 from windrow.errors import InputError, UsageError, did_you_mean
 from windrow.kernels.stages import Times, changes, group, join, netted, rows_of
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
+from windrow.plan.columns import ROWS
 from windrow.spark.changelog import ENVELOPES, as_cql
 from windrow.spark.collected import frame_of_few
 from windrow.spark.live.blocking_plan import BlockingPlan
@@ -41,7 +42,6 @@ from windrow.spark.live.sinks import Sink, TableSink, takes_tables
 from windrow.spark.live.stages import MINE, Side, Stage
 from windrow.spark.live.state import Kept, State, state_of
 from windrow.spark.live.steps import Steps, inside
-from windrow.spark.scope import ROWS
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.spark.varying import columns_of
 from windrow.syntax.emit import EMIT_ENVELOPES

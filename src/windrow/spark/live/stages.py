@@ -19,17 +19,20 @@ from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import Continuous, Query, Reader, StreamQuery, WindowedStream
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.stages import Window
+from windrow.plan.columns import ROWS, Part
+from windrow.plan.reader import NotPlannedError
 from windrow.spark.arrow import arrow_type, contains, is_orderable, travelling_type
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.grouping import groups_of, without_alias
-from windrow.spark.relational import Planner, Unplanned
-from windrow.spark.scope import ROWS, Part, Scope
+from windrow.spark.grouping import groups_of
+from windrow.spark.relational import Planner
+from windrow.spark.scope import Scope
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.spark.varying import ENTER, LEAVE, Varying, columns_of
 from windrow.syntax.expressions import Name, Operation, names_in, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, UnknownShapeError, conjuncts, parse_query, parse_select
+from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import SqlText, quoted
 
 __all__ = ["MINE", "Side", "Stage", "Unstaged", "staged"]
@@ -170,7 +173,7 @@ def staged(
     stager = _Stager(gateway, reader, clock, inputs, {})
     try:
         return stager.stage(inner, kind, streams, sizes, unrun(inputs))
-    except (Unplanned, UnknownShapeError) as found:
+    except (NotPlannedError, UnknownShapeError) as found:
         raise Unstaged(str(found)) from None
 
 
@@ -226,7 +229,7 @@ class _Stager(Planner):
                 raise Unstaged("a subquery or OVER")
         grouped = self._is_grouped(select)
         if len(sides) == 1 and select.where is not None:
-            sides[0].conditions.append(self._text(select.where))
+            sides[0].conditions.append(self.text(select.where))
         if grouped:
             if len(sides) > 1:
                 raise Unstaged("groups of pairs")
@@ -311,7 +314,7 @@ class _Stager(Planner):
             if found is not None:
                 return found[0], sides[found[0]].column(found[1])
         at = self._one_side(expression, sides)
-        return at, sides[at].computed(self._text(expression))
+        return at, sides[at].computed(self.text(expression))
 
     def _one_side(self, expression: Range, sides: Sequence[_Reads]) -> int:
         if len(sides) == 1:
@@ -338,7 +341,7 @@ class _Stager(Planner):
                 outputs += [
                     (at, sides[at].column(name)) for at in chosen for name in sides[at].stream.columns
                 ]
-            elif any(self.tokens.is_symbol(at, "*") and self._is_inner_star(at) for at in range(*item)):
+            elif any(self.tokens.is_symbol(at, "*") and self.is_inner_star(at) for at in range(*item)):
                 raise Unstaged("this star")
             else:
                 outputs.append(self._column(without_alias(self.tokens, item), sides))
@@ -362,7 +365,7 @@ class _Stager(Planner):
                     for (side, name), listed in zip(found, keys, strict=True):
                         listed.append(sides[side].column(name))
                     continue
-            sides[self._one_side(part, sides)].conditions.append(self._text(part))
+            sides[self._one_side(part, sides)].conditions.append(self.text(part))
         if not keys[0]:
             raise Unstaged("a join without an equality")
         return tuple(keys[0]), tuple(keys[1])
@@ -388,7 +391,7 @@ class _Stager(Planner):
     ) -> Stage:
         scope = self._scope_of(side)
         keys = self._group_keys(select, scope)
-        groups = None if not keys else groups_of(self.tokens, select, keys, self._text)
+        groups = None if not keys else groups_of(self.tokens, select, keys, self.text)
         if not keys or groups is None or not groups.calls:
             raise Unstaged("these groups")
         inside = [self._column(where, [side])[1] for where, _ in keys]
@@ -429,9 +432,7 @@ class _Stager(Planner):
         shown = [groups.replaced.get(without_alias(self.tokens, item)) for item in select.items]
         after = None
         if select.having is not None or None in shown:
-            after = SqlText.of(
-                self._prefix(select.items[0][0]), groups.select(select, self.tokens, self._text)
-            )
+            after = SqlText.of(self.prefix(select.items[0][0]), groups.select(select, self.tokens, self.text))
             shown = []
         fields = StructType()
         for number, name in enumerate(inside):
@@ -504,7 +505,7 @@ class _Stager(Planner):
         told = dict(zip(side.stream.ties, (pa.int64(), pa.string(), pa.int64()), strict=False))
         of_ties = [pa.field(tie, told[tie]) for tie in ties]
         text = self._computed(side)
-        prefix = self._prefix(select.items[0][0])
+        prefix = self.prefix(select.items[0][0])
         computed = None if text is None else (SqlText.of(prefix, text), side.part.columns)
         keys = (tuple(partition),) if given.rows is not None and partition else ()
         return Side(

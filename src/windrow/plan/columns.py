@@ -1,0 +1,162 @@
+"""What flows between the nodes of a plan: columns, the names by which a text knows them, and expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pyspark.sql.types import DataType, StructType
+
+from windrow.syntax.expressions import Name
+from windrow.syntax.nodes import Range
+from windrow.syntax.sqltext import Relation, SqlText, quoted
+
+__all__ = ["ROWS", "Column", "Expression", "Follows", "Part", "Scope", "resolve", "schema_of"]
+
+ROWS = "__w"
+"""The key, in a text, of the rows that it is evaluated over; their columns are called by their ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a relation.
+
+    Attributes
+    ----------
+    id
+        Its name inside the plan, which no other value has: a column that is passed on keeps it.
+    name
+        Its name to the query.
+    type
+        Its type, as Spark's analyser has it.
+    """
+
+    id: str
+    name: str
+    type: DataType
+
+    def named(self, name: str) -> Column:
+        """The same under another name."""
+        return Column(self.id, name, self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A relation in FROM: its alias, its columns' names, and the columns that hold them."""
+
+    alias: str
+    names: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The names by which a text knows the columns of a node.
+
+    Attributes
+    ----------
+    parts
+        The relations of FROM.
+    prefix
+        The WITH list of queries that do not vary, which the text may read.
+    """
+
+    parts: tuple[Part, ...] = ()
+    prefix: SqlText = field(default_factory=SqlText)
+
+    def rows(self) -> SqlText:
+        """What stands in FROM: the rows, and from them the relations by their names."""
+        parts = []
+        for part in self.parts:
+            columns = ", ".join(
+                f"{ROWS}.{column} AS {quoted(name)}"
+                for column, name in zip(part.columns, part.names, strict=True)
+            )
+            parts.append(f" JOIN LATERAL (SELECT {columns}) AS {quoted(part.alias)}")
+        return SqlText.of(Relation(ROWS), f" AS {ROWS}", *parts)
+
+    def select(self, listed: SqlText, conditions: Iterable[SqlText] = ()) -> SqlText:
+        """A query over the rows: a SELECT list, and the conditions that rows must satisfy.
+
+        >>> scope = Scope((Part("s", ("k",), ("b1_0",)),))
+        >>> scope.select(SqlText.of("s.k"), [SqlText.of("k > 1")]).render()
+        'SELECT s.k FROM __w AS __w JOIN LATERAL (SELECT __w.b1_0 AS `k`) AS `s` WHERE (k > 1)'
+        """
+        parts = [SqlText.of("(", condition, ")") for condition in conditions]
+        where = SqlText.of(" WHERE ", SqlText.join(" AND ", parts)) if parts else SqlText()
+        return SqlText.of(self.prefix, "SELECT ", listed, " FROM ", self.rows(), where)
+
+
+@dataclass(frozen=True, slots=True)
+class Follows:
+    """How a computed column goes with a column that it is computed of, NULL where that is and only there.
+
+    Attributes
+    ----------
+    column
+        The column of the input.
+    rises
+        Whether it never falls where that rises; False where it never rises. None where it may do both, but
+        differs.
+    differs
+        Whether it has different values wherever that has.
+    """
+
+    column: str
+    rises: bool | None = True
+    differs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """An expression of the user's over the rows of a node.
+
+    Attributes
+    ----------
+    text
+        As written, over the node's scope.
+    type
+        As Spark's analyser has it.
+    column
+        The column of the input that it is; None for what is computed.
+    at
+        Where it stands in the statement; None for what the reader adds.
+    rises_with
+        The column of the input with which it never falls; None if none is known.
+    follows
+        How it goes with a column of the input, where that is known.
+    widens
+        The column of the input that it is, as a wider integer.
+    """
+
+    text: SqlText
+    type: DataType
+    column: str | None = None
+    at: Range | None = None
+    rises_with: str | None = None
+    follows: Follows | None = None
+    widens: str | None = None
+
+
+def resolve(name: Name, parts: Iterable[Part]) -> str | None:
+    """The column that a path names; None where no relation has it, or several have.
+
+    >>> resolve(Name(("s", "K"), (0, 3)), [Part("s", ("k",), ("b1_0",)), Part("t", ("k",), ("b2_0",))])
+    'b1_0'
+    """
+    *before, last = (part.lower() for part in name.parts)
+    found = [
+        column
+        for part in parts
+        for shown, column in zip(part.names, part.columns, strict=True)
+        if shown.lower() == last and (not before or before == [part.alias.lower()])
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def schema_of(columns: Iterable[Column]) -> StructType:
+    """The columns as Spark has them, called by their ids."""
+    made = StructType()
+    for column in columns:
+        made = made.add(column.id, column.type)
+    return made

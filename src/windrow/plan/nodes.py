@@ -1,0 +1,435 @@
+"""The nodes of a plan: what a query does with relations, in the order in which it is done.
+
+Nodes are immutable, and check when they are made that they read columns that their inputs have. A node that
+stands in a query twice, as a named query of WITH does, is one object. What is known of a node is derived from
+what is known of its inputs (:mod:`windrow.plan.properties`), and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from windrow.algebra.nodes import AggregateCall
+from windrow.kernels.sorting import SortKey
+from windrow.plan.columns import Column, Expression, Scope
+from windrow.syntax.nodes import Range
+from windrow.syntax.sqltext import SqlText
+from windrow.syntax.streams import StreamWindow as Bracket
+from windrow.syntax.window_calls import WindowCall
+
+__all__ = [
+    "Aggregate", "Call", "Distinct", "Filter", "Join", "JoinKind", "Node", "Over", "Project", "Scan",
+    "Session", "SetOperation", "Sort", "StreamWindow", "walk",
+]  # fmt: skip
+
+JoinKind: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """The rows of a stream, or of a table, where it stands in a query.
+
+    Attributes
+    ----------
+    name
+        The stream, in lower case; of a table a key of its own.
+    columns
+        Its columns.
+    sources
+        Of each column, its name in the stream or table.
+    table
+        The query that reads the table; None for a stream.
+    at
+        Where it stands in the statement.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    sources: tuple[str, ...]
+    table: SqlText | None
+    at: Range
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether rows go on coming."""
+        return self.table is None
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class StreamWindow:
+    """``s [RANGE 5 MINUTES]``: the rows of a stream, each for as long as the window holds it.
+
+    Attributes
+    ----------
+    input
+        The stream.
+    key
+        The name of the window in the statement.
+    window
+        The bracket.
+    partition
+        The columns of PARTITION BY, of the stream; None for one that is computed.
+    at
+        Where it stands.
+    """
+
+    input: Scan
+    key: str
+    window: Bracket
+    partition: tuple[str | None, ...]
+    at: Range
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the stream."""
+        return self.input.columns
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The stream."""
+        return (self.input,)
+
+
+@dataclass(frozen=True, eq=False)
+class Filter:
+    """The rows that satisfy all conditions. `clause` is WHERE, HAVING or QUALIFY."""
+
+    input: Node
+    scope: Scope
+    conditions: tuple[Expression, ...]
+    clause: str
+    label: str
+
+    def __post_init__(self) -> None:
+        _check(self.scope, self.input)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the input."""
+        return self.input.columns
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """One."""
+        return (self.input,)
+
+
+@dataclass(frozen=True, eq=False)
+class Project:
+    """Columns that are passed on, renamed, or computed of each row.
+
+    Attributes
+    ----------
+    input, scope
+        The rows, and the names in `listed`.
+    outputs
+        Each column with the expression that it is.
+    listed
+        The SELECT list that gives the columns in their order, as the user wrote it.
+    label
+        What people know it by.
+    """
+
+    input: Node
+    scope: Scope
+    outputs: tuple[tuple[Column, Expression], ...]
+    listed: SqlText
+    label: str
+
+    def __post_init__(self) -> None:
+        _check(self.scope, self.input)
+        _has(self.input, (one.column for _, one in self.outputs if one.column is not None))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those that it makes."""
+        return tuple(column for column, _ in self.outputs)
+
+    @property
+    def passes_only(self) -> bool:
+        """Whether it computes nothing."""
+        return all(one.column is not None for _, one in self.outputs)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """One."""
+        return (self.input,)
+
+
+@dataclass(frozen=True, eq=False)
+class Join:
+    """Pairs of rows whose keys are equal and that satisfy the conditions.
+
+    Attributes
+    ----------
+    left, right, kind
+        The sides, and what becomes of rows without a partner.
+    keys
+        Columns of the left and of the right side that are equal, of one type.
+    conditions
+        What else holds of pairs, over the scope of both; of an inner join these are a filter above it.
+    scope
+        The names of both sides.
+    label, at
+        What people know it by, and where its condition stands.
+    """
+
+    left: Node
+    right: Node
+    kind: JoinKind
+    keys: tuple[tuple[str, str], ...]
+    conditions: tuple[Expression, ...]
+    scope: Scope
+    label: str
+    at: Range
+
+    def __post_init__(self) -> None:
+        _has(self.left, (one for one, _ in self.keys))
+        _has(self.right, (other for _, other in self.keys))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of both sides, of semi and anti joins of the left one."""
+        return (
+            self.left.columns if self.kind in ("semi", "anti") else (*self.left.columns, *self.right.columns)
+        )
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """Two."""
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An aggregate of a group: its column, what is called, and the column with its argument, if any."""
+
+    column: Column
+    call: AggregateCall
+    argument: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate:
+    """GROUP BY: a row for each combination of the keys.
+
+    Attributes
+    ----------
+    input
+        The rows, with keys and arguments as columns.
+    keys
+        The columns of the keys, and those of the input that they are.
+    calls
+        The aggregates.
+    label, at
+        What people know it by, and where GROUP BY or the block stands.
+    """
+
+    input: Node
+    keys: tuple[tuple[Column, str], ...]
+    calls: tuple[Call, ...]
+    label: str
+    at: Range
+
+    def __post_init__(self) -> None:
+        _has(self.input, (source for _, source in self.keys))
+        _has(self.input, (call.argument for call in self.calls if call.argument is not None))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Keys and aggregates."""
+        return (*(column for column, _ in self.keys), *(call.column for call in self.calls))
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """One."""
+        return (self.input,)
+
+
+@dataclass(frozen=True, eq=False)
+class Over:
+    """Rows with what functions find over the partitions that they are in.
+
+    Attributes
+    ----------
+    input, scope
+        The rows, and the names in `calls`.
+    partition, order
+        The columns of the input by which partitions are made and ordered.
+    calls
+        The functions, all of one partition and order, with the columns that they give.
+    label, at
+        What people know it by, and where the first of them stands.
+    """
+
+    input: Node
+    scope: Scope
+    partition: tuple[str, ...]
+    order: tuple[SortKey, ...]
+    calls: tuple[tuple[Column, WindowCall, Expression], ...]
+    label: str
+    at: Range
+
+    def __post_init__(self) -> None:
+        _check(self.scope, self.input)
+        _has(self.input, (*self.partition, *(key.column for key in self.order)))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the input, and one for each function."""
+        return (*self.input.columns, *(column for column, _, _ in self.calls))
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """One."""
+        return (self.input,)
+
+
+@dataclass(frozen=True, eq=False)
+class Session:
+    """Rows with begin and end of the session that they are in.
+
+    Attributes
+    ----------
+    input
+        The rows, with their time in ticks.
+    keys, time
+        Columns of the input: of each combination of the keys there are sessions of their own.
+    gap, longest
+        In ticks: how long nothing comes after the last row of a session, and how long one is at most.
+    text
+        The query that gives begin and end of all rows, over these with a column ``__at`` that numbers them.
+    bounds
+        The columns that are added.
+    label
+        What people know it by.
+    """
+
+    input: Node
+    keys: tuple[str, ...]
+    time: str
+    gap: int
+    longest: int | None
+    text: SqlText
+    bounds: tuple[Column, ...]
+    label: str
+
+    def __post_init__(self) -> None:
+        _has(self.input, (*self.keys, self.time))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the input, begin and end."""
+        return (*self.input.columns, *self.bounds)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """One."""
+        return (self.input,)
+
+
+@dataclass(frozen=True, eq=False)
+class Distinct:
+    """Each different row once."""
+
+    input: Node
+    label: str
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the input."""
+        return self.input.columns
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """One."""
+        return (self.input,)
+
+
+@dataclass(frozen=True, eq=False)
+class SetOperation:
+    """UNION, INTERSECT or EXCEPT, of bags if `all`; both sides have the same ids and types."""
+
+    left: Node
+    right: Node
+    operator: Literal["union", "intersect", "except"]
+    all: bool
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        kinds = [[column.type for column in node.columns] for node in (self.left, self.right, self)]
+        assert kinds[0] == kinds[1] == kinds[2], "sides of a set operator differ in their types"
+
+    @property
+    def label(self) -> str:
+        """What people know it by."""
+        return self.operator.upper() + (" ALL" if self.all else "")
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """Two."""
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, eq=False)
+class Sort:
+    """ORDER BY, and of the rows in that order those from `offset` on, at most `limit`."""
+
+    input: Node
+    keys: tuple[SortKey, ...]
+    offset: int
+    limit: int | None
+    label: str
+    at: Range
+
+    def __post_init__(self) -> None:
+        _has(self.input, (key.column for key in self.keys))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the input."""
+        return self.input.columns
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """One."""
+        return (self.input,)
+
+
+Node: TypeAlias = (
+    "Scan | StreamWindow | Filter | Project | Join | Aggregate | Over | Session | Distinct | SetOperation"
+    " | Sort"
+)
+
+
+def walk(node: Node) -> list[Node]:
+    """All nodes of a plan, each once, after those that it reads."""
+    found: dict[int, Node] = {}
+
+    def visit(one: Node) -> None:
+        if id(one) in found:
+            return
+        for inner in one.inputs:
+            visit(inner)
+        found[id(one)] = one
+
+    visit(node)
+    return list(found.values())
+
+
+def _check(scope: Scope, node: Node) -> None:
+    """Hold that a node has the columns that a scope names."""
+    _has(node, (column for part in scope.parts for column in part.columns))
+
+
+def _has(node: Node, columns: Iterable[str]) -> None:
+    known = {column.id for column in node.columns}
+    missing = [column for column in columns if column not in known]
+    assert not missing, f"a {type(node).__name__} has no column {', '.join(missing)}"

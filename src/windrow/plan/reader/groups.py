@@ -1,0 +1,205 @@
+"""Groups of a block: keys, aggregates, and the columns that stand for them in SELECT, HAVING and QUALIFY."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from windrow.algebra.aggregates import calls_aggregate, find_calls
+from windrow.errors import WindrowError
+from windrow.plan.columns import ROWS, Column, Expression, Part
+from windrow.plan.nodes import Aggregate, Call, Project
+from windrow.plan.reader.rows import Rows, expression, filtered, source_of
+from windrow.plan.reader.statement import NotPlannedError, Statement
+from windrow.syntax.expressions import Name, parse_expression
+from windrow.syntax.nodes import Range
+from windrow.syntax.queries import Select
+from windrow.syntax.select_list import alias_of, without_alias
+from windrow.syntax.sqltext import SqlText
+from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.window_calls import window_calls
+
+__all__ = ["grouped", "is_grouped", "key_places"]
+
+# what they give depends on the order in which rows come, or on which of equals is taken
+_ARBITRARY = {"first", "last", "any_value", "collect_list", "collect_set", "mode"}
+_SETS = {"ROLLUP", "CUBE", "GROUPING"}
+
+
+def is_grouped(tokens: TokenList, select: Select) -> bool:
+    """Whether a block has groups."""
+    return (
+        select.group_by is not None
+        or select.having is not None
+        or any(calls_aggregate(tokens, item) for item in select.items)
+    )
+
+
+def grouped(statement: Statement, select: Select, rows: Rows, conditions: Sequence[Range]) -> Rows:
+    """The groups of a block as rows: in its text columns stand for keys and aggregates."""
+    tokens = statement.tokens
+    keys = _keys(statement, select, rows)
+    clauses = [clause for clause in (select.window, select.qualify) if clause is not None]
+    stretches = [*select.items, *([] if select.having is None else [select.having]), *clauses]
+    if any(tokens.is_symbol(start, "*") for start, _ in select.items):
+        raise NotPlannedError("a star beside GROUP BY", select.group_by)
+    calls = find_calls(tokens, stretches, statement.text)
+    for at, call in calls.items():
+        if call.function is None or call.argument is None or call.function in _ARBITRARY:
+            raise NotPlannedError("an aggregate that only Spark knows", at)
+    rows = filtered(statement, rows, conditions, "WHERE")
+    read = [(key, expression(statement, key, rows)) for key in keys]
+    made = statement.fresh(len(read) + len(calls))
+    columns = [
+        (Column(name, statement.written(key), one.type), one)
+        for name, (key, one) in zip(made, read, strict=False)
+    ]
+    arguments: dict[str, str] = {}
+    scope = rows.scope(statement.prefix(select.items[0][0]))
+    for name, call in zip(made[len(read) :], calls.values(), strict=True):
+        assert call.argument is not None
+        if call.function == "count" and call.argument.text.render().strip() == "1":
+            continue
+        parsed = call.argument.expression
+        source = rows.resolved(parsed) if isinstance(parsed, Name) else None
+        type_ = statement.typed(call.argument.text, scope, rows.node.columns)
+        columns.append((Column(name, name, type_), Expression(call.argument.text, type_, source)))
+        arguments[call.name] = name
+    if not columns:  # rows without columns could not be counted
+        (one,) = statement.fresh(1)
+        type_ = statement.typed(SqlText.of("1"), scope, rows.node.columns)
+        columns.append((Column(one, "1", type_), Expression(SqlText.of("1"), type_)))
+    whole = SqlText.join(", ", [SqlText.of("(", one.text, f") AS {column.id}") for column, one in columns])
+    passes = all(one.column is not None for _, one in columns)
+    inside = Project(rows.node, scope, tuple(columns), whole, "columns" if passes else "expressions")
+    ids = statement.fresh(len(keys) + len(calls))
+    by = tuple(
+        (Column(own, column.name, column.type), column.id)
+        for own, (column, _) in zip(ids, columns[: len(keys)], strict=False)
+    )
+    found = tuple(
+        Call(
+            Column(own, call.text.render(), statement.typed(call.text, scope, rows.node.columns)),
+            call,
+            arguments.get(call.name),
+        )
+        for own, call in zip(ids[len(keys) :], calls.values(), strict=True)
+    )
+    written = ", ".join(statement.written(key) for key in keys)
+    at = select.group_by or select.items[0]
+    node = Aggregate(inside, by, found, f"GROUP BY {written or '()'}", at)
+    _replace(
+        statement, select, keys, [column.id for column, _ in by], calls, [one.column.id for one in found]
+    )
+    named = [(_name_of(tokens, key), column.id) for key, (column, _) in zip(keys, by, strict=True)]
+    shown = [(name, own) for name, own in named if name is not None]
+    alias = f"__t{statement.numbers[0]}"
+    part = Part(alias, tuple(name for name, _ in shown), tuple(own for _, own in shown))
+    return Rows(node, (part,) if shown else ())
+
+
+def _keys(statement: Statement, select: Select, rows: Rows) -> list[Range]:
+    """The expressions of GROUP BY, where they stand: in SELECT for numbers and aliases."""
+    tokens = statement.tokens
+    if select.group_by is None:
+        return []
+    start, stop = select.group_by
+    if tokens.text(start, stop).upper() == "ALL":
+        items = [item for item in select.items if not calls_aggregate(tokens, item)]
+        return [_item_expression(statement, rows, item) for item in items]
+    if {tokens.word(at) for at in tokens.level(start, stop)} & _SETS:
+        raise NotPlannedError("groups of this form", select.group_by)
+    keys = []
+    for key in tokens.split(start, stop):
+        first, last = key
+        if last - first == 1 and tokens[first].kind is Kind.NUMBER and tokens[first].text.isdigit():
+            number = int(tokens[first].text)
+            if not 1 <= number <= len(select.items):
+                raise NotPlannedError("a number in GROUP BY that is of no item", key)
+            keys.append(_item_expression(statement, rows, select.items[number - 1]))
+        elif _is_expression(statement, rows, key):
+            keys.append(key)
+        else:
+            name = tokens[first].name.lower() if last - first == 1 and tokens[first].is_name else None
+            named = [item for item in select.items if name and alias_of(tokens, item) == name]
+            if not named:
+                raise NotPlannedError("a key of GROUP BY that is no expression", key)
+            keys.append(_item_expression(statement, rows, named[0]))
+    return keys
+
+
+def _item_expression(statement: Statement, rows: Rows, item: Range) -> Range:
+    """An item of SELECT without its alias."""
+    for key in (item, without_alias(statement.tokens, item)):
+        if _is_expression(statement, rows, key):
+            return key
+    raise NotPlannedError("an item of SELECT in GROUP BY", item)
+
+
+def _is_expression(statement: Statement, rows: Rows, key: Range) -> bool:
+    if source_of(statement, key, rows) is not None:
+        return True
+    try:
+        scope = rows.scope(statement.prefix(key[0]))
+        statement.typed(SqlText.of("(", statement.text(key), ")"), scope, rows.node.columns)
+    except WindrowError:
+        return False
+    return True
+
+
+def _replace(
+    statement: Statement,
+    select: Select,
+    keys: Sequence[Range],
+    key_ids: Sequence[str],
+    calls: Iterable[Range],
+    call_ids: Sequence[str],
+) -> None:
+    """Let columns stand for aggregates and keys wherever the block reads its groups."""
+    tokens = statement.tokens
+    replaced = dict(zip(calls, call_ids, strict=True))
+    items = [without_alias(tokens, item) for item in select.items]
+    clauses = [one for one in (select.having, select.window, select.qualify) if one is not None]
+    parts: list[Range] = []
+    if select.window is not None or select.qualify is not None or _has_over(tokens, select):
+        read = [*select.items, *([] if select.qualify is None else [select.qualify])]
+        for call in window_calls(tokens, read, select.window):
+            parts += [*call.partition, *(item.expression for item in call.order)]
+    for key, own in zip(keys, key_ids, strict=True):
+        for stretch in [*items, *clauses, *parts]:
+            for found in key_places(tokens, key, stretch):
+                if not any(first < found[1] and found[0] < last for first, last in replaced):
+                    replaced[found] = own
+    for stretch, own in replaced.items():
+        statement.instead[stretch] = f"{ROWS}.{own}"
+        statement.columns_at[stretch] = own
+
+
+def _has_over(tokens: TokenList, select: Select) -> bool:
+    return any(tokens.word(at) == "OVER" for item in select.items for at in range(*item))
+
+
+def key_places(tokens: TokenList, key: Range, stretch: Range) -> list[Range]:
+    """Where the expression of a key stands in a stretch: a path anywhere, others as the whole of it."""
+    words = [_folded(tokens, at) for at in range(*key)]
+    is_path = all(tokens[at].is_name or tokens.is_symbol(at, ".") for at in range(*key))
+    found = []
+    for start in range(stretch[0], stretch[1] - len(words) + 1):
+        stop = start + len(words)
+        if [_folded(tokens, at) for at in range(start, stop)] != words:
+            continue
+        beside = (
+            tokens.is_symbol(start - 1, ".") or tokens.is_symbol(stop, ".") or tokens.is_symbol(stop, "(")
+        )
+        if (start, stop) == stretch or (is_path and not beside):
+            found.append((start, stop))
+    return found
+
+
+def _folded(tokens: TokenList, at: int) -> str:
+    """A token's text, names and words in small letters."""
+    return tokens[at].text.lower() if tokens[at].is_name else tokens[at].text
+
+
+def _name_of(tokens: TokenList, key: Range) -> str | None:
+    is_path = isinstance(parse_expression(tokens, *key), Name)
+    return tokens[key[1] - 1].name if is_path else None

@@ -1,0 +1,150 @@
+"""The rows of a block while it is read: what is there, and by which names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql.types import BooleanType, DataType, IntegralType
+
+from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, resolve
+from windrow.plan.nodes import Filter, Node, Project
+from windrow.plan.reader.monotone import cast_follows, follows, rises_with
+from windrow.plan.reader.statement import Statement
+from windrow.syntax.expressions import Name, names_in, parse_expression
+from windrow.syntax.nodes import Range
+from windrow.syntax.sqltext import SqlText
+
+__all__ = [
+    "Rows",
+    "cast",
+    "column_of",
+    "expression",
+    "extended",
+    "filtered",
+    "passed",
+    "reads_only",
+    "renamed",
+    "source_of",
+]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a block so far, and the relations in them."""
+
+    node: Node
+    parts: tuple[Part, ...]
+
+    def scope(self, prefix: SqlText | None = None) -> Scope:
+        """The names by which a text knows them."""
+        return Scope(self.parts, SqlText() if prefix is None else prefix)
+
+    def type_of(self, column: str) -> DataType:
+        """The type of a column."""
+        return next(one.type for one in self.node.columns if one.id == column)
+
+    def resolved(self, name: Name) -> str | None:
+        """The column that a path names; None where it names none, or several."""
+        return resolve(name, self.parts)
+
+
+def source_of(statement: Statement, stretch: Range, rows: Rows) -> str | None:
+    """The column that an expression is; None for what is computed."""
+    if stretch in statement.columns_at:
+        return statement.columns_at[stretch]
+    parsed = parse_expression(statement.tokens, *stretch)
+    return rows.resolved(parsed) if isinstance(parsed, Name) else None
+
+
+def expression(statement: Statement, stretch: Range, rows: Rows, type_: DataType | None = None) -> Expression:
+    """An expression over the rows; its type is asked of Spark where it is not known."""
+    text = statement.text(stretch)
+    if type_ is None:
+        type_ = statement.typed(text, rows.scope(statement.prefix(stretch[0])), rows.node.columns)
+    source = source_of(statement, stretch, rows)
+    if source is not None:
+        return Expression(text, type_, source, stretch)
+
+    def column(part: Range) -> str | None:
+        return source_of(statement, part, rows)
+
+    return Expression(
+        text,
+        type_,
+        at=stretch,
+        rises_with=rises_with(statement, stretch, column, rows.type_of),
+        follows=follows(statement, stretch, column, rows.type_of),
+    )
+
+
+def reads_only(statement: Statement, stretch: Range, rows: Rows) -> bool:
+    """Whether an expression reads columns of these rows, and nothing else."""
+    names = list(names_in(parse_expression(statement.tokens, *stretch, deeply=True)))
+    return bool(names) and all(rows.resolved(name) is not None for name in names)
+
+
+def passed(columns: Sequence[Column]) -> Iterator[tuple[Column, Expression]]:
+    """Columns as they are."""
+    for column in columns:
+        yield column, Expression(SqlText.of(f"{ROWS}.{column.id}"), column.type, column.id)
+
+
+def renamed(
+    statement: Statement, node: Node, names: Sequence[str], label: str, sources: Sequence[str] | None = None
+) -> Project:
+    """Some columns, or all, under ids and names of their own."""
+    known = {column.id: column for column in node.columns}
+    chosen = list(node.columns) if sources is None else [known[source] for source in sources]
+    outputs = [
+        (Column(made, name, one.type), Expression(SqlText.of(f"{ROWS}.{one.id}"), one.type, one.id))
+        for made, name, one in zip(statement.fresh(len(chosen)), names, chosen, strict=True)
+    ]
+    return Project(node, Scope(), tuple(outputs), SqlText.join(", ", [one.text for _, one in outputs]), label)
+
+
+def extended(rows: Rows, prefix: SqlText, further: Sequence[tuple[Column, Expression]], label: str) -> Rows:
+    """The rows with further columns."""
+    listed = [SqlText.of("(", one.text, f") AS {column.id}") for column, one in further]
+    outputs = (*passed(rows.node.columns), *further)
+    whole = SqlText.join(", ", [SqlText.of(f"{ROWS}.*"), *listed])
+    return replace(rows, node=Project(rows.node, rows.scope(prefix), outputs, whole, label))
+
+
+def column_of(statement: Statement, rows: Rows, stretch: Range) -> tuple[Rows, str]:
+    """The rows with a column that holds an expression, and that column."""
+    found = source_of(statement, stretch, rows)
+    if found is not None:
+        return rows, found
+    (made,) = statement.fresh(1)
+    one = expression(statement, stretch, rows)
+    label = statement.written(stretch)
+    further = [(Column(made, label, one.type), one)]
+    return extended(rows, statement.prefix(stretch[0]), further, label), made
+
+
+def filtered(statement: Statement, rows: Rows, conditions: Sequence[Range], clause: str) -> Rows:
+    """The rows that satisfy all of some conditions."""
+    if not conditions:
+        return rows
+    scope = rows.scope(statement.prefix(conditions[0][0]))
+    listed = SqlText.of(f"{ROWS}.*")
+    texts = [statement.text(condition) for condition in conditions]
+    statement.analyser.schema(scope.select(listed, texts), rows.node.columns)
+    found = [
+        Expression(text, BooleanType(), source_of(statement, at, rows), at)
+        for text, at in zip(texts, conditions, strict=True)
+    ]
+    label = f"{clause} {' AND '.join(map(statement.written, conditions))}"
+    return replace(rows, node=Filter(rows.node, scope, tuple(found), clause, label))
+
+
+def cast(
+    statement: Statement, column: Column, to: DataType, made: str, *, is_beside: bool
+) -> tuple[Column, Expression]:
+    """A column in another type; it `is_beside` the column that it is a cast of, or stands in its place."""
+    text = SqlText.of(f"CAST({ROWS}.{column.id} AS {to.simpleString()})")
+    found = Column(made, column.name, to)
+    if is_beside and isinstance(to, IntegralType):
+        return found, Expression(text, to, widens=column.id)
+    return found, Expression(text, to, follows=cast_follows(statement, column, to))

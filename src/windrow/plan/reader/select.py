@@ -1,0 +1,93 @@
+"""SELECT lists: their columns, stars, and the columns that they pass on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from windrow.plan.columns import ROWS, Column, Expression
+from windrow.plan.nodes import Project
+from windrow.plan.reader.rows import Rows, expression, source_of
+from windrow.plan.reader.statement import NotPlannedError, Statement
+from windrow.syntax.expressions import Operation, parse_expression
+from windrow.syntax.nodes import Range
+from windrow.syntax.queries import Select
+from windrow.syntax.select_list import without_alias
+from windrow.syntax.sqltext import SqlText, quoted
+
+__all__ = ["each", "listed", "shown_names"]
+
+
+def each(statement: Statement, select: Select, rows: Rows, further: Sequence[Range]) -> Project:
+    """SELECT without groups, with further columns after its own."""
+    scope = rows.scope(statement.prefix(select.items[0][0]))
+    whole = SqlText.join(", ", [listed(statement, select, rows), *(statement.text(item) for item in further)])
+    found = statement.analyser.schema(scope.select(whole), rows.node.columns)
+    of_items = [_sources(statement, item, rows) for item in select.items]
+    sources = [one for each_item in of_items for one in each_item]
+    sources += [source_of(statement, one, rows) for one in further]
+    if len(sources) != len(found):
+        raise NotPlannedError("columns that are made in another way", select.items[0])
+    stretches: list[Range | None] = []
+    for item, columns in zip(select.items, of_items, strict=True):
+        own = without_alias(statement.tokens, item)
+        stretches += [None] * len(columns) if _is_star(statement, item) else [own]
+    stretches += further
+    outputs = []
+    for made, one, source, at in zip(statement.fresh(len(found)), found, sources, stretches, strict=True):
+        if at is None:
+            value = Expression(SqlText.of(f"{ROWS}.{source}"), one.dataType, source)
+        else:
+            value = expression(statement, at, rows, one.dataType)
+        outputs.append((Column(made, one.name, one.dataType), value))
+    passes = all(source is not None for source in sources)
+    return Project(rows.node, scope, tuple(outputs), whole, "columns" if passes else "expressions")
+
+
+def listed(statement: Statement, select: Select, rows: Rows) -> SqlText:
+    """The SELECT list, in which a star stands for the relations of FROM alone."""
+    items = []
+    for start, stop in select.items:
+        if not statement.tokens.is_symbol(start, "*"):
+            items.append(statement.item((start, stop)))
+            continue
+        if stop - start > 1 and len(rows.parts) > 1:
+            raise NotPlannedError("* EXCEPT over several relations", (start, stop))
+        star = ", ".join(f"{quoted(part.alias)}.*" for part in rows.parts)
+        rest = statement.text((start + 1, stop)) if stop - start > 1 else SqlText()
+        items.append(SqlText.of(star, " ", rest))
+    return SqlText.join(", ", items)
+
+
+def shown_names(statement: Statement, select: Select, rows: Rows) -> tuple[str, ...]:
+    """The names of the columns that SELECT gives."""
+    scope = rows.scope(statement.prefix(select.items[0][0]))
+    found = statement.analyser.schema(scope.select(listed(statement, select, rows)), rows.node.columns)
+    return tuple(found.names)
+
+
+def _is_star(statement: Statement, item: Range) -> bool:
+    """Whether an item of SELECT is all columns, or all but some."""
+    if statement.tokens.is_symbol(item[0], "*"):
+        return True
+    is_last = statement.tokens.is_symbol(item[1] - 1, "*")
+    return is_last and not isinstance(parse_expression(statement.tokens, *item), Operation)
+
+
+def _sources(statement: Statement, item: Range, rows: Rows) -> list[str | None]:
+    """Of each column that an item of SELECT gives, the one that it passes on."""
+    tokens = statement.tokens
+    if not _is_star(statement, item):
+        return [source_of(statement, without_alias(tokens, item), rows)]
+    start, stop = item
+    is_bare_star = tokens.is_symbol(start, "*")
+    alias = None if is_bare_star else tokens[start].name.lower()
+    left_out = set()
+    if is_bare_star and stop - start > 1:  # * EXCEPT (…)
+        left_out = {tokens[at].name.lower() for at in range(start + 3, stop - 1) if tokens[at].is_name}
+    return [
+        column
+        for part in rows.parts
+        if alias in (None, part.alias.lower())
+        for name, column in zip(part.names, part.columns, strict=True)
+        if name.lower() not in left_out
+    ]
