@@ -121,6 +121,8 @@ class Expression:
         The column of the input that it is; None for what is computed.
     at
         Where it stands in the statement; None for what the reader adds.
+    reads
+        The columns of the input that it reads; None where that is not known.
     rises_with
         The column of the input with which it never falls; None if none is known.
     follows
@@ -133,6 +135,7 @@ class Expression:
     type: DataType
     column: str | None = None
     at: Range | None = None
+    reads: frozenset[str] | None = None
     rises_with: str | None = None
     follows: Follows | None = None
     widens: str | None = None

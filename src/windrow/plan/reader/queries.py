@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windrow.algebra.continuous import Reader
+from windrow.algebra.continuous import Query, Reader
 from windrow.errors import AnalysisError
 from windrow.kernels.sorting import SortKey
 from windrow.plan.columns import Column, Scope
@@ -19,7 +19,7 @@ from windrow.plan.reader.statement import Analyser, NotPlannedError, Statement
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.ordering import order_item
-from windrow.syntax.queries import Ordered, Select, Shape, parse_query
+from windrow.syntax.queries import Ordered, Select, Shape, parse_query, parse_select
 from windrow.syntax.queries import SetOperation as SetShape
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import SqlText
@@ -78,6 +78,21 @@ class QueryReader:
         shown = names or [column.name for column in node.columns]
         ids = [column.id for column in node.columns[: len(shown)]]
         return renamed(self.statement, node, shown, "rows given", ids)
+
+    def relation(self, query: Query) -> Node:
+        """The plan of a relation in a statement, of which order does not matter.
+
+        Raises
+        ------
+        NotPlannedError, UnknownShapeError
+            Saying what of it has no plan.
+        """
+        if query.items is not None:
+            return self.query(parse_select(self.tokens, query.items, *query.rest))
+        start, stop = query.tokens
+        if stop - start == 1:
+            raise NotPlannedError("a relation by its name", (start, stop))
+        return self.query(parse_query(self.tokens, self.statement.reader.after_with(start, stop), stop))
 
     def query(self, shape: Shape) -> Node:
         """The plan of a query inside of another."""

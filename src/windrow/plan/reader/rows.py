@@ -64,7 +64,7 @@ def expression(statement: Statement, stretch: Range, rows: Rows, type_: DataType
         type_ = statement.typed(text, rows.scope(statement.prefix(stretch[0])), rows.node.columns)
     source = source_of(statement, stretch, rows)
     if source is not None:
-        return Expression(text, type_, source, stretch)
+        return Expression(text, type_, source, stretch, frozenset([source]))
 
     def column(part: Range) -> str | None:
         return source_of(statement, part, rows)
@@ -73,9 +73,22 @@ def expression(statement: Statement, stretch: Range, rows: Rows, type_: DataType
         text,
         type_,
         at=stretch,
+        reads=_reads(statement, stretch, rows),
         rises_with=rises_with(statement, stretch, column, rows.type_of),
         follows=follows(statement, stretch, column, rows.type_of),
     )
+
+
+def _reads(statement: Statement, stretch: Range, rows: Rows) -> frozenset[str] | None:
+    """The columns that an expression reads; None where a name in it is none of theirs."""
+    start, stop = stretch
+    standing = {at: own for at, own in statement.columns_at.items() if start <= at[0] and at[1] <= stop}
+    found: set[str | None] = set(standing.values())
+    for name in names_in(parse_expression(statement.tokens, *stretch, deeply=True)):
+        if not any(first <= name.range[0] and name.range[1] <= last for first, last in standing):
+            found.add(rows.resolved(name))
+    known = frozenset(own for own in found if own is not None)
+    return known if len(known) == len(found) else None
 
 
 def reads_only(statement: Statement, stretch: Range, rows: Rows) -> bool:
@@ -132,7 +145,7 @@ def filtered(statement: Statement, rows: Rows, conditions: Sequence[Range], clau
     texts = [statement.text(condition) for condition in conditions]
     statement.analyser.schema(scope.select(listed, texts), rows.node.columns)
     found = [
-        Expression(text, BooleanType(), source_of(statement, at, rows), at)
+        Expression(text, BooleanType(), source_of(statement, at, rows), at, _reads(statement, at, rows))
         for text, at in zip(texts, conditions, strict=True)
     ]
     label = f"{clause} {' AND '.join(map(statement.written, conditions))}"

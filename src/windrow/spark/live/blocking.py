@@ -24,9 +24,10 @@ from windrow.plan.nodes import Node as PlanNode
 from windrow.plan.nodes import Sort as PlanSort
 from windrow.plan.reader import NotPlannedError, QueryReader, Texts
 from windrow.plan.reader.queries import order_at
-from windrow.spark.catalog import Catalog, Definition
+from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.flow_of_plan import flow_of
+from windrow.spark.live.known_streams import KnownStreams
 from windrow.spark.live.row_maps import RowMap
 from windrow.spark.schemas import SparkAnalyser
 from windrow.syntax.queries import Select, SetOperation, Shape, UnknownShapeError, parse_query
@@ -123,26 +124,6 @@ def _merged(texts: Texts, shape: Shape) -> int:
     return 1
 
 
-class _Known:
-    """What names stand for: live streams, and views of them."""
-
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-
-    def stream(self, name: str) -> StructType | None:
-        """The columns of a live stream."""
-        stream = self._catalog.streams[name]
-        if stream.live is None:
-            return None
-        return StructType([stream.frame.schema[column] for column in stream.columns])
-
-    def view(self, name: str) -> Definition | None:
-        """The view of this name."""
-        definition = self._catalog.definitions.get(name)
-        is_live = self._catalog.streams[name].live is not None
-        return None if is_live or definition is None else definition
-
-
 def blocking(
     gateway: Gateway, catalog: Catalog, reader: Reader, query: Query, names: Sequence[str]
 ) -> Blocking:
@@ -159,7 +140,7 @@ def blocking(
         ``UNSUPPORTED_STREAM``: what no operator does.
     """
     try:
-        plan = QueryReader(reader, SparkAnalyser(gateway), _Known(catalog)).whole(*query.tokens, names)
+        plan = QueryReader(reader, SparkAnalyser(gateway), KnownStreams(catalog)).whole(*query.tokens, names)
         flow, tables = flow_of(gateway, plan)
     except (NotPlannedError, UnknownShapeError) as found:
         hint = found.hint if isinstance(found, NotPlannedError) else None

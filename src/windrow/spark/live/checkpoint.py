@@ -362,7 +362,7 @@ class Checkpoint:
                 continue
             if key == "state" and key not in was:
                 raise InputError(
-                    "an earlier version of Windrow wrote the checkpoint, and kept this query's state in another form",
+                    "an earlier version of Windrow wrote the checkpoint, with the state in another form",
                     condition="CHECKPOINT_VERSION",
                     hint="go on with the version of Windrow that wrote it, or start with another checkpoint",
                 )

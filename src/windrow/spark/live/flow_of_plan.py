@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyspark.sql.types import DataType, LongType, StructType
 
-from windrow.kernels.aggregates import Aggregate, supports
 from windrow.kernels.punctuated import Group, Join, Over, Project, Session, SetOperator, Sort
 from windrow.kernels.punctuated.flow import Flow, Node, Operator, Place
 from windrow.kernels.punctuated.following import Follower
@@ -20,7 +19,8 @@ from windrow.plan.reader.over import AT
 from windrow.plan.reader.subqueries import IN_AN_INTERVAL
 from windrow.punctuations.lines import line_if_any
 from windrow.spark.arrow import arrow_type, contains, is_orderable, travelling_type
-from windrow.spark.gateway import Gateway, is_ansi
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.aggregates_of_plan import kernel_aggregates
 from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.row_maps import Followed, Moved, RowMap, arrow_schema
 from windrow.syntax.nodes import Range
@@ -221,25 +221,9 @@ class _Lowering:
 
     def _aggregate(self, node: plan.Aggregate) -> Place:
         self._refuse_unordered([column for column, _ in node.keys], "GROUP BY", node.at)
-        specs = []
-        for one in node.calls:
-            call, gives = one.call, arrow_type(one.column.type)
-            if one.argument is None:
-                specs.append((one.column.id, Aggregate("count_star", None, pa.int64())))
-                continue
-            argument = arrow_type(_type(node.input, one.argument))
-            if (
-                call.function is None
-                or argument is None
-                or gives is None
-                or not supports(call.function, argument)
-            ):
-                raise NotPlannedError("an aggregate that only Spark knows", node.at)
-            ansi = is_ansi(self.gateway)
-            spec = Aggregate(call.function, one.argument, gives, call.ignore_nulls, call.parameters, ansi)
-            specs.append((one.column.id, spec))
+        specs = kernel_aggregates(self.gateway, node)
         keys = tuple((column.id, source) for column, source in node.keys)
-        return self._node(node.label, Group(keys, tuple(specs)), node.input)
+        return self._node(node.label, Group(keys, specs), node.input)
 
     def _over(self, node: plan.Over) -> Place:
         kinds = {column.id: column.type for column in node.input.columns}

@@ -34,7 +34,7 @@ from windrow.spark.live.feeds import comes_at_rowtime, marked_inputs, passes_on,
 from windrow.spark.live.moved_rowtime import Moved, UnknownRowtimeError, moved_rowtime
 from windrow.spark.live.runner import LiveRunner, live_windows, sequences_of, views_of
 from windrow.spark.live.settling import bounding_ends, ends_of_stage
-from windrow.spark.live.stages import Stage, Unstaged, staged
+from windrow.spark.live.stages import Stage, staged
 from windrow.spark.micro_batch import Span
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.streams import FOREVER, NamedStream, Ordering
@@ -369,10 +369,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
                 sizes = runner.sizes(item, self.clock)
                 length = sizes.granularity if item.window.is_now else sizes.range_
                 windows[item.key] = Window(ROWTIME, length, sizes.slide, item.window.rows)
-            found = (gateway, self.catalog, self.reader, self.query, self.clock, windows)
-            return staged(*found, lambda inputs: runner.unrun(inner, inputs, {}, self.clock))
-        except Unstaged as found_out:
-            return str(found_out)
+            return staged(gateway, self.catalog, self.reader, self.query, self.clock, windows)
         except WindrowError as error:  # what is wrong with the query as a whole is told of it as a whole
             return f"an expression that has no meaning alone ({error.condition})"
 

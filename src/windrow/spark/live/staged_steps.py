@@ -331,10 +331,11 @@ class StagedSteps(InMemorySteps):
         if stage.after is not None:
             schema = StructType([*stage.groups.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
             frame = frame_of_few(self._spark, rows.rename_columns(schema.names), schema)
-            made = self._gateway.sql(stage.after, {"__groups": frame})
+            made = self._gateway.sql(stage.after, {ROWS: frame})
+            made = made.toDF(*columns_of(stage.names), ENTER, LEAVE)
             with self._gateway.translated():
                 rows = made.toArrow()
-            chosen = [name for name in rows.column_names if name not in (ENTER, LEAVE)]
+            chosen = columns_of(stage.names)
         told = changes(rows, times)
         columns = [*(told.column(name) for name in chosen), told.column(AT), told.column(DIFF)]
         told = pa.Table.from_arrays(columns, names=[*columns_of(stage.names), AT, DIFF])

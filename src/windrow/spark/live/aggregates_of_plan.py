@@ -1,0 +1,51 @@
+"""The aggregates of a plan as the kernel's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from windrow.kernels.aggregates import Aggregate, supports
+from windrow.plan import nodes as plan
+from windrow.plan.reader import NotPlannedError
+from windrow.spark.arrow import arrow_type
+from windrow.spark.gateway import Gateway, is_ansi
+
+__all__ = ["kernel_aggregates"]
+
+
+def kernel_aggregates(
+    gateway: Gateway, node: plan.Aggregate, held: Callable[[str], str] = lambda column: column
+) -> tuple[tuple[str, Aggregate], ...]:
+    """The aggregates by the ids of their columns.
+
+    Parameters
+    ----------
+    held
+        What holds a column of the input.
+
+    Raises
+    ------
+    NotPlannedError
+        For one that the kernel does not have.
+    """
+    kinds = {column.id: column.type for column in node.input.columns}
+    found = []
+    for one in node.calls:
+        call, result = one.call, arrow_type(one.column.type)
+        if one.argument is None:
+            found.append((one.column.id, Aggregate("count_star", None, pa.int64())))
+            continue
+        argument = arrow_type(kinds[one.argument])
+        if (
+            call.function is None
+            or argument is None
+            or result is None
+            or not supports(call.function, argument)
+        ):
+            raise NotPlannedError("an aggregate that only Spark knows", node.at)
+        ansi = is_ansi(gateway)
+        spec = Aggregate(call.function, held(one.argument), result, call.ignore_nulls, call.parameters, ansi)
+        found.append((one.column.id, spec))
+    return tuple(found)
