@@ -35,7 +35,7 @@ FACE = 6
 SPARK_LAYERS = {
     "session, types and what Spark says": """
         analyzer arrow collected errors gateway given_columns interpreter java java_classes keyed_rows lengths
-        local plan_text quiet settings temporary version worker_daemon
+        local plan_text quiet schemas settings temporary version worker_daemon
         """,
     "kernels in tasks": """
         batch exchange file_scan join_plan keyed layout match_reference matching reference_mode
@@ -62,9 +62,9 @@ SPARK_LAYERS = {
         live.sinks live.size live.source live.spark_log live.tables live.ticking live.upserts live.whole
         """,
     "live: operators": """
-        live.block_groups live.block_joins live.block_moved live.block_nodes live.block_over live.blocking
-        live.changes live.chunks live.clauses live.computed live.conditions live.endings live.expected
-        live.expressions live.feeds live.flow live.holding live.incremental live.kept_rows live.lookups
+        live.aggregates_of_plan live.blocking live.changes live.chunks live.clauses live.computed
+        live.conditions live.endings live.expected live.expressions live.feeds live.flow live.flow_of_plan
+        live.holding live.incremental live.kept_rows live.known_streams live.lookups
         live.moved_rowtime live.pairs live.plan_tree live.promised live.ranks live.row_by_row live.row_maps
         live.rowtimes live.settling live.stages live.texts live.touched
         """,

@@ -19,9 +19,9 @@ from windrow.plan.reader.over import AT
 from windrow.plan.reader.subqueries import IN_AN_INTERVAL
 from windrow.punctuations.lines import line_if_any
 from windrow.spark.arrow import arrow_type, contains, is_orderable, travelling_type
+from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.aggregates_of_plan import kernel_aggregates
-from windrow.spark.live.few import frame_of_few
 from windrow.spark.live.row_maps import Followed, Moved, RowMap, arrow_schema
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
