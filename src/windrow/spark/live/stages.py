@@ -275,6 +275,10 @@ class _Lowering:
 
     def _side(self, node: plan.Node) -> _Reads:
         """A window, with what is computed of its rows and what they must satisfy."""
+        if isinstance(node, plan.Scan) and node.is_stream:  # its rows as they come, as of [NOW]
+            bare = self.reader.inputs[node.at]
+            assert isinstance(bare, WindowedStream)
+            node = plan.StreamWindow(node, bare.key, bare.window, (), node.at)
         if isinstance(node, plan.StreamWindow):
             stream = self.catalog.streams[node.input.name]
             held = {column.id: name for column, name in zip(node.columns, node.input.sources, strict=True)}
