@@ -5,7 +5,8 @@ from __future__ import annotations
 from windrow.explain import explain
 from windrow.explain_text import section
 from windrow.kernels.advance import keeping
-from windrow.kernels.punctuated import Project
+from windrow.plan.format import tree
+from windrow.plan.nodes import Node
 from windrow.spark.live import BlockingPlan, ContinuousPlan, EmittedPlan, SequencePlan, is_one_clause
 
 __all__ = ["explain_emitted", "explain_live", "how_blocking", "how_live"]
@@ -74,15 +75,19 @@ def how_live(plan: ContinuousPlan) -> str:
     )
     reason = [] if instead is None else [("because", f"of {instead}")]
     grows = [("unbounded", str(one)) for one in plan.unbounded()]
-    return section("live", [("evaluated", how), *reason, *grows])
+    text = section("live", [("evaluated", how), *reason, *grows])
+    return text if plan.stage is None else f"{_plan(plan.stage.plan)}\n\n{text}"
 
 
 def how_blocking(plan: BlockingPlan) -> str:
     """The operators of a query over whole streams, and what of their state nothing bounds."""
-    nodes = plan.blocking.flow.nodes
     lines = [("stream", name) for name in sorted(plan.streams)]
-    lines += [("operator", node.name) for node in nodes if not isinstance(node.operator, Project)]
     lines.append(("given", "what the promises of its streams make final"))
     found = plan.unbounded()
     lines += [("unbounded", str(one)) for one in found] or [("kept", "what is not yet promised to be over")]
-    return section("live", lines)
+    return f"{_plan(plan.blocking.plan)}\n\n{section('live', lines)}"
+
+
+def _plan(plan: Node) -> str:
+    """The nodes of a plan."""
+    return "\n".join(["plan", *(f"  {line}" for line in tree(plan))])

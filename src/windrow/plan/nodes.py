@@ -41,14 +41,15 @@ class Scan:
         Of each column, its name in the stream or table.
     table
         The query that reads the table; None for a stream.
-    at
-        Where it stands in the statement.
+    label, at
+        How it is written, and where.
     """
 
     name: str
     columns: tuple[Column, ...]
     sources: tuple[str, ...]
     table: SqlText | None
+    label: str
     at: Range
 
     @property
@@ -76,14 +77,15 @@ class StreamWindow:
         The bracket.
     partition
         The columns of PARTITION BY, of the stream; None for one that is computed.
-    at
-        Where it stands.
+    label, at
+        How it is written, and where.
     """
 
     input: Scan
     key: str
     window: Bracket
     partition: tuple[str | None, ...]
+    label: str
     at: Range
 
     @property

@@ -156,13 +156,15 @@ def _input(reading: Reading, item: object, source: Range) -> Node:
         parsed = parse_expression(reading.statement.tokens, *key)
         path = parsed.parts[-1].lower() if isinstance(parsed, Name) else None
         partition.append(next((one.id for one in scan.columns if one.name.lower() == path), None))
-    return StreamWindow(scan, item.key, item.window, tuple(partition), source)
+    label = reading.statement.written(source)
+    return StreamWindow(scan, item.key, item.window, tuple(partition), label, source)
 
 
 def _scan(statement: Statement, name: str, kinds: StructType, table: SqlText | None, at: Range) -> Scan:
     ids = statement.fresh(len(kinds))
     columns = tuple(Column(made, one.name, one.dataType) for made, one in zip(ids, kinds, strict=True))
-    return Scan(name, columns, tuple(kinds.names), table, at)
+    label = name if table is None else statement.written(at)
+    return Scan(name, columns, tuple(kinds.names), table, label, at)
 
 
 def _view(reading: Reading, name: str, view: View, query: StreamQuery, source: Range) -> Node:

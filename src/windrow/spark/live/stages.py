@@ -20,7 +20,9 @@ from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.stages import Window
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Expression, Scope, schema_of
+from windrow.plan.nodes import Node
 from windrow.plan.reader import NotPlannedError, QueryReader
+from windrow.plan.rules import applied
 from windrow.spark.arrow import arrow_type, contains, is_orderable, travelling_type
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
@@ -81,6 +83,8 @@ class Stage:
 
     Attributes
     ----------
+    plan
+        The query.
     sides
         Its windows, one or two.
     outputs
@@ -102,6 +106,7 @@ class Stage:
         Of two sides: the columns that are equal.
     """
 
+    plan: Node
     sides: tuple[Side, ...]
     outputs: tuple[tuple[int, str], ...]
     kind: str | None
@@ -154,7 +159,7 @@ def staged(
     shown = gateway.sql(inner.text, frames).schema
     try:
         plan = QueryReader(reader, SparkAnalyser(gateway), KnownStreams(catalog)).relation(inner)
-        return _Lowering(gateway, catalog, reader, sizes, kind, shown).stage(plan)
+        return _Lowering(gateway, catalog, reader, sizes, kind, shown).stage(applied(plan))
     except (NotPlannedError, UnknownShapeError) as found:
         return str(found)
 
@@ -269,7 +274,7 @@ class _Lowering:
             for at, rowtime in enumerate(rowtimes)
         )
         names = tuple(self.shown.names)
-        return Stage(tuple(made), tuple(outputs), self.kind, names, self.shown, is_net, joined=joined)
+        return Stage(node, tuple(made), tuple(outputs), self.kind, names, self.shown, is_net, joined=joined)
 
     # -- windows -------------------------------------------------------------------------------------
 
@@ -278,7 +283,7 @@ class _Lowering:
         if isinstance(node, plan.Scan) and node.is_stream:  # its rows as they come, as of [NOW]
             bare = self.reader.inputs[node.at]
             assert isinstance(bare, WindowedStream)
-            node = plan.StreamWindow(node, bare.key, bare.window, (), node.at)
+            node = plan.StreamWindow(node, bare.key, bare.window, (), node.label, node.at)
         if isinstance(node, plan.StreamWindow):
             stream = self.catalog.streams[node.input.name]
             held = {column.id: name for column, name in zip(node.columns, node.input.sources, strict=True)}
@@ -365,6 +370,7 @@ class _Lowering:
         outputs = tuple((0, names[column]) for column in shown if column is not None) if after is None else ()
         is_net = after is None and names.keys() <= set(shown)
         return Stage(
+            node,
             (made,),
             outputs,
             self.kind,

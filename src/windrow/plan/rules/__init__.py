@@ -1,0 +1,45 @@
+"""Rules that make a plan a better one with the same rows; each is a function in a file of its own.
+
+A rule looks at one node, whose inputs have been gone through, and returns another in its place, or None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+from windrow.plan.nodes import Join, Node, Scan, SetOperation, StreamWindow, walk
+from windrow.plan.rules.push_filters import push_filters
+
+__all__ = ["RULES", "Rule", "applied"]
+
+Rule: TypeAlias = Callable[[Node], "Node | None"]
+
+RULES: tuple[Rule, ...] = (push_filters,)
+
+
+def applied(plan: Node, rules: tuple[Rule, ...] = RULES) -> Node:
+    """The plan after all rules, from its leaves up, until none has anything left to do at a node."""
+    made: dict[int, Node] = {}
+    for node in walk(plan):
+        found = _over(node, [made[id(one)] for one in node.inputs])
+        made[id(node)] = _settled(found, rules)
+    return made[id(plan)]
+
+
+def _settled(node: Node, rules: tuple[Rule, ...]) -> Node:
+    better = next((one for rule in rules if (one := rule(node)) is not None), None)
+    return node if better is None else applied(better, rules)
+
+
+def _over(node: Node, inputs: list[Node]) -> Node:
+    """The node over other inputs with the same columns."""
+    if all(one is other for one, other in zip(node.inputs, inputs, strict=True)):
+        return node
+    match node:
+        case Scan() | StreamWindow():
+            return node
+        case Join() | SetOperation():
+            return replace(node, left=inputs[0], right=inputs[1])
+    return replace(node, input=inputs[0])

@@ -1,0 +1,57 @@
+"""Conditions on one side of a join are held against its rows before they are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from windrow.plan.columns import Expression, Scope
+from windrow.plan.nodes import Filter, Join, Node
+
+__all__ = ["push_filters"]
+
+
+def push_filters(node: Node) -> Node | None:
+    """Move conditions of a filter below the inner join that it stands over.
+
+    Rows that do not pass are then not kept for partners to come::
+
+        WHERE b.price > 1 AND b.v < s.v        WHERE b.v < s.v
+        └─ JOIN ON b.k = s.k             →     └─ JOIN ON b.k = s.k
+           ├─ stream b                            ├─ WHERE b.price > 1
+           └─ stream s                            │  └─ stream b
+                                                  └─ stream s
+
+    Spark does the same. Of an outer join conditions are on its rows, with NULLs where there is no partner.
+    """
+    if not isinstance(node, Filter) or not isinstance(node.input, Join) or node.input.kind != "inner":
+        return None
+    join = node.input
+    sides = [[one for one in node.conditions if _reads_only(one, side)] for side in join.inputs]
+    moved = [one for side in sides for one in side]
+    if not moved:
+        return None
+    left, right = (
+        _filtered(side, node, conditions) for side, conditions in zip(join.inputs, sides, strict=True)
+    )
+    below = replace(join, left=left, right=right)
+    rest = tuple(one for one in node.conditions if one not in moved)
+    return replace(node, input=below, conditions=rest, label=_label(node, rest)) if rest else below
+
+
+def _reads_only(condition: Expression, side: Node) -> bool:
+    """Whether a condition is on the rows of a side alone."""
+    return bool(condition.reads) and {column.id for column in side.columns}.issuperset(condition.reads or ())
+
+
+def _filtered(side: Node, node: Filter, conditions: Sequence[Expression]) -> Node:
+    if not conditions:
+        return side
+    known = {column.id for column in side.columns}
+    parts = tuple(part for part in node.scope.parts if known.issuperset(part.columns))
+    scope = Scope(parts, node.scope.prefix)
+    return Filter(side, scope, tuple(conditions), node.clause, _label(node, conditions))
+
+
+def _label(node: Filter, conditions: Sequence[Expression]) -> str:
+    return f"{node.clause} {' AND '.join(' '.join(one.text.render().split()) for one in conditions)}"

@@ -1,0 +1,90 @@
+"""The plan into which a query is read: its nodes as EXPLAIN prints them, and where its columns come from."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.types import LongType
+
+from windrow import Session
+from windrow.plan.columns import Column, Part, Scope
+from windrow.plan.format import tree
+from windrow.plan.nodes import Distinct, Filter, Scan, walk
+
+QUERIES = {
+    "rows": "SELECT STREAM k, price * 2 AS p FROM bids WHERE price > 10 ORDER BY k",
+    "a star": "SELECT STREAM * FROM bids AS b(a, c, d) ORDER BY a",
+    "groups": "SELECT STREAM k, COUNT(*) AS n, MAX(price) FROM bids GROUP BY k HAVING COUNT(*) > 1",
+    "groups by what is computed": "SELECT STREAM price DIV 10 AS tens, COUNT(*) AS n FROM bids GROUP BY 1",
+    "no keys": "SELECT STREAM COUNT(*) AS n FROM bids",
+    "distinct": "SELECT STREAM DISTINCT k FROM bids",
+    "a join": "SELECT STREAM b.k FROM bids b JOIN sold s ON b.k = s.k AND s.price > 1 JOIN t ON t.k = b.k",
+    "an outer join": "SELECT STREAM b.k FROM bids b LEFT JOIN sold s ON b.k = s.k AND s.price > 1",
+    "using": "SELECT STREAM k, b.price FROM bids b FULL JOIN sold s USING (k)",
+    "types that differ": "SELECT STREAM b.k FROM bids b JOIN (SELECT CAST(k AS INT) AS n FROM sold) s"
+    " ON b.k = s.n",
+    "exists": "SELECT STREAM k FROM bids b WHERE NOT EXISTS (SELECT 1 FROM sold s WHERE s.k = b.k)",
+    "in": "SELECT STREAM k FROM bids WHERE k IN (SELECT k FROM sold WHERE price > 2)",
+    "set operators": "SELECT STREAM k FROM bids UNION ALL SELECT price FROM sold EXCEPT SELECT n FROM t",
+    "a named query twice": "WITH c AS (SELECT k, COUNT(*) AS n FROM bids GROUP BY k)"
+    " SELECT STREAM a.k FROM c a JOIN c b ON a.k = b.n",
+    "over": "SELECT STREAM k, SUM(price) OVER (PARTITION BY k ORDER BY ts) AS s, RANK() OVER w AS r FROM bids"
+    " WINDOW w AS (PARTITION BY k ORDER BY price) QUALIFY r = 1",
+    "over beside groups": "SELECT STREAM k, RANK() OVER (ORDER BY COUNT(*)) AS r FROM bids GROUP BY k",
+    "windows of time": "SELECT STREAM window_end, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE bids, DESCRIPTOR(ts),"
+    " INTERVAL '10' SECONDS)) GROUP BY window_end",
+    "sessions": "SELECT STREAM k, window_end FROM TABLE(SESSION(TABLE bids PARTITION BY k, DESCRIPTOR(ts),"
+    " INTERVAL '10' SECONDS)) ORDER BY window_end LIMIT 3",
+    "a window": "SELECT k, AVG(price) + 1 AS a FROM bids [RANGE 5 MINUTES] WHERE price > 1 GROUP BY k",
+    "two windows": "SELECT b.k, s.price FROM bids [PARTITION BY k ROWS 2] b JOIN sold [RANGE 5] s"
+    " ON b.k = s.k + 1 WHERE b.price > 2",
+    "rows as they come": "SELECT STREAM k, price + 1 AS p FROM bids WHERE price > 1",
+}
+
+
+@pytest.fixture(scope="module")
+def streams(spark, tmp_path_factory):
+    session = Session(spark.newSession())
+    columns = "ts timestamp, k bigint, price bigint"
+    for name in ("bids", "sold"):
+        folder = str(tmp_path_factory.mktemp(name))
+        session.stream(name, session.spark.readStream.schema(columns).parquet(folder), rowtime="ts")
+    session.spark.sql("SELECT 1L AS k, 2 AS n").createOrReplaceTempView("t")
+    return session
+
+
+def plan_of(session, query):
+    live = session.sql(query)._live
+    return live.blocking.plan if hasattr(live, "blocking") else live.stage.plan
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_query_is_read_into_these_nodes(streams, snapshot, name):
+    assert "\n".join(tree(plan_of(streams, QUERIES[name]))) == snapshot
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_column_has_one_id_and_an_id_one_type(streams, name):
+    types = {}
+    for node in walk(plan_of(streams, QUERIES[name])):
+        ids = [column.id for column in node.columns]
+        assert len(set(ids)) == len(ids)
+        for column in node.columns:
+            assert types.setdefault(column.id, column.type) == column.type
+
+
+def test_columns_know_the_columns_of_streams_that_they_are(streams):
+    query = (
+        "SELECT STREAM b.k, b.k + 1 AS next, COUNT(*) AS n FROM bids b JOIN sold s ON b.k = s.k GROUP BY b.k"
+    )
+    blocking = streams.sql(query)._live.blocking
+    k, following, n = (column.id for column in blocking.plan.columns)
+    assert blocking.lineage.same[k] == ("bids", "k")
+    assert blocking.lineage.differing[following] == ("bids", "k")
+    assert blocking.lineage.of(n) is None
+
+
+def test_a_node_that_reads_a_column_that_is_not_there_is_not_made():
+    scan = Scan("s", (Column("b1_0", "k", LongType()),), ("k",), None, "s", (0, 1))
+    Distinct(scan, "DISTINCT k")
+    with pytest.raises(AssertionError, match="a Scan has no column b2_0"):
+        Filter(scan, Scope((Part("s", ("k",), ("b2_0",)),)), (), "WHERE", "WHERE k")
