@@ -69,7 +69,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for at, full in chosen.items():
         count = max(full.max_examples, asked)
         # Few are the first of those that are tried otherwise.
-        few = max(count // FEW, 3) if config.getoption("few") else count
+        few = max(count // FEW, 2) if config.getoption("few") else count
         setattr(*at, settings(full, max_examples=min(few, count)))
     if config.getoption("few"):
         _sample(config, items)
