@@ -19,6 +19,7 @@ QUERIES = {
     "distinct": "SELECT STREAM DISTINCT k FROM bids",
     "a join": "SELECT STREAM b.k FROM bids b JOIN sold s ON b.k = s.k AND s.price > 1 JOIN t ON t.k = b.k",
     "an outer join": "SELECT STREAM b.k FROM bids b LEFT JOIN sold s ON b.k = s.k AND s.price > 1",
+    "all pairs": "SELECT STREAM b.k FROM bids b, sold s WHERE b.price < s.price AND s.k = 1",
     "using": "SELECT STREAM k, b.price FROM bids b FULL JOIN sold s USING (k)",
     "types that differ": "SELECT STREAM b.k FROM bids b JOIN (SELECT CAST(k AS INT) AS n FROM sold) s"
     " ON b.k = s.n",

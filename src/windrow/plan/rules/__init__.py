@@ -10,13 +10,18 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from windrow.plan.nodes import Join, Node, Scan, SetOperation, StreamWindow, walk
+from windrow.plan.rules.join_all_pairs import join_all_pairs
 from windrow.plan.rules.push_filters import push_filters
 
-__all__ = ["RULES", "Rule", "applied"]
+__all__ = ["BY_KEYS", "RULES", "Rule", "applied"]
 
 Rule: TypeAlias = Callable[[Node], "Node | None"]
 
 RULES: tuple[Rule, ...] = (push_filters,)
+"""What makes any plan better."""
+
+BY_KEYS: tuple[Rule, ...] = (*RULES, join_all_pairs)
+"""And what makes one for operators that join by keys alone."""
 
 
 def applied(plan: Node, rules: tuple[Rule, ...] = RULES) -> Node:

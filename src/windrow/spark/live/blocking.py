@@ -24,7 +24,7 @@ from windrow.plan.nodes import Node as PlanNode
 from windrow.plan.nodes import Sort as PlanSort
 from windrow.plan.reader import NotPlannedError, QueryReader, Texts
 from windrow.plan.reader.queries import order_at
-from windrow.plan.rules import applied
+from windrow.plan.rules import BY_KEYS, applied
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.flow_of_plan import flow_of
@@ -141,9 +141,8 @@ def blocking(
         ``UNSUPPORTED_STREAM``: what no operator does.
     """
     try:
-        plan = applied(
-            QueryReader(reader, SparkAnalyser(gateway), KnownStreams(catalog)).whole(*query.tokens, names)
-        )
+        queries = QueryReader(reader, SparkAnalyser(gateway), KnownStreams(catalog))
+        plan = applied(queries.whole(*query.tokens, names), BY_KEYS)
         flow, tables = flow_of(gateway, plan)
     except (NotPlannedError, UnknownShapeError) as found:
         hint = found.hint if isinstance(found, NotPlannedError) else None

@@ -1,0 +1,41 @@
+"""A join of all pairs is one by a column that is the same everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql.types import IntegerType
+
+from windrow.plan.columns import ROWS, Column, Expression, Scope
+from windrow.plan.nodes import Join, Node, Project
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["join_all_pairs"]
+
+
+def join_all_pairs(node: Node) -> Node | None:
+    """Give the sides of a join without an equality a constant to be joined by.
+
+    It is for operators that join by keys alone::
+
+    JOIN ON b.v < s.v        WHERE b.v < s.v
+    ├─ stream b         →    └─ JOIN of all pairs
+    └─ stream s                 ├─ stream b, 1
+                                └─ stream s, 1
+    """
+    if not isinstance(node, Join) or node.keys or node.kind != "inner" or node.conditions:
+        return None
+    left, mine = _with_one(node.left)
+    right, theirs = _with_one(node.right)
+    return replace(node, left=left, right=right, keys=((mine, theirs),), label="JOIN of all pairs")
+
+
+def _with_one(node: Node) -> tuple[Node, str]:
+    one = Column(f"one_{node.columns[0].id}", "1", IntegerType())
+    same = tuple(
+        (column, Expression(SqlText.of(f"{ROWS}.{column.id}"), column.type, column.id))
+        for column in node.columns
+    )
+    value = Expression(SqlText.of("1"), one.type)
+    listed = SqlText.of(f"{ROWS}.*, 1 AS {one.id}")
+    return Project(node, Scope(), (*same, (one, value)), listed, "all pairs"), one.id
