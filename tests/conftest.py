@@ -72,8 +72,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         few = max(count // FEW, 2) if config.getoption("few") else count
         setattr(*at, settings(full, max_examples=min(few, count)))
     if config.getoption("few"):
+        _sample_written({id(item.obj): item.obj for item in items if item.get_closest_marker("spark")})
         _sample(config, items)
     _long_ones_first(items)
+
+
+def _sample_written(tests: dict[int, Any]) -> None:
+    """Of the examples that are written for a property on Spark, as of what failed once, try one of four."""
+    for test in tests.values():
+        written = getattr(test, "hypothesis_explicit_examples", None)
+        if written is not None:
+            written[:] = written[::SAMPLE]
 
 
 def _sample(config: pytest.Config, items: list[pytest.Item]) -> None:
