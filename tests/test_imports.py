@@ -65,13 +65,13 @@ SPARK_LAYERS = {
         live.aggregates_of_plan live.blocking live.changes live.chunks live.clauses live.computed
         live.conditions live.endings live.expected live.expressions live.feeds live.flow live.flow_of_plan
         live.holding live.incremental live.kept_rows live.known_streams live.lookups
-        live.moved_rowtime live.pairs live.plan_tree live.promised live.ranks live.row_by_row live.row_maps
-        live.rowtimes live.settling live.stages live.texts live.touched
+        live.moved_rowtime live.of_each_row live.pairs live.plan_tree live.promised live.ranks
+        live.row_by_row live.row_maps live.rowtimes live.settling live.stages live.texts live.touched
         """,
     "live: plans": """
         live.blocking_plan live.bounding live.cascade live.emitted live.emitted_flow live.into_stream
         live.keys live.late_for_groups live.latest live.needed live.plan live.progress live.runner
-        live.sequences live.settled live.state live.targets live.wrong_clocks
+        live.sequences live.settled live.state live.targets live.uncomputable live.wrong_clocks
         """,
     "live: micro-batches": """
         live.blocking_steps live.clause_steps live.direct_input live.emitted_in_memory live.emitted_steps

@@ -216,7 +216,8 @@ class Relation:
         on_late
             What becomes of late rows: ``"keep"`` them apart, in ``query.late``, or ``"fail"``.
         on_malformed
-            What becomes of records that a reader of JSON, CSV or the like could not read: ``"keep"`` them
+            What becomes of records that a reader of JSON, CSV or the like could not read, and of rows of
+            which an expression of the query over their own columns alone cannot be computed: ``"keep"`` them
             apart, in ``query.malformed``, or ``"fail"``.
         on_unbounded
             What becomes of a query whose state grows as long as it runs: ``"warn"``, ``"error"``, or

@@ -255,7 +255,8 @@ def run_command(
         OnMalformed | None,
         typer.Option(
             "--on-malformed",
-            help="Of --live: whether records that cannot be read end a query, or are kept apart and counted.",
+            help="Of --live: whether records that cannot be read or computed end a query, or are kept apart"
+            " and counted.",
             show_default=False,
         ),
     ] = None,

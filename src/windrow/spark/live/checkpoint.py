@@ -214,13 +214,15 @@ class Checkpoint:
             return sum(file.get_batch(number).num_rows for number in range(file.num_record_batches))
 
     @contextmanager
-    def stored(self, rows: DataFrame, number: int) -> Iterator[DataFrame]:
-        """The rows of a micro-batch, read once: on the driver, or in files as long as the step takes."""
+    def stored(self, rows: DataFrame, number: int, name: str = "incoming") -> Iterator[DataFrame]:
+        """The rows of a micro-batch, read once: on the driver, or in files as long as the step takes, which
+        have a name.
+        """
         table = few(rows)
         if table is not None:
             yield frame_of_few(self.spark, table, rows.schema)
             return
-        folder = self._own(f"{number}.incoming")
+        folder = self._own(f"{number}.{name}")
         rows.write.parquet(uri(folder))
         written_to(folder)
         yield self.spark.read.schema(rows.schema).parquet(uri(folder))

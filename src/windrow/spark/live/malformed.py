@@ -1,4 +1,6 @@
-"""Entries of streaming DataFrames that their readers could not read, as those say it."""
+"""Entries of streaming DataFrames that their readers could not read, as those say it, or of which a query
+cannot compute what it computes of each (:mod:`windrow.spark.live.uncomputable`).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from windrow.spark.streams import ROWTIME, Stream
 from windrow.streams.entries import PATTERN
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["MALFORMED_SCHEMA", "malformed_rows", "sound_rows"]
+__all__ = ["MALFORMED_SCHEMA", "WHY", "malformed_rows", "sound_rows", "uncomputable_rows"]
 
 MALFORMED_SCHEMA = StructType(
     [
@@ -23,6 +25,9 @@ MALFORMED_SCHEMA = StructType(
     ]
 )
 """The columns of malformed rows; `row` is what its reader made of the record, as JSON."""
+
+WHY = "__why"
+"""A column beside those of rows: why each is malformed."""
 
 _CORRUPT = "spark.sql.columnNameOfCorruptRecord"
 _UNREADABLE, _TIMELESS = "it cannot be read", "it has no rowtime"
@@ -43,17 +48,28 @@ def malformed_rows(batch: DataFrame, streams: Sequence[tuple[int, str, Stream]],
     """The other entries, with the columns of `MALFORMED_SCHEMA`."""
     parts = []
     for at, name, stream in streams:
-        columns = [F.col(_inside(at, own)).alias(own) for own in stream.columns]
         reason = F.when(_is_unreadable(batch, at, stream), _UNREADABLE).otherwise(_TIMELESS)
-        parts.append(
-            batch.where(_wrong(batch, at, stream)).select(
-                F.lit(name).alias("stream"),
-                F.to_json(F.struct(*columns)).alias("row"),
-                reason.alias("reason"),
-                F.lit(number).cast("bigint").alias("batch"),
-            )
-        )
+        parts.append(_told(batch.where(_wrong(batch, at, stream)), at, name, stream, reason, number))
     return reduce(DataFrame.unionAll, parts)
+
+
+def uncomputable_rows(rows: DataFrame, streams: Sequence[tuple[int, str, Stream]], number: int) -> DataFrame:
+    """Rows with `WHY` they are malformed, with the columns of `MALFORMED_SCHEMA`."""
+    parts = [
+        _told(rows.where(F.col("__stream") == at), at, name, stream, F.col(WHY), number)
+        for at, name, stream in streams
+    ]
+    return reduce(DataFrame.unionAll, parts)
+
+
+def _told(rows: DataFrame, at: int, name: str, stream: Stream, reason: Column, number: int) -> DataFrame:
+    columns = [F.col(_inside(at, own)).alias(own) for own in stream.columns]
+    return rows.select(
+        F.lit(name).alias("stream"),
+        F.to_json(F.struct(*columns)).alias("row"),
+        reason.alias("reason"),
+        F.lit(number).cast("bigint").alias("batch"),
+    )
 
 
 def _wrong(batch: DataFrame, at: int, stream: Stream) -> Column:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial, reduce
+from functools import cache, cached_property, partial, reduce
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from windrow.errors import AnalysisError
+from windrow.errors import AnalysisError, WindrowError
 from windrow.kernels.advance import Ended
 from windrow.spark.changelog import changelog
 from windrow.spark.collected import FEW, few, frame_of_few
@@ -26,15 +27,17 @@ from windrow.spark.live.arrivals import VIOLATED, Arrivals, arrivals
 from windrow.spark.live.cascade import TOLD
 from windrow.spark.live.checkpoint import Checkpoint, Step
 from windrow.spark.live.endings import Endings
+from windrow.spark.live.failures import failure
 from windrow.spark.live.file_order import origin, placed
 from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.latest import latest_of
-from windrow.spark.live.malformed import MALFORMED_SCHEMA, malformed_rows, sound_rows
+from windrow.spark.live.malformed import MALFORMED_SCHEMA, malformed_rows, sound_rows, uncomputable_rows
 from windrow.spark.live.plan import LivePlan, RowtimePlan
 from windrow.spark.live.set_aside import SetAside, counted
 from windrow.spark.live.side_outputs import Listing, SideOutput
 from windrow.spark.live.sinks import Sink, uri
 from windrow.spark.live.state import State, kept_in, state_of
+from windrow.spark.live.uncomputable import Uncomputable, is_of_a_value
 from windrow.spark.live.wrong_clocks import WrongClocks
 from windrow.spark.live_source import BOUND, LOGGED, PLACE, PRODUCER, PTIME
 from windrow.spark.micro_batch import Kept, Span
@@ -61,6 +64,13 @@ ASIDE = {"late": LATE_SCHEMA, "malformed": MALFORMED_SCHEMA}
 STREAM = "__stream"
 TICKS = -1
 HELD = "held-"
+
+_KEEP = (
+    "start it again with its checkpoint and on_malformed='keep', which keeps such rows apart; or write"
+    " try_divide, try_cast and the like in the query"
+)
+_OF_SEVERAL = "write try_sum, try_divide, try_cast and the like in the query, which give NULL in its place"
+"""Of what no row has alone, or is not read as computed of each row."""
 
 
 class Steps:
@@ -211,20 +221,68 @@ class Steps:
 
     def take(self, batch: DataFrame, number: int) -> None:
         """Take a micro-batch, if it has not been taken wholly."""
-        sound = sound_rows(batch, self.streams()) if self.keeps_malformed else batch
+        if not self.keeps_malformed:
+            self._take_sound(batch, None, number)
+            return
+        with self._checkpoint.stored(placed(batch), number, "whole") as whole:
+            sound, malformed = (
+                sound_rows(whole, self.streams()),
+                malformed_rows(whole, self.streams(), number),
+            )
+            found = self._uncomputable.among(self._rows_of_streams(sound))
+            if found is not None:
+                reasons = F.broadcast(self._spark.createDataFrame(found))
+                wrong = sound.join(reasons, PLACE)
+                malformed = malformed.unionAll(uncomputable_rows(wrong, self.streams(), number))
+                sound = sound.join(reasons, PLACE, "left_anti")
+            self._take_sound(sound, malformed, number)
+
+    def _take_sound(self, sound: DataFrame, malformed: DataFrame | None, number: int) -> None:
+        """Take the entries that are not malformed, and set the others aside."""
         before = self._checkpoint.before(number, sound.count)
         if before is None:
             return
-        if self.keeps_malformed:
-            self._set_malformed_aside(malformed_rows(batch, self.streams(), number), number)
-        self._step(sound, number, before)
+        if malformed is not None:
+            self._set_malformed_aside(malformed, number)
+        try:
+            self._step(sound, number, before)
+        except Exception as error:
+            told = failure(error)
+            if told is None or not is_of_a_value(told):
+                raise
+            raise self._with_hint(told, sound) from error.__cause__
         self._clocks.look(self.streams(), self._checkpoint.last())
-        malformed = sum(pq.read_metadata(path).num_rows for path in self.side_files("malformed"))
+        malformed_in_all = sum(pq.read_metadata(path).num_rows for path in self.side_files("malformed"))
         came, used, held, late = (self.progress[f"rows_{name}"] for name in ("in", "used", "held", "late"))
-        self.progress |= Account(came + malformed, used, held, late, malformed).counts
+        account = Account(came + malformed_in_all, used, held, late, malformed_in_all)
+        self.progress |= account.counts
 
     keeps_malformed = False
     """Whether malformed entries go to a side output of their own."""
+
+    @cached_property
+    def _uncomputable(self) -> Uncomputable:
+        return Uncomputable(self._plan)
+
+    def _rows_of_streams(self, batch: DataFrame) -> dict[str, DataFrame]:
+        """The rows of each stream among entries, with `PLACE`."""
+        found = {}
+        for at, name, stream in self.streams():
+            is_row = (F.col(STREAM) == at) & F.col(quoted(inside(at, ROWTIME))).isNotNull()
+            columns = [F.col(quoted(inside(at, own))).alias(own) for own in stream.columns]
+            found[name] = batch.where(is_row).select(*columns, PLACE)
+        return found
+
+    def _with_hint(self, error: WindrowError, batch: DataFrame) -> WindrowError:
+        """The error that a value cannot be computed, with what to do."""
+        hint = _OF_SEVERAL if error.sqlstate.startswith("22") else None
+        try:
+            if not self.keeps_malformed and self._uncomputable.fails(self._rows_of_streams(placed(batch))):
+                hint = _KEEP
+        except (WindrowError, PySparkException):  # the query has failed, and says why in any case
+            return error
+        error.hint = "; ".join(filter(None, (error.hint, hint))) or None
+        return error
 
     def _set_malformed_aside(self, rows: DataFrame, number: int) -> None:
         table = few(rows)
