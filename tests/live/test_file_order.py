@@ -12,7 +12,8 @@ import pytest
 from windrow import Memory, Session
 from windrow.spark.live import staged_steps
 from windrow.spark.live.emitted_in_memory import EmittedInMemory
-from windrow.spark.live.file_order import ORIGIN, in_order
+from windrow.spark.live.file_order import ORIGIN, in_order, placed
+from windrow.spark.live_source import PLACE
 from windrow.spark.live.steps import Steps
 
 COLUMNS = "ts bigint, v bigint"
@@ -91,3 +92,13 @@ def test_entries_of_no_file_beside_those_of_files_come_after_them_however_they_a
     entries = pa.table(columns, names=[*ORIGIN, "v"])
     chunked = pa.concat_tables([entries.slice(at, 1) for at in range(len(rows))])
     assert in_order(entries).to_pydict() == in_order(chunked).to_pydict() == {"v": [1, 3, 0, 2]}
+
+
+def test_rows_of_no_file_that_several_tasks_bring_have_places_of_their_own(spark):
+    files = "(TIMESTAMP '2026-01-01', 'a', 0, 1), (TIMESTAMP '2026-01-02', 'b', 0, 2)"
+    names = ", ".join((*ORIGIN, "v"))
+    of_files = spark.sql(f"SELECT * FROM VALUES {files} AS t({names})").repartition(2, "v")
+    of_none = spark.range(8).repartition(4).selectExpr(*(f"NULL AS {name}" for name in ORIGIN), "-id AS v")
+    rows = placed(of_files.unionByName(of_none)).select(PLACE, "v").collect()
+    assert len({row[PLACE] for row in rows}) == len(rows) == 10
+    assert [row.v for row in sorted(rows, key=lambda row: row[PLACE])][:2] == [1, 2]

@@ -83,9 +83,11 @@ def placed(batch: DataFrame) -> DataFrame:
     ranked = parts.append_column(_RANK, pa.array(_ranks(parts)))
     ranks = F.broadcast(batch.sparkSession.createDataFrame(ranked)).alias("ranks")
     same = [numbered[name].eqNullSafe(F.col(f"ranks.{name}")) for name in ORIGIN]
-    # one task reads a part of a file, from its first row to its last
+    # one task reads a part of a file, from its first row to its last; rows of no file, which come last, come
+    # from several
+    task = F.when(F.col(f"ranks.{ORIGIN[0]}").isNull(), F.shiftright(F.col(PLACE), _PLACES)).otherwise(0)
     in_part = F.col(PLACE).bitwiseAND(F.lit((1 << _PLACES) - 1))
-    place = F.shiftleft(F.col(_RANK), _PLACES).bitwiseOR(in_part)
+    place = F.shiftleft(F.col(_RANK) + task, _PLACES).bitwiseOR(in_part)
     own = [F.col(quoted(name)) for name in batch.columns if name not in (PLACE, *ORIGIN)]
     return numbered.join(ranks, same).select(*own, place.alias(PLACE))
 
