@@ -13,8 +13,8 @@ from windrow import Memory, Session
 from windrow.spark.live import staged_steps
 from windrow.spark.live.emitted_in_memory import EmittedInMemory
 from windrow.spark.live.file_order import ORIGIN, in_order, placed
-from windrow.spark.live_source import PLACE
 from windrow.spark.live.steps import Steps
+from windrow.spark.live_source import PLACE
 
 COLUMNS = "ts bigint, v bigint"
 # By name and time: the largest is neither the first to come nor the first by name.
