@@ -237,6 +237,46 @@ def test_another_format_is_refused(stream):
         NamedStream.open(stream.folder)
 
 
+WITHOUT = ("version", "identity", "schema", "rowtime", "unit", "ordering")
+OTHERS = {
+    "version": (None, 3, "?", [], {}),
+    "identity": (None, 7, [], {}),
+    "schema": (None, 7, "", "?", "AAAA", "not base64!", [], {}),
+    "rowtime": (None, 7, "?", [], {}),
+    "unit": (None, 7, "?", [], {}),
+    "ordering": (None, 7, "?", [], {}, {"lag": "?", "is_promise": True}, {"lag": -1, "is_promise": False}),
+    "idle": (-1, "?", [], {}),
+    "domain": (7, [7], ["?"], ['{"none": {}}']),
+    "schemes": (7, [7], ["?"], [{}], [{"when": "?", "ends": []}]),
+}
+
+
+@pytest.mark.parametrize("content", [b"", b" \n", bytes(range(256)), b"\xff\xfe{\x00"])
+def test_a_description_that_is_no_json_is_an_error_that_names_the_file(stream, content):
+    (stream.folder / "stream.json").write_bytes(content)
+    with refused("TORN_FILE") as caught:
+        NamedStream.open(stream.folder)
+    assert f"{stream.folder / 'stream.json'} is not whole" in caught.value.message
+
+
+def test_a_damaged_description_is_an_error_that_names_the_file(stream):
+    path = stream.folder / "stream.json"
+    told = json.loads(path.read_text(encoding="utf-8"))
+    for name in WITHOUT:
+        path.write_text(json.dumps({key: told[key] for key in told if key != name}), encoding="utf-8")
+        with refused("TORN_FILE") as caught:
+            NamedStream.open(stream.folder)
+        assert caught.value.message == f"{path} is damaged: {name} is missing"
+    cut = {**OTHERS, "schema": (*OTHERS["schema"], told["schema"][:-8], told["schema"][::-1])}
+    for name, values in cut.items():
+        for value in values:
+            path.write_text(json.dumps(told | {name: value}), encoding="utf-8")
+            with refused("STREAM_VERSION" if name == "version" else "TORN_FILE") as caught:
+                NamedStream.open(stream.folder)
+            assert str(path) in caught.value.message
+            assert caught.value.hint
+
+
 def test_producers_go_on_where_the_leases_were_lost(stream):
     with stream.producer("p"):
         pass

@@ -7,11 +7,12 @@ import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windrow.errors import AnalysisError, InputError, NotSupportedError
+from windrow.errors import AnalysisError, InputError, NotSupportedError, WindrowError
 from windrow.punctuations import Cover, Pattern, lines_of
 from windrow.punctuations.schemes import Scheme, of_json, to_json
 from windrow.streams.clock import Ordering
@@ -25,6 +26,17 @@ FORMAT = 2
 """The version of the folder's layout that this code reads and writes."""
 
 _MARK = "windrow stream"
+_ALWAYS = ("version", "identity", "schema", "rowtime", "unit", "ordering")
+_OF_OTHER_SHAPE = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OSError,
+    pa.ArrowException,
+    WindrowError,
+)
+"""What reading values leads to that are not such as are written, in JSON, base64 or Arrow."""
 
 
 @dataclass(frozen=True)
@@ -129,32 +141,52 @@ class Definition:
         try:
             values = json.loads(text)
         except ValueError:
-            raise InputError(
-                f"{path} is not whole",
-                condition="TORN_FILE",
-                hint="restore it from a copy; the log beside it does not depend on it",
-            ) from None
+            raise _torn(path, "not whole") from None
         if not isinstance(values, dict) or values.get("format") != _MARK:
             raise InputError(
                 f"{path} is not the description of a stream",
                 condition="FOREIGN_FILE",
                 hint="name the folder that CREATE STREAM made",
             )
-        if values["version"] != FORMAT:
+        if values.get("version", FORMAT) != FORMAT:
             raise InputError(
                 f"{path} has format {values['version']}, this version of Windrow reads {FORMAT}",
                 condition="STREAM_VERSION",
                 hint="use the version of Windrow that wrote it",
             )
-        columns = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(values["schema"])))
-        kind = columns.field(values["rowtime"]).type
-        rowtime = Rowtime(values["rowtime"], kind, values["unit"])
-        told = dict(values["ordering"])
-        micros = told.pop("future", None)
-        ordering = Ordering(**told, future=None if micros is None else Future(micros, rowtime.nanoseconds))
-        domain = tuple(values.get("domain", ()))
-        schemes = tuple(of_json(scheme, columns) for scheme in values.get("schemes", ()))
-        return Definition(values["identity"], columns, rowtime, ordering, values.get("idle"), domain, schemes)
+        missing = [name for name in _ALWAYS if name not in values]
+        if missing:
+            raise _torn(path, f"damaged: {missing[0]} is missing")
+        try:
+            return _read(values)
+        except _OF_OTHER_SHAPE as error:
+            raise _torn(path, "damaged: it does not describe a stream") from error
+
+
+def _read(values: dict[str, Any]) -> Definition:
+    """What :meth:`Definition.to_json` has told; one of `_OF_OTHER_SHAPE` for other values."""
+    columns = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(values["schema"], validate=True)))
+    unit = values["unit"] if pa.types.is_integer(columns.field(values["rowtime"]).type) else None
+    rowtime = Rowtime.of(columns, values["rowtime"], unit)
+    identity, idle, told = values["identity"], values.get("idle"), dict(values["ordering"])
+    micros = told.pop("future", None)
+    future = None if micros is None else Future(micros, rowtime.nanoseconds)
+    ordering = Ordering(told["lag"], told["is_promise"], future)
+    domain = tuple(values.get("domain", ()))
+    for box in domain:
+        Pattern.from_json(box, columns)
+    schemes = tuple(of_json(scheme, columns) for scheme in values.get("schemes", ()))
+    if not isinstance(identity, str) or rowtime.unit != values["unit"] or not (idle is None or idle > 0):
+        raise ValueError(values)
+    return Definition(identity, columns, rowtime, ordering, idle, domain, schemes)
+
+
+def _torn(path: object, how: str) -> InputError:
+    return InputError(
+        f"{path} is {how}",
+        condition="TORN_FILE",
+        hint="restore it from a copy; the log beside it does not depend on it",
+    )
 
 
 def bound_of(pattern: Pattern, rowtime: str) -> int | None:
