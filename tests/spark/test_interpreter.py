@@ -6,13 +6,25 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from types import SimpleNamespace
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from pyspark import cloudpickle
 from pyspark.errors import PySparkException
+from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.types import LongType
 
 from windrow.spark.errors import translate
-from windrow.spark.interpreter import own_interpreter
+from windrow.spark.interpreter import (
+    apply_in_arrow,
+    is_another,
+    map_in_arrow,
+    register_source,
+    series_function,
+)
 from windrow.spark.java import ensure_java
 
 PROGRAM = """
@@ -57,21 +69,91 @@ def session(master: str, python: str) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize(
-    ("master", "python", "within"),
+    ("master", "python", "runs_in_another"),
     [
-        ("local[2]", "/nowhere/python3", sys.executable),
-        ("local-cluster[1,1,1024]", "/nowhere/python3", sys.executable),
-        ("local[2]", sys.executable, sys.executable),
-        ("spark://host:7077", "/nowhere/python3", "/nowhere/python3"),  # of another machine
+        ("local[2]", "/nowhere/python3", True),
+        ("local-cluster[1,1,1024]", "/nowhere/python3", True),
+        ("local[2]", sys.executable, False),
+        ("spark://host:7077", "/nowhere/python3", False),  # of another machine
     ],
 )
-def test_functions_run_in_this_interpreter_on_this_machine_alone(master, python, within):
-    one = session(master, python)
-    with own_interpreter(one):
-        assert one._sc.pythonExec == within
-    assert one._sc.pythonExec == python
-    with own_interpreter(SimpleNamespace()):  # a session of Spark Connect knows of none
-        pass
+def test_functions_run_in_this_interpreter_on_this_machine_alone(master, python, runs_in_another):
+    assert is_another(session(master, python)) is runs_in_another
+    assert not is_another(SimpleNamespace())  # a session of Spark Connect knows of none
+
+
+class Seen:
+    """A function that notes which interpreter the session has while it is made ready for workers."""
+
+    def __init__(self, function, context) -> None:
+        self.function, self.context, self.seen = function, context, []
+
+    def __call__(self, _):
+        raise AssertionError("it is pickled as the function alone")
+
+    def __reduce__(self):
+        self.seen.append(self.context.pythonExec)
+        return _same, (self.function,)
+
+
+def _same(function):
+    return function
+
+
+class Numbers(DataSource):
+    """A source of two numbers."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "windrow_numbers"
+
+    def schema(self) -> str:
+        return "n bigint"
+
+    def reader(self, schema) -> DataSourceReader:  # noqa: ARG002 - Spark's
+        class Reader(DataSourceReader):
+            def read(self, _):
+                yield from [(1,), (2,)]
+
+        return Reader()
+
+
+def doubled(table):
+    return pa.table({"n": pc.multiply(table.column(0), 2)})
+
+
+@pytest.fixture
+def without_the_tests() -> Iterator[None]:
+    """Workers do not have this module: what is of it goes to them whole."""
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    yield
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+@pytest.mark.usefixtures("without_the_tests")
+def test_functions_of_each_kind_run_in_this_interpreter_and_the_session_keeps_its_own(spark, monkeypatch):
+    context, theirs = spark.sparkContext, "/nowhere/python3"
+    monkeypatch.setattr(context, "pythonExec", theirs)
+    frame = spark.range(1, 3).toDF("n")
+    functions = [
+        Seen(
+            lambda batches: (pa.record_batch({"n": pc.multiply(each.column(0), 2)}) for each in batches),
+            context,
+        ),
+        Seen(doubled, context),
+        Seen(lambda series: series * 2, context),
+    ]
+    mapped, applied, called = functions
+    frames = [
+        map_in_arrow(frame, mapped, "n bigint"),
+        apply_in_arrow(frame, [], applied, "n bigint"),
+        frame.select(series_function(spark, called, LongType())("n").alias("n")),
+    ]
+    assert [sorted(row.n for row in each.collect()) for each in frames] == [[2, 4]] * 3
+    assert {seen for function in functions for seen in function.seen} == {theirs}
+    register_source(spark, Numbers)
+    assert sorted(row.n for row in spark.read.format("windrow_numbers").load().collect()) == [1, 2]
+    assert context.pythonExec == theirs
 
 
 @pytest.mark.parametrize(

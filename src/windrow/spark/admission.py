@@ -19,7 +19,7 @@ from pyspark.sql.types import BooleanType
 from windrow.punctuations import lines_of
 from windrow.punctuations.index import Columns, Index
 from windrow.spark.exchange import in_worker
-from windrow.spark.interpreter import own_interpreter
+from windrow.spark.interpreter import apply_in_arrow
 from windrow.streams.told import pattern_of
 
 __all__ = ["PROMISED", "admitted", "kept_to"]
@@ -108,8 +108,7 @@ def kept_to(
         (made,) = checked([entries])
         return made
 
-    with own_interpreter(log.sparkSession):
-        judged = log.groupBy(*keys).applyInArrow(of_producer, schema)
+    judged = apply_in_arrow(log, keys, of_producer, schema)
     rows, late = admitted(judged, rowtime, bound, ptime, producer)
     broken = rows.where(_IS_BROKEN).withColumn(PROMISED, F.lit(None).cast("bigint"))
     return rows.where(f"NOT {_IS_BROKEN}").drop(_IS_BROKEN), late.unionByName(broken).drop(_IS_BROKEN)

@@ -32,7 +32,6 @@ from windrow.spark.continuous import Runner
 from windrow.spark.errors import raising
 from windrow.spark.event_time import HIDDEN, Completeness, Judging, Occurrence, Sessions, Timed
 from windrow.spark.gateway import Gateway
-from windrow.spark.interpreter import own_interpreter
 from windrow.spark.keyed import run_keyed
 from windrow.spark.promised_over import Asked, Promised, asked_of, with_since
 from windrow.spark.steps_of_time import looked_up, when_above
@@ -189,8 +188,8 @@ class Emitted:
             parts, names = [F.col(BEFORE)], names - {name}
         if names:
             steps = self.watermark_of(names)
-            with own_interpreter(self.gateway.spark):
-                parts.append(looked_up(ENTER, [at + 1 for at, _ in steps], [value for _, value in steps]))
+            at, values = [at + 1 for at, _ in steps], [value for _, value in steps]
+            parts.append(looked_up(self.gateway.spark, ENTER, at, values))
         every = reduce(and_, (part.isNotNull() for part in parts))
         known = parts[0] if len(parts) == 1 else F.when(every, F.least(*parts))
         mark = known - F.lit((self.how.lateness or {}).get(name, 0))
@@ -447,8 +446,8 @@ class Emitted:
         (found,) = self.mapped([(each, frame.schema[column].dataType)], self.watermark)
         # from the last on: complete by a step if the value is below it
         values, whens = [value for value, _ in found], [when for _, when in found]
-        with own_interpreter(frame.sparkSession):
-            return when_above(self.ticks_of(frame.schema[column].dataType, column), values, whens)
+        ticks = self.ticks_of(frame.schema[column].dataType, column)
+        return when_above(frame.sparkSession, ticks, values, whens)
 
     @staticmethod
     def ticks_of(kind: DataType, column: str) -> Column:

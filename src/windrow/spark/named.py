@@ -23,7 +23,7 @@ from windrow.errors import WindrowError
 from windrow.spark.admission import PROMISED
 from windrow.spark.arrived import arrived, before_end
 from windrow.spark.collected import frame_of_few
-from windrow.spark.interpreter import own_interpreter
+from windrow.spark.interpreter import register_source
 from windrow.spark.live_source import BOUND, LOGGED, PRODUCER, PTIME, LiveSource
 from windrow.spark.log_source import FORMAT, LogSource
 from windrow.spark.stored import clock_of, in_spark, in_types
@@ -220,8 +220,7 @@ class Named:
     def _live(self) -> LiveSource:
         """What arrives: all entries of the log."""
         if self.spark not in _registered:
-            with own_interpreter(self.spark):
-                self.spark.dataSource.register(LogSource)
+            register_source(self.spark, LogSource)
             _registered.add(self.spark)
         folder = str(self.stream.folder.absolute())
         source = self.spark.readStream.format(FORMAT).schema(in_spark(self.stream))

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from pyspark.sql import Column
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
 from windrow.kernels.stages import first_above
 from windrow.kernels.zset.relation import NEVER
+from windrow.spark.interpreter import series_function
 
 __all__ = ["looked_up", "when_above"]
 
 _FEW = 256  # steps of a watermark that are an expression of SQL
 
 
-def looked_up(column: str, since: Sequence[int], values: Sequence[int]) -> Column:
+def looked_up(spark: SparkSession, column: str, since: Sequence[int], values: Sequence[int]) -> Column:
     """The value of the last step that is not after a tick; NULL before the first."""
     if not since:
         return F.lit(None).cast("bigint")
@@ -34,10 +35,10 @@ def looked_up(column: str, since: Sequence[int], values: Sequence[int]) -> Colum
         place = np.searchsorted(keys, ticks.to_numpy(), side="right")
         return pd.Series(found[place - 1]).where(place > 0).astype("Int64")
 
-    return _udf(look_up)(F.col(column))
+    return series_function(spark, look_up, LongType())(F.col(column))
 
 
-def when_above(ticks: Column, values: Sequence[int], whens: Sequence[int]) -> Column:
+def when_above(spark: SparkSession, ticks: Column, values: Sequence[int], whens: Sequence[int]) -> Column:
     """When the first of the values is above a tick; never, if none is or it is NULL."""
     never = F.lit(NEVER).cast("bigint")
     if len(values) <= _FEW:
@@ -51,9 +52,4 @@ def when_above(ticks: Column, values: Sequence[int], whens: Sequence[int]) -> Co
     def look_up(ticks: pd.Series) -> pd.Series:
         return pd.Series(first_above(keys, results, ticks.fillna(NEVER).to_numpy().astype("int64")))
 
-    return _udf(look_up)(ticks)
-
-
-def _udf(function: Callable[[pd.Series], pd.Series]) -> Callable[..., Column]:
-    made: Callable[..., Column] = F.pandas_udf(function, LongType())  # type: ignore[attr-defined]
-    return made
+    return series_function(spark, look_up, LongType())(ticks)
