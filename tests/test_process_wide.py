@@ -64,6 +64,7 @@ ALLOWED = {
     ("streams/rows.py", "sys.modules"): "read: whether pandas was imported",
     ("spark/local.py", "atexit.register"): "the folders of the session that Windrow makes are deleted",
     ("spark/local.py", "os.environ"): "while Java is started, for Java; then it is put back",
+    ("spark/live/query.py", "atexit.register"): "queries that run are stopped",
     ("spark/named.py", "atexit.register"): "the session's producers leave their streams",
     ("spark/temporary.py", "atexit.register"): "the folders of queries without a checkpoint are deleted",
     ("spark/worker_daemon.py", "pyspark.daemon.worker"): "in a process of its own, from which workers come",

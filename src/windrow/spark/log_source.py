@@ -10,7 +10,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import os
+import sys
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,6 +42,8 @@ _LIMITS = "pyspark.sql.streaming.datasource"
 """What PySpark has from 4.2 on: sources that are told how much to read at once."""
 _FILES_OF_A_TASK = 500
 _BETWEEN_LOOKS = 1.0  # seconds
+_LET_GO = (EOFError, BrokenPipeError, ConnectionResetError)
+"""What a process reads and writes with whose connection is cut."""
 
 
 class LogSource(DataSource):
@@ -72,6 +77,12 @@ def marked() -> Iterator[None]:
     except WindrowError as error:
         data = {key: getattr(error, key) for key in ("message", "condition", "sqlstate", "hint")}
         raise RuntimeError(MARK + json.dumps(data | {"sql": None, "span": None})) from error
+
+
+def _is_own(error: BaseException) -> bool:
+    """Whether an error comes from a function of ours."""
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+    return any(str(frame.f_globals.get("__name__")).startswith("windrow.") for frame in frames)
 
 
 def log_schema(stream: NamedStream) -> StructType:
@@ -154,6 +165,12 @@ class LogReader(DataSourceStreamReader):
                     pa.repeat(pa.array([place.number])[0], entries.num_rows),
                 ]
                 yield from pa.table(numbered, schema=schema).to_batches()
+
+    def stop(self) -> None:
+        """End the process without a word if Spark has let go of it; PySpark would write a trace to stderr."""
+        error = sys.exc_info()[1]  # by which PySpark ends its loop, from which it calls this
+        if isinstance(error, _LET_GO) and not _is_own(error):
+            os._exit(0)
 
     def _expire(self) -> None:
         """Let producers that have died hold nothing back: where all have, nobody else would."""

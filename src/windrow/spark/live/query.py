@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import html
 import threading
 import time
@@ -30,7 +31,7 @@ from windrow.spark.live.plan import LivePlan
 from windrow.spark.live.progress import described, in_words
 from windrow.spark.live.set_aside import SetAside, counted
 from windrow.spark.live.sinks import uri
-from windrow.spark.live.spark_log import clear_unfinished, started
+from windrow.spark.live.spark_log import await_sources, clear_unfinished, started
 from windrow.spark.live.staged_steps import steps_of
 from windrow.spark.live.state import State, StateRow
 from windrow.spark.live.steps import ASIDE
@@ -46,6 +47,9 @@ _TRIES_OF_A_STEP = 4
 """As often as Spark tries a task, on a cluster."""
 _INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling: java.lang.InterruptedException"
 """By this Spark knows a step that ends because the query is stopped."""
+_PATIENCE, _BETWEEN_LOOKS = 10.0, 0.02  # seconds
+_WAITS = "Waiting"
+"""How the status of a query begins that has nothing to do."""
 
 
 @briefly
@@ -81,7 +85,7 @@ class LiveQuery:
         self._spark = plan.gateway.spark
         self._progress: dict[str, Any] = {}
         self._busy = threading.Lock()
-        self._has_ended = threading.Event()
+        self._has_begun, self._has_ended = threading.Event(), threading.Event()
         self._left: _Left | None = None
         self._temporary: TemporaryFolder | None = None
         if checkpoint is None:
@@ -115,14 +119,16 @@ class LiveQuery:
             writer = writer.option("checkpointLocation", uri(folder / "spark"))
             if trigger is not None:
                 writer = _triggered(writer, trigger)
-            has_logs = any(is_log(stream) for _, _, stream in self._steps.streams())
+            self._has_logs = any(is_log(stream) for _, _, stream in self._steps.streams())
             with plan.gateway.translated():
-                self.streaming: StreamingQuery = started(writer, self._spark, reads_files=not has_logs)
+                self.streaming: StreamingQuery = started(writer, self._spark, reads_files=not self._has_logs)
         except BaseException:
             self._let_go()
             raise
         if self._incoming is not None:
             self._incoming.follow(self._spark, self.streaming)
+        else:
+            atexit.register(self._stop_with_the_process)
         self._ticker.want(self._steps.wants)
         threading.Thread(target=self._see_the_end, name=f"windrow end of {name}", daemon=True).start()
 
@@ -203,8 +209,9 @@ class LiveQuery:
 
     def stop(self) -> None:
         """Stop it; started again with its checkpoint it goes on where it was."""
-        self._is_stopping = True
         self._ticker.stop()
+        self._wait_for_processes()
+        self._is_stopping = True
         self.streaming.stop()
         if self._incoming is not None:
             self._incoming.stop()
@@ -305,6 +312,7 @@ class LiveQuery:
     def _let_go(self) -> None:
         """Let others have the checkpoint; one that was made for this run is deleted."""
         self._ticker.stop()
+        atexit.unregister(self._stop_with_the_process)
         with self._busy:  # a step that was begun may be at work still
             if self._has_ended.is_set():
                 return
@@ -327,10 +335,34 @@ class LiveQuery:
     def _fail(self, error: Exception) -> None:
         """End the query because of what has failed beside its steps."""
         self._error = failure(error) or error
+        self._wait_for_processes()
         self.streaming.stop()
+
+    def _wait_for_processes(self) -> None:
+        """Wait until the processes of Python that Spark starts for named streams have found it.
+
+        One looks for what is new, and one plans how files are read, in the first micro-batch. Where Spark
+        lets go of them while they begin, they write a trace to the user's terminal.
+        """
+        if not self._has_logs or self._plan.gateway.is_connect:
+            return
+        until = time.monotonic() + _PATIENCE
+        with suppress(PySparkException, Py4JError, OSError):  # of Java that has ended
+            await_sources(self.streaming)
+            while not self._has_begun.wait(_BETWEEN_LOOKS) and time.monotonic() < until:
+                if not self.streaming.isActive or self.streaming.status["message"].startswith(_WAITS):
+                    return
+        if not self._progress and self._busy.acquire(timeout=_PATIENCE):
+            self._busy.release()
+
+    def _stop_with_the_process(self) -> None:
+        """Stop it where nobody has: Java, which ends with the process, tells of threads that still run."""
+        with suppress(PySparkException, Py4JError, OSError):  # of Java that has ended
+            self.stop()
 
     def _step(self, batch: DataFrame, number: int) -> None:
         with self._busy:
+            self._has_begun.set()
             if self._is_stopping:  # what Spark is told nothing of, it has again after a restart
                 raise RuntimeError(_INTERRUPTED)
             try:

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from windrow.spark.settings import setting
 
-__all__ = ["clear_unfinished", "started"]
+__all__ = ["await_sources", "clear_unfinished", "started"]
 
 _SETTING = "spark.sql.streaming.checkpointFileManagerClass"
 _PACKAGES = (
@@ -20,7 +20,7 @@ _PACKAGES = (
     "org.apache.spark.sql.execution.streaming",  # until Spark 4.0
 )
 _MANAGER = "FileSystemBasedCheckpointFileManager"
-_PATIENCE = 10_000  # milliseconds: after so long the log of what is read is written in Spark's way
+_PATIENCE = 10_000  # milliseconds; Spark itself waits as long for a process that it starts
 
 
 def started(writer: DataStreamWriter, spark: SparkSession, *, reads_files: bool) -> StreamingQuery:
@@ -44,9 +44,16 @@ def started(writer: DataStreamWriter, spark: SparkSession, *, reads_files: bool)
     with setting(spark, _SETTING, manager):
         query = writer.start()
         if reads_files:
-            with suppress(PySparkException):  # what the query fails with it tells itself
-                query._jsq.streamingQuery().awaitInitialization(_PATIENCE)
+            await_sources(query)
     return query
+
+
+def await_sources(query: StreamingQuery) -> None:
+    """Wait until the sources of a query that has been started are there; not on Spark Connect."""
+    java = getattr(query, "_jsq", None)
+    if java is not None:
+        with suppress(PySparkException):  # what the query fails with it tells itself
+            java.streamingQuery().awaitInitialization(_PATIENCE)
 
 
 def _manager(spark: SparkSession) -> str | None:
