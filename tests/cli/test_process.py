@@ -94,6 +94,23 @@ def test_an_interrupt_cancels_the_query_and_exits_with_130(start, tmp_path, grou
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("live", [(), ("--live",)], ids=["recorded", "live"])
+def test_a_program_that_is_told_to_end_while_it_begins_leaves_no_folders_behind(start, tmp_path, live):
+    child = start(
+        "run",
+        *("-c", ENDLESS, *live),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    )
+    wait_for(lambda: any(tmp_path.iterdir()), child)
+    child.terminate()
+    output, errors = child.communicate(timeout=180)
+    assert (child.returncode, output, errors) == (143, "", "")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_long_query_shows_its_progress_on_a_terminal_and_takes_it_away(start, tmp_path):
     leader, follower = pty.openpty()
     path = tmp_path / "out.csv"

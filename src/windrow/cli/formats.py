@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from windrow.cli.terminal import printable
-from windrow.errors import UsageError
+from windrow.errors import UsageError, did_you_mean
 
 __all__ = ["Format", "chosen_format", "csv_line", "csv_lines", "markdown_lines"]
 
@@ -35,29 +35,37 @@ _BY_SUFFIX = {
 }
 
 
-def chosen_format(named: Format | None, output: Path | None) -> Format:
+def chosen_format(named: str | None, output: Path | None) -> Format:
     """The format that is named, else that of the output's suffix, else a table.
 
     Raises
     ------
     UsageError
-        ``UNKNOWN_FORMAT`` for a suffix that says nothing, ``NO_OUTPUT`` for Parquet without a file.
+        ``UNKNOWN_FORMAT`` for a name that is none, and a suffix that says nothing; ``NO_OUTPUT`` for Parquet
+        without a file.
     """
-    if named is Format.PARQUET and output is None:
+    known = ", ".join(Format)
+    if named is not None and named not in list(Format):
+        raise UsageError(
+            f"there is no format {named}",
+            condition="UNKNOWN_FORMAT",
+            hint=did_you_mean(named, list(Format)) or f"formats are {known}",
+        )
+    if named == Format.PARQUET and output is None:
         raise UsageError(
             "format parquet has no file to be written to",
             condition="NO_OUTPUT",
             hint="add --output PATH; stdout takes csv, json, markdown and table",
         )
     if named is not None:
-        return named
+        return Format(named)
     if output is None:
         return Format.TABLE
     if output.suffix.lower() not in _BY_SUFFIX:
         raise UsageError(
             f"format of {output} cannot be told by its name",
             condition="UNKNOWN_FORMAT",
-            hint=f"add --format, one of {', '.join(Format)}",
+            hint=f"add --format, one of {known}",
         )
     return _BY_SUFFIX[output.suffix.lower()]
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Java", "interrupts_ignored", "no_more_counts", "py4j_silent"]
 
 _PATIENCE = 3.0
+_ENDING = {signal.SIGINT, signal.SIGTERM}
 _TRACE = b"Traceback (most recent call last):\n"
 _LAST_LINE = re.compile(rb"^\S.*\n", re.MULTILINE)
 _LET_GO = (b"BrokenPipeError", b"ConnectionResetError", b"EOFError")
@@ -186,10 +187,10 @@ def py4j_silent() -> Iterator[None]:
 
 
 def _interrupts_held() -> set[signal.Signals] | None:
-    """Block SIGINT, so that no process is started without being known; the signals blocked before."""
+    """Block what ends the command: no process is started without being known. What was blocked before."""
     if not hasattr(signal, "pthread_sigmask"):
         return None
-    return set(map(signal.Signals, signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})))
+    return set(map(signal.Signals, signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)))
 
 
 def _interrupts_released(before: set[signal.Signals] | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import signal
 import sys
 import threading
 import time
@@ -12,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from windrow.cli.batches import Batches, by_time
@@ -32,10 +30,8 @@ if TYPE_CHECKING:
     from windrow.session import Session
     from windrow.spark.live import LiveQuery
 
-__all__ = ["TERMINATED", "Live", "run_live"]
+__all__ = ["Live", "run_live"]
 
-TERMINATED = 143
-"""The exit code after SIGTERM."""
 
 _ERASE = "\r\x1b[2K"
 _BETWEEN_DRAWS = 0.25  # seconds
@@ -99,7 +95,7 @@ def run_live(
             condition="UNKNOWN_OPTION",
             hint="write the values into the script, which the checkpoint keeps",
         )
-    with Progress() as progress, _terminable():
+    with Progress() as progress:
         progress.begin("starting Spark")
         session = open_session(asked, factory)
         opened(session)
@@ -298,20 +294,3 @@ def _from_where(query: LiveQuery) -> str:
 
 def _say(line: str) -> None:
     errors_console().print(line, style="dim", markup=False)
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM end the block as Ctrl-C does, with an exit code of its own."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        raise SystemExit(TERMINATED)
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

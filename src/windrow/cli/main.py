@@ -30,9 +30,16 @@ from windrow.cli.options import (
     STREAM,
     TABLE,
     TABLE_FORMAT,
-    OnMalformed,
 )
-from windrow.cli.reporting import CLOSED_PIPE, FAILED, INTERRUPTED, reporting, show_warning
+from windrow.cli.reporting import (
+    CLOSED_PIPE,
+    FAILED,
+    INTERRUPTED,
+    TERMINATED,
+    reporting,
+    show_warning,
+    terminable,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,7 +71,7 @@ def run() -> None:
     try:
         app()
     except SystemExit as ended:
-        if ended.code in (FAILED, INTERRUPTED, CLOSED_PIPE):
+        if ended.code in (FAILED, INTERRUPTED, CLOSED_PIPE, TERMINATED):
             _exit_at_once(ended.code)
         raise
 
@@ -116,7 +123,7 @@ def windrow(
         "empty field. [bold]json[/] has an object a line, with NULL fields, ISO times, decimals as numbers "
         "with all digits, and NaN and infinities as strings. [bold]parquet[/] needs --output.",
         "Exit codes: 0, 1 (query failed), 2 (usage), 130 (Ctrl-C), 141 (the reader of the output left), 143 "
-        "(SIGTERM, of --live).",
+        "(SIGTERM).",
         examples=(
             'windrow run -c "SELECT * FROM t LIMIT 3" --table t=readings.csv',
             "windrow run query.sql -t t='data/*.parquet' --output result.parquet",
@@ -137,10 +144,11 @@ def run_command(
     rowtime_unit: ROWTIME_UNIT = None,
     param: PARAM = None,
     form: Annotated[
-        Format | None,
+        str | None,
         typer.Option(
             "--format",
             "-f",
+            metavar=f"<{'|'.join(Format)}>",
             help="The form of the rows; by default that of the output's suffix, or a table.",
             show_default=False,
         ),
@@ -252,9 +260,10 @@ def run_command(
         ),
     ] = None,
     on_malformed: Annotated[
-        OnMalformed | None,
+        str | None,
         typer.Option(
             "--on-malformed",
+            metavar="<fail|keep>",
             help="Of --live: whether records that cannot be read or computed end a query, or are kept apart"
             " and counted.",
             show_default=False,
@@ -305,7 +314,7 @@ def run_command(
             from windrow.cli.live import Live, run_live
 
             port = (ui_port or 0) if ui or ui_port is not None else None
-            asked_live = Live(checkpoint, trigger, output_form, port, on_malformed is OnMalformed.KEEP)
+            asked_live = Live(checkpoint, trigger, output_form, port, _is_kept(on_malformed))
             run_live(script, asked, asked_live, call.factory, call.opened)
             return
         page = {"--ui": ui or None, "--ui-port": ui_port, "--on-malformed": on_malformed}
@@ -558,7 +567,7 @@ class _Call:
 @contextmanager
 def _command(context: typer.Context, debug: bool) -> Iterator[_Call]:
     call = _Call(context.obj)
-    with py4j_silent(), reporting(debug, call.end):
+    with py4j_silent(), reporting(debug, call.end), terminable():
         from windrow.spark.version import check_version
 
         check_version()
@@ -578,6 +587,18 @@ def _refuse_together(option: str, others: Mapping[str, object]) -> None:
                 if option == "--live"
                 else f"it is an option of {option.removeprefix('no ')}",
             )
+
+
+def _is_kept(on_malformed: str | None) -> bool:
+    from windrow.errors import UsageError
+
+    if on_malformed not in (None, "fail", "keep"):
+        raise UsageError(
+            f"--on-malformed {on_malformed} says nothing of malformed records",
+            condition="MALFORMED_OPTION",
+            hint="write fail to end the query, or keep to keep them apart",
+        )
+    return on_malformed == "keep"
 
 
 def _with_traces(conf: list[str] | None, debug: bool) -> list[str]:

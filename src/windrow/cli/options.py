@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -20,15 +19,7 @@ __all__ = [
     "STREAM",
     "TABLE",
     "TABLE_FORMAT",
-    "OnMalformed",
 ]
-
-
-class OnMalformed(StrEnum):
-    """What becomes of records that cannot be read."""
-
-    FAIL = "fail"
-    KEEP = "keep"
 
 
 FILE = Annotated[

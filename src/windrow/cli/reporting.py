@@ -1,16 +1,19 @@
 """From what can go wrong to what the user sees: one message on stderr and an exit code.
 
 Exit codes: 0, 1 where the query failed, 2 where the command line is wrong, 130 after Ctrl-C, 141 when the
-reader of stdout went away (as a program that SIGPIPE ended).
+reader of stdout went away (as a program that SIGPIPE ended), 143 after SIGTERM.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 
 import typer
 from rich.text import Text
@@ -22,17 +25,20 @@ __all__ = [
     "CLOSED_PIPE",
     "FAILED",
     "INTERRUPTED",
+    "TERMINATED",
     "USAGE",
     "reporting",
     "show_error",
     "show_unexpected",
     "show_warning",
+    "terminable",
 ]
 
 FAILED = 1
 USAGE = 2
 INTERRUPTED = 130
 CLOSED_PIPE = 141
+TERMINATED = 143
 
 
 @contextmanager
@@ -44,7 +50,7 @@ def reporting(debug: bool, on_interrupt: Callable[[], None] | None = None) -> It
     debug
         Show tracebacks too, Java's included.
     on_interrupt
-        Called when the user stops the command; it cancels what runs elsewhere.
+        Called when the command is to stop; it cancels what runs elsewhere.
 
     Raises
     ------
@@ -63,6 +69,11 @@ def reporting(debug: bool, on_interrupt: Callable[[], None] | None = None) -> It
                 on_interrupt()
         errors_console().print("interrupted", style="yellow")
         raise typer.Exit(INTERRUPTED) from None
+    except SystemExit:
+        if on_interrupt is not None:
+            with suppress(Exception):
+                on_interrupt()
+        raise typer.Exit(TERMINATED) from None
     except BrokenPipeError:
         if on_interrupt is not None:
             with suppress(Exception):
@@ -75,6 +86,23 @@ def reporting(debug: bool, on_interrupt: Callable[[], None] | None = None) -> It
     except Exception as error:
         show_unexpected(error, debug)
         raise typer.Exit(FAILED) from None
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM end the block as Ctrl-C does: what it has made is tidied up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def show_error(error: WindrowError, debug: bool = False) -> None:
