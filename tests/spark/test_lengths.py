@@ -173,6 +173,10 @@ def test_a_view_keeps_the_length_that_it_was_made_with(session):
         (":n «MINTES»", {"n": 1}, "UNKNOWN_UNIT", "no unit of time"),
         ("(1 + :n) «MONTHS»", {"n": 1}, "INVALID_WINDOW_SIZE", "no fixed length"),
         ("«v»", {}, "PARSE_SYNTAX_ERROR", "expected a length of time in the window, found v"),
+        ("2 «+»", {}, "PARSE_SYNTAX_ERROR", r"expected a value after \+"),
+        ("2 «*» SECONDS", {}, "PARSE_SYNTAX_ERROR", r"expected a value after \*"),
+        (":n DIV «DIV» SLIDE 1", {"n": 1}, "PARSE_SYNTAX_ERROR", "expected a value after DIV"),
+        ("(2 +«)»", {}, "PARSE_SYNTAX_ERROR", "syntax error at or near"),
         ("1 + «:m»", {"n": 1}, "UNBOUND_SQL_PARAMETER", "has no value"),
     ],
 )
@@ -186,6 +190,14 @@ def test_what_is_no_length_is_refused_where_it_stands(session, window, args, con
         assert error.hint
         marked = window[window.index("«") + 1 : window.index("»")]
         assert query[error.span.start : error.span.stop] == marked
+
+
+def test_a_number_of_rows_does_not_end_with_an_operator(session):
+    query = "SELECT * FROM len [ROWS 2 *]"
+    with pytest.raises(WindrowError, match=r"expected a value after \*") as caught:
+        session.sql(query)
+    assert query[caught.value.span.start : caught.value.span.stop] == "*"
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize("rows_", ["1.5", 0, -1, 2.5, MINUTES, None, 2**63])

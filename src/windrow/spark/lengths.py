@@ -189,6 +189,10 @@ def _located(tokens: TokenList, length: Length, error: WindrowError) -> WindrowE
     """The error; of what is no constant, with what lengths are."""
     if error.condition.startswith("INVALID_INLINE_TABLE.FAILED"):
         return _invalid(tokens, length, "this length cannot be computed", "write another expression")
+    if error.condition == "PARSE_SYNTAX_ERROR" and error.hint is None:
+        error.hint = (
+            "a length is a number, a parameter, an interval, or an expression of these, such as 2 * :n"
+        )
     told = ""
     if error.condition.startswith("UNRESOLVED_COLUMN"):
         told = "a length is a constant, and reads no column"

@@ -143,6 +143,7 @@ class LengthReader:
         has_unit = unit in LENGTH_UNITS and self._is_keyword(stop - 1) and not intervals and stop > start + 1
         if not has_unit and not intervals and self._follows_operand(stop - 1):
             raise self._no_unit(stop - 1)
+        self._refuse_operator(stop - 1 - has_unit)
         return Length((start, stop), unit=unit if has_unit else None, is_interval=is_interval, least=least)
 
     def whole(self, *, least: int | None = 1) -> Length:
@@ -190,6 +191,7 @@ class LengthReader:
             if not text.isdigit() or int(text) == 0:
                 raise self.wrong(f"{text} is no number of rows", start, "write a whole number from 1 on")
             return Length((start, after), Decimal(text), counts_rows=True)
+        self._refuse_operator(self.stop - 1)
         return Length((start, self.stop), counts_rows=True)
 
     def unexpected(self, expected: str = "a length of time") -> ParseError:
@@ -213,6 +215,16 @@ class LengthReader:
             span=self.tokens[at].span,
             hint=hint or self.hint,
         )
+
+    def _refuse_operator(self, last: int) -> None:
+        """Refuse an expression that ends with one."""
+        if last >= self.start and self._is_operator(last):
+            operator = self.tokens[last].text
+            told, hint = (
+                f"expected a value after {operator}",
+                f"write a value after it, or leave {operator} out",
+            )
+            raise self.wrong(told, last, hint, "PARSE_SYNTAX_ERROR")
 
     def _number(self, least: int | None) -> Length:
         tokens, start = self.tokens, self.start
