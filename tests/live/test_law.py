@@ -82,7 +82,7 @@ def declared_live(spark, folder, logs, lag):
     return session
 
 
-def live(spark, folder, logs, lag, cuts, kills, query):
+def live(spark, folder, logs, lag, cuts, kills, query, **params):
     """What the steps give, in which the logs are cut, the process being killed at some."""
 
     def frames(steps, low, high):
@@ -93,7 +93,7 @@ def live(spark, folder, logs, lag, cuts, kills, query):
             found[name] = spark.createDataFrame(table(part)).select(*stream.live.columns)
         return found
 
-    plan = declared_live(spark, folder, logs, lag).sql(query)._live
+    plan = declared_live(spark, folder, logs, lag).sql(query, **params)._live
     given, counted = in_steps(plan, folder, cuts, kills, frames)
     count = sum(len(entries) for entries in logs.values())
     assert counted["rows_in"] == counted["rows_used"] + counted["rows_held"] + counted["rows_late"] <= count
@@ -148,6 +148,20 @@ def test_changes_of_a_live_relation_are_those_of_the_whole_log(spark, tmp_path):
     found = rows_of(live(spark, tmp_path, logs, None, [0.3, 0.6], {1}, query))
     assert found == rows_of([recorded(spark, logs, None).sql(query).to_arrow()])
     assert sum(found.values()) > 5
+
+
+@pytest.mark.parametrize(
+    "window", ["[RANGE :n]", "[RANGE :n SLIDE 1 + :m]", "[PARTITION BY k ROWS :m RANGE :n]"]
+)
+@pytest.mark.usefixtures("interpreted")
+def test_lengths_by_parameters_are_live_what_they_are_over_the_whole_log(spark, tmp_path, window):
+    entries = [("a", at, at % 2, at % 3, at) for at in (0, 1, 3, 4, 8)]
+    logs, given = {"s": ended(entries)}, {"n": 3, "m": 1}
+    query = f"SELECT k, COUNT(*) AS n FROM s {window} GROUP BY k"
+    found = total(live(spark, tmp_path, logs, None, [0.3, 0.6], {1}, query, **given))
+    wanted = total([recorded(spark, logs, None).sql(query, **given).changelog("diff").to_arrow()])
+    assert (+found, -found) == (+wanted, -wanted)
+    assert sum(abs(count) for count in found.values()) > 5
 
 
 # -- in memory -----------------------------------------------------------------------------------------
