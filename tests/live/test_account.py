@@ -17,8 +17,10 @@ from windrow import Session, WindrowError
 from windrow.errors import ExecutionError
 from windrow.kernels.reference.emit import late_for, watermarks_before
 from windrow.kernels.reference.time_windows import windows_of
+from windrow.spark.live import Memory
 from windrow.spark.live.account import Account
 from windrow.spark.live.emitted_in_memory import EmittedInMemory
+from windrow.spark.live.staged_steps import steps_of
 from windrow.testing import playing
 
 
@@ -180,6 +182,40 @@ def test_late_rows_of_a_recorded_log_are_those_of_its_groups_once(spark):
 
 
 # -- checkpoints of earlier versions ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize("in_memory", [True, False])
+@pytest.mark.usefixtures("interpreted")
+def test_checkpoints_without_the_watermark_before_each_row_are_refused_by_name(
+    spark, tmp_path, monkeypatch, in_memory, version
+):
+    if not in_memory:
+        monkeypatch.setattr(EmittedInMemory, "_first_flow", None)
+    query = f"SELECT wend, COUNT(*) AS n FROM {WINDOWS['HOP'][0]} GROUP BY wend EMIT STREAM AS diff"
+    plan, sink = declared(spark, tmp_path).sql(query)._live, Memory()
+
+    def take(number, entries):
+        steps = steps_of(plan, sink, tmp_path / "checkpoint", "diff", "keep")
+        try:
+            made = spark.createDataFrame(table(entries))
+            frames = {name: made.select(*stream.live.columns) for _, name, stream in steps.streams()}
+            steps.take(steps.input(frames), number)
+        finally:
+            steps.close()
+
+    take(0, [("a", 1, 1, 0, None), ("a", 7, 1, 1, None)])
+    take(1, [("a", 5, 1, 2, None)])  # of this version it goes on
+    meta = tmp_path / "checkpoint" / "windrow" / "1" / "step.json"
+    told = json.loads(meta.read_text())
+    for since in ("state", "envelope", "target", "parameters"):
+        told["query"].pop(since, None)
+    meta.write_text(json.dumps({**told, "version": version}))
+    with pytest.raises(WindrowError, match="CHECKPOINT_OF_ANOTHER_QUERY") as caught:
+        take(2, [("a", 11, 1, 3, None)])
+    assert "its state was None, and is 'rows with the watermark before each'" in caught.value.message
+    assert caught.value.hint
+    assert sorted(sink.batches) == [0, 1]
 
 
 # -- any query ---------------------------------------------------------------------------------------------
