@@ -312,7 +312,7 @@ class Relation:
 
     def plot(
         self,
-        *,
+        *file: object,
         value: str | None = None,
         key: Any = None,
         partitions: int = 3,
@@ -327,6 +327,8 @@ class Relation:
 
         Parameters
         ----------
+        file
+            None is taken: :func:`windrow.plot.save` writes a picture.
         value
             The column whose values are drawn; without, the first numeric one that the conditions read.
         key
@@ -343,6 +345,13 @@ class Relation:
             ``NOTHING_TO_DRAW`` for a query without windows, ``MISSING_PACKAGE``, ``UNRESOLVED_COLUMN``,
             ``INVALID_ARGUMENT``.
         """
+        if file:
+            name = file[0] if isinstance(file[0], str | Path) else "picture.svg"
+            raise UsageError(
+                "plot() gives a picture, and takes no file or other value without a name",
+                condition="INVALID_ARGUMENT",
+                hint=f"write it with windrow.plot.save(relation.plot(), {str(name)!r}); name options: rows=9",
+            )
         # Pictures lie above relations, and their packages are an extra.
         plot = importlib.import_module("windrow.plot")
         return plot.draw(self, value=value, key=key, partitions=partitions, rows=rows, width=width)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import windrow
@@ -148,6 +150,16 @@ def test_arrivals_are_judged_as_the_stream_judges_them(session):
     ]
     assert late == [("web", 15)]
     assert [entry.bound for entry in scene.arrivals if entry.bound is not None] == [20, 11, 25]
+
+
+@pytest.mark.parametrize("file", ["x.png", Path("x.png")])
+def test_a_file_that_is_given_to_plot_is_refused_with_what_writes_it(session, file):
+    relation = session.sql("SELECT k, MAX(val) AS top FROM drawn_stream [RANGE 2 DAYS] GROUP BY k")
+    with pytest.raises(windrow.WindrowError, match="INVALID_ARGUMENT") as refused:
+        relation.plot(file)
+    assert "windrow.plot.save(relation.plot(), 'x.png')" in refused.value.hint
+    with pytest.raises(windrow.WindrowError, match="INVALID_ARGUMENT"):
+        relation.plot(3)
 
 
 def test_what_has_no_picture_and_what_cannot_be_drawn_is_refused_with_a_hint(session):
