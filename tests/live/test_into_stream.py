@@ -88,34 +88,39 @@ def test_what_does_not_rise_with_the_rowtime_is_refused_when_it_is_given(moving,
     with pytest.raises(AnalysisError, match=why) as error:
         relation.start(NamedStream.open(folder / "later"), checkpoint=folder / "checkpoint")
     assert error.value.condition == "ROWTIME_DIFFERS"
+    assert error.value.sql[error.value.span.start : error.value.span.stop] == f"{column} AS ts"
 
 
 @pytest.mark.parametrize(
-    ("query", "is_taken"),
+    ("query", "column"),
     [
-        ("ISTREAM(SELECT ts + INTERVAL 100 SECONDS AS ts, k FROM orders [RANGE 1 MINUTE])", True),
-        ("ISTREAM(SELECT ts, k FROM orders [PARTITION BY k ROWS 1])", True),
-        ("RSTREAM(SELECT ts, k FROM orders [NOW] GROUP BY ts, k)", True),
-        ("SELECT STREAM a.ts, a.k FROM orders a JOIN orders [RANGE 2 MINUTES] b ON a.k = b.k", True),
-        ("SELECT STREAM b.ts, a.k FROM orders a JOIN orders [RANGE 2 MINUTES] b ON a.k = b.k", False),
-        ("ISTREAM(SELECT ts, k FROM orders [RANGE 2 MINUTES SLIDE 2 MINUTES])", False),
-        ("DSTREAM(SELECT ts, k FROM orders [RANGE 1 MINUTE])", False),
-        ("RSTREAM(SELECT ts, k FROM orders [RANGE 2 MINUTES])", False),
-        ("ISTREAM(SELECT MAX(ts) AS ts, k FROM orders [RANGE 1 MINUTE] GROUP BY k)", False),
+        ("ISTREAM(SELECT ts + INTERVAL 100 SECONDS AS ts, k FROM orders [RANGE 1 MINUTE])", None),
+        ("ISTREAM(SELECT ts, k FROM orders [PARTITION BY k ROWS 1])", None),
+        ("RSTREAM(SELECT ts, k FROM orders [NOW] GROUP BY ts, k)", None),
+        ("SELECT STREAM a.ts, a.k FROM orders a JOIN orders [RANGE 2 MINUTES] b ON a.k = b.k", None),
+        ("SELECT STREAM b.ts, a.k FROM orders a JOIN orders [RANGE 2 MINUTES] b ON a.k = b.k", "b.ts"),
+        ("ISTREAM(SELECT ts, k FROM orders [RANGE 2 MINUTES SLIDE 2 MINUTES])", "ts"),
+        ("DSTREAM(SELECT ts, k FROM orders [RANGE 1 MINUTE])", "ts"),
+        ("RSTREAM(SELECT ts, k FROM orders [RANGE 2 MINUTES])", "ts"),
+        ("ISTREAM(SELECT MAX(ts) AS ts, k FROM orders [RANGE 1 MINUTE] GROUP BY k)", "MAX(ts) AS ts"),
+        ("SELECT ISTREAM(MAX(ts) AS ts, k) FROM orders [RANGE 1 MINUTE] GROUP BY k", "MAX(ts) AS ts"),
+        ("SELECT ISTREAM(DISTINCT ts, k) FROM orders [RANGE 2 MINUTES SLIDE 2 MINUTES]", "ts"),
+        ("DSTREAM(SELECT DISTINCT * FROM orders [RANGE 1 MINUTE])", "*"),
+        ("DSTREAM(SELECT o.* FROM orders [RANGE 1 MINUTE] AS o)", "o.*"),
     ],
 )
-def test_only_the_rowtime_of_each_row_is_taken_for_that_of_a_stream(moving, query, is_taken):
+def test_only_the_rowtime_of_each_row_is_taken_for_that_of_a_stream(moving, query, column):
     session, folder = moving
     sink = IntoStream(NamedStream.open(folder / "later"))
     plan = session.sql(query)._live
-    if is_taken:
+    if column is None:
         refuse_other(sink, plan)
         assert (sink.moved is not None) == ("100 SECONDS" in query)
         return
     with pytest.raises(AnalysisError, match="not known to be the rowtime") as error:
         refuse_other(sink, plan)
     assert error.value.condition == "ROWTIME_DIFFERS"
-    assert error.value.span is not None
+    assert error.value.sql[error.value.span.start : error.value.span.stop] == column
 
 
 def test_of_several_rowtimes_of_a_match_a_stream_takes_the_first(moving):

@@ -14,6 +14,7 @@ from pyspark.sql.types import DataType, DateType, IntegralType, TimestampNTZType
 
 from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import Reader
+from windrow.errors import Span
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.live.feeds import alternatives
 from windrow.spark.live.rowtimes import is_marked
@@ -26,8 +27,9 @@ from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import Relation, SqlText
 from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["Moved", "UnknownRowtimeError", "moved_rowtime"]
+__all__ = ["Moved", "UnknownRowtimeError", "moved_rowtime", "written_column"]
 
+_NO_ROWTIME = "it is not the rowtime of a row"
 _ROWTIME, _BOUND, _ROWS = "__rowtime", "__bound", "__rows"
 
 
@@ -108,20 +110,44 @@ def moved_rowtime(gateway: Gateway, text: SqlText, place: int) -> Moved | None:
     return Moved(gateway, text.slice(first, start), text.slice(stop, last))
 
 
+def written_column(text: SqlText, place: int, count: int) -> tuple[str, Span] | None:
+    """Where one of the `count` columns of a query was written: its expression, or the star that it is of.
+
+    None where no one place of the user's text gives it, as of UNION ALL.
+    """
+    tokens = tokenize(text.render())
+    try:
+        return text.written(*_place(tokens, _listed(tokens, place, count)))
+    except UnknownRowtimeError:
+        return None
+
+
 def _item(tokens: TokenList, place: int, count: int) -> Range:
     """The expression of a column of SELECT."""
+    item = _listed(tokens, place, count)
+    if _is_star(tokens, item):
+        raise UnknownRowtimeError(_NO_ROWTIME)
+    return without_alias(tokens, item)
+
+
+def _listed(tokens: TokenList, place: int, count: int) -> Range:
+    """What is written in SELECT for a column, with its alias; the star that it is of."""
     body = Reader(tokens, frozenset(), frozenset()).after_with(0, len(tokens))
     try:
         shape = parse_query(tokens, body, len(tokens))
     except UnknownShapeError as found:
         raise UnknownRowtimeError(f"{found} is not read") from None
     items: Sequence[Range] = shape.items if isinstance(shape, Select) else ()
-    stars = [at for at, (_, stop) in enumerate(items) if tokens.is_symbol(stop - 1, "*")]
-    before = place < (stars[0] if stars else len(items))
-    number = place if before else place - count + len(items)
-    if len(stars) > 1 or not 0 <= number < len(items) or number in stars:
-        raise UnknownRowtimeError("it is not the rowtime of a row")
-    return without_alias(tokens, items[number])
+    stars = [at for at, item in enumerate(items) if _is_star(tokens, item)]
+    if not items or len(stars) > 1:
+        raise UnknownRowtimeError(_NO_ROWTIME)
+    first = stars[0] if stars else len(items)
+    after = place - count + len(items)
+    return items[place if place < first else max(first, after)]
+
+
+def _is_star(tokens: TokenList, item: Range) -> bool:
+    return tokens.is_symbol(item[1] - 1, "*")
 
 
 def _family(kind: DataType) -> str:

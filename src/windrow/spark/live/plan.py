@@ -31,7 +31,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.cascade import Cascade
 from windrow.spark.live.expected import bounded
 from windrow.spark.live.feeds import comes_at_rowtime, marked_inputs, passes_on, shows_instant
-from windrow.spark.live.moved_rowtime import Moved, UnknownRowtimeError, moved_rowtime
+from windrow.spark.live.moved_rowtime import Moved, UnknownRowtimeError, moved_rowtime, written_column
 from windrow.spark.live.runner import LiveRunner, live_windows, sequences_of, views_of
 from windrow.spark.live.settling import bounding_ends, ends_of_stage
 from windrow.spark.live.stages import Stage, staged
@@ -151,9 +151,13 @@ class LivePlan(ABC):
             f"the query gives {self.columns[place]} for the rowtime of the stream, and {why}",
             condition="ROWTIME_DIFFERS",
             sql=self.text,
-            span=self.span,
+            span=self.span_of(place),
             hint=f"leave it out, so that rows have their rowtime{other}",
         )
+
+    def span_of(self, place: int) -> Place:  # noqa: ARG002 - of some
+        """Where one of its columns is written; the query, where that is not known."""
+        return self.span
 
     def into(self, stream: NamedStream, columns: Sequence[str] | None) -> LivePlan:  # noqa: ARG002 - of some
         """The query as it is run where its rows go into these columns of a named stream."""
@@ -335,6 +339,12 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         except UnknownRowtimeError as found:
             other = "; or shift the rowtime by a length of time, or truncate it"
             raise self.rowtime_differs(place, str(found), other) from None
+
+    def span_of(self, place: int) -> Place:
+        """Where one of its columns is written."""
+        assert isinstance(self.query, StreamQuery)
+        found = written_column(self.query.query.text, place, len(self.columns))
+        return found[1] if found is not None and found[0] == self.text else self.span
 
     @cached_property
     def ends(self) -> Mapping[str, Ends]:
