@@ -200,6 +200,17 @@ def test_ctrl_c_stops_the_query_and_not_the_shell(shell):
     assert shell.backend.call(lambda session: session.sql("SELECT 7").collect())[0][0] == 7
 
 
+@pytest.mark.usefixtures("bids")
+def test_ctrl_c_while_a_query_is_begun_stops_it(shell, capsys):
+    shell.backend.call(lambda session: session.queries.started.append(lambda _: _interrupt_main()))
+    shell.run(".watch SELECT STREAM price FROM bids")
+    shell.backend.call(lambda session: session.queries.started.clear())
+    assert shell.backend.call(lambda session: dict(session.queries)) == {}
+    assert "interrupted" in capsys.readouterr().err
+    shell.run_lines(".state\n")
+    assert capsys.readouterr().out == "no query is running: .watch SELECT … starts one\n"
+
+
 def _interrupt_main():
     import _thread
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from windrow.cli.connection import connection
+from windrow.cli.shell.backend import StoppedError
 from windrow.cli.shell.context import CommandContext
 from windrow.cli.shell.live import progress_of, state_of, stop, watch
 from windrow.cli.shell.settings import CHANGELOGS, MODES
@@ -225,9 +226,16 @@ def _plot(shell: CommandContext, argument: str) -> None:
 def _watch(shell: CommandContext, argument: str) -> None:
     def start(session: Session) -> LiveQuery:
         relation = session.sql(argument, **shell.parameters(session)) if argument else shell.last_relation()
-        return watch(relation, shell.settings)
+        begun.append(watch(relation, shell.settings))
+        return begun[0]
 
-    query = shell.backend.call(start)
+    begun: list[LiveQuery] = []
+    try:
+        query = shell.backend.call(start)
+    except StoppedError:
+        # planning is not interrupted, and what it has begun by its end is not wanted
+        shell.backend.later(lambda session: [stop(session, each.name) for each in begun])
+        raise
     shell.began(query)
     stdout_console().print(Text(f"{query.name} runs; .stop {query.name} stops it"))
 
