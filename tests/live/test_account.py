@@ -211,9 +211,9 @@ def test_checkpoints_without_the_watermark_before_each_row_are_refused_by_name(
     for since in ("state", "envelope", "target", "parameters"):
         told["query"].pop(since, None)
     meta.write_text(json.dumps({**told, "version": version}))
-    with pytest.raises(WindrowError, match="CHECKPOINT_OF_ANOTHER_QUERY") as caught:
+    with pytest.raises(WindrowError, match="CHECKPOINT_VERSION") as caught:
         take(2, [("a", 11, 1, 3, None)])
-    assert "its state was None, and is 'rows with the watermark before each'" in caught.value.message
+    assert "an earlier version of Windrow wrote the checkpoint" in caught.value.message
     assert caught.value.hint
     assert sorted(sink.batches) == [0, 1]
 
