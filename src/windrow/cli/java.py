@@ -16,15 +16,16 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from windrow.session import Session
 
-__all__ = ["Java", "interrupts_ignored", "no_more_counts", "py4j_silent"]
+__all__ = ["Java", "interrupts_ignored", "no_more_counts", "py4j_silent", "signals_held"]
 
 _PATIENCE = 3.0
-_ENDING = {signal.SIGINT, signal.SIGTERM}
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 _TRACE = b"Traceback (most recent call last):\n"
 _LAST_LINE = re.compile(rb"^\S.*\n", re.MULTILINE)
 _LET_GO = (b"BrokenPipeError", b"ConnectionResetError", b"EOFError")
@@ -86,12 +87,9 @@ class Java:
         if self._is_ours and os.name != "nt":
             # Ctrl-C is for this process, which tells the others.
             options["process_group"] = 0
-        before = _interrupts_held()
-        try:
+        with signals_held():
             process = subprocess.Popen(command, **(options | {"stderr": subprocess.PIPE}))
             self._process = process
-        finally:
-            _interrupts_released(before)
         self._reader = threading.Thread(target=self._forward, name="windrow java", daemon=True)
         self._reader.start()
         return process
@@ -186,13 +184,23 @@ def py4j_silent() -> Iterator[None]:
         logging.disable(before)
 
 
-def _interrupts_held() -> set[signal.Signals] | None:
-    """Block what ends the command: no process is started without being known. What was blocked before."""
-    if not hasattr(signal, "pthread_sigmask"):
-        return None
-    return set(map(signal.Signals, signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)))
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """Have what ends the command wait until the block is left: no process is started without being known.
 
-
-def _interrupts_released(before: set[signal.Signals] | None) -> None:
-    if before is not None:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    To block the signals would not do: of a process with threads, another thread takes them in.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # which no signal interrupts
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    before = {number: handler for number in _ENDING if callable(handler := signal.getsignal(number))}
+    for number in before:
+        signal.signal(number, lambda *each: came.append(each))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for told, frame in came:
+        before[signal.Signals(told)](told, frame)
