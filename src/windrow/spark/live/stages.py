@@ -295,11 +295,12 @@ class _Lowering:
             return side
         if isinstance(node, plan.Project):
             side = self._side(node.input)
-            if node.passes_only and not side.conditions:
-                side.held = {made.id: side.held[one.column or ""] for made, one in node.outputs}
+            passed = [one.column for _, one in node.outputs]
+            if not side.conditions and all(column in side.held for column in passed):
+                side.held |= {made.id: side.held[one.column or ""] for made, one in node.outputs}
                 return side
-            kept = [column.id for column in node.input.columns]
-            if [one.column for _, one in node.outputs[: len(kept)]] == kept:
+            kept = [(column.id, column.id) for column in node.input.columns]
+            if [(made.id, one.column) for made, one in node.outputs[: len(kept)]] == kept:
                 self._name(side, node.scope)
                 side.computed_ids |= {made.id: one for made, one in node.outputs[len(kept) :]}
                 return side
