@@ -50,3 +50,10 @@ class SparkAnalyser:
             for key, columns in (("l", left), ("r", right))
         }
         return self._gateway.sql(both, frames).schema
+
+    def value(self, text: SqlText) -> object:
+        """The value of an expression that reads no rows."""
+        found = self._gateway.sql(SqlText.of("SELECT ", text, " AS value"))
+        with self._gateway.translated():
+            (value,) = found.collect()[0]
+        return value

@@ -26,7 +26,10 @@ def each(statement: Statement, select: Select, rows: Rows, further: Sequence[Ran
     sources = [one for each_item in of_items for one in each_item]
     sources += [source_of(statement, one, rows) for one in further]
     if len(sources) != len(found):
-        raise NotPlannedError("columns that are made in another way", select.items[0])
+        ids = statement.fresh(len(found))
+        new = [Column(own, one.name, one.dataType) for own, one in zip(ids, found, strict=True)]
+        unknown = tuple((column, Expression(whole, column.type)) for column in new)
+        return Project(rows.node, scope, unknown, whole, "expressions", is_whole=True)
     stretches: list[Range | None] = []
     for item, columns in zip(select.items, of_items, strict=True):
         own = without_alias(statement.tokens, item)
