@@ -9,7 +9,7 @@ from windrow.algebra.nodes import AggregateCall
 from windrow.errors import WindrowError
 from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Aggregate, Call, Project
-from windrow.plan.reader.rows import Rows, expression, filtered, source_of
+from windrow.plan.reader.rows import Rows, expression, filtered, passed, source_of
 from windrow.plan.reader.statement import NotPlannedError, Statement
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Range
@@ -40,8 +40,17 @@ def groups_by_all(tokens: TokenList, select: Select) -> bool:
     return select.group_by is not None and tokens.text(*select.group_by).upper() == "ALL"
 
 
-def grouped(statement: Statement, select: Select, rows: Rows, conditions: Sequence[Range]) -> Rows:
-    """The groups of a block as rows: in its text columns stand for keys and aggregates."""
+def grouped(
+    statement: Statement,
+    select: Select,
+    rows: Rows,
+    conditions: Sequence[Range],
+    further: Sequence[str] = (),
+) -> Rows:
+    """The groups of a block as rows: in its text columns stand for keys and aggregates.
+
+    `further` columns of the rows are keys too; they come first.
+    """
     tokens = statement.tokens
     keys = keys_of(statement, select, rows)
     if keys is None:
@@ -52,12 +61,11 @@ def grouped(statement: Statement, select: Select, rows: Rows, conditions: Sequen
         raise NotPlannedError("a star beside GROUP BY", select.group_by)
     calls = find_calls(tokens, stretches, statement.text)
     rows = filtered(statement, rows, conditions, "WHERE")
-    read = [(key, expression(statement, key, rows)) for key in keys]
+    known = {column.id: column for column in rows.node.columns}
+    read = [(column.name, one) for column, one in passed([known[own] for own in further])]
+    read += [(statement.written(key), expression(statement, key, rows)) for key in keys]
     made = statement.fresh(len(read) + len(calls))
-    columns = [
-        (Column(name, statement.written(key), one.type), one)
-        for name, (key, one) in zip(made, read, strict=False)
-    ]
+    columns = [(Column(own, name, one.type), one) for own, (name, one) in zip(made, read, strict=False)]
     arguments: dict[str, str] = {}
     scope = rows.scope(statement.prefix(select.items[0][0]))
     for name, call in zip(made[len(read) :], calls.values(), strict=True):
@@ -78,10 +86,10 @@ def grouped(statement: Statement, select: Select, rows: Rows, conditions: Sequen
     whole = SqlText.join(", ", [SqlText.of("(", one.text, f") AS {column.id}") for column, one in columns])
     passes = all(one.column is not None for _, one in columns)
     inside = Project(rows.node, scope, tuple(columns), whole, "columns" if passes else "expressions")
-    ids = statement.fresh(len(keys) + len(calls))
+    ids = statement.fresh(len(read) + len(calls))
     by = tuple(
         (Column(own, column.name, column.type), column.id)
-        for own, (column, _) in zip(ids, columns[: len(keys)], strict=False)
+        for own, (column, _) in zip(ids, columns[: len(read)], strict=False)
     )
     found = tuple(
         Call(
@@ -91,15 +99,14 @@ def grouped(statement: Statement, select: Select, rows: Rows, conditions: Sequen
             _is_known(call),
             place,
         )
-        for own, (place, call) in zip(ids[len(keys) :], calls.items(), strict=True)
+        for own, (place, call) in zip(ids[len(read) :], calls.items(), strict=True)
     )
-    written = ", ".join(statement.written(key) for key in keys)
+    written = ", ".join(name for name, _ in read)
     at = select.group_by or select.items[0]
     node = Aggregate(inside, by, found, f"GROUP BY {written or '()'}", at)
-    _replace(
-        statement, select, keys, [column.id for column, _ in by], calls, [one.column.id for one in found]
-    )
-    named = [(_name_of(tokens, key), column.id) for key, (column, _) in zip(keys, by, strict=True)]
+    own = [column.id for column, _ in by[len(further) :]]
+    _replace(statement, select, keys, own, calls, [one.column.id for one in found])
+    named = [(_name_of(tokens, key), column) for key, column in zip(keys, own, strict=True)]
     shown = [(name, own) for name, own in named if name is not None]
     alias = f"__t{statement.numbers[0]}"
     part = Part(alias, tuple(name for name, _ in shown), tuple(own for _, own in shown))

@@ -83,6 +83,7 @@ class QueryReader:
         bounds: tuple[int, int | None] = 0, None
         if isinstance(shape, Ordered):
             items, bounds, stop = shape.order, self._bounds(shape), _tail(shape)
+            order = _head(shape) if order is None else order
             shape = shape.query
         elif order is not None:
             items = [order_item(self.tokens, item) for item in self.tokens.split(order + 2, stop)]

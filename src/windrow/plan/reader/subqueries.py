@@ -14,8 +14,8 @@ from pyspark.sql.types import BooleanType
 
 from windrow.errors import WindrowError
 from windrow.plan.columns import ROWS, Column
-from windrow.plan.nodes import Mark, Node, Value
-from windrow.plan.reader.groups import is_grouped
+from windrow.plan.nodes import Aggregate, Mark, Node, Value
+from windrow.plan.reader.groups import grouped, is_grouped
 from windrow.plan.reader.joins import alike, conditions_of, equality, paired
 from windrow.plan.reader.over import over_of
 from windrow.plan.reader.reading import Reading
@@ -29,6 +29,9 @@ from windrow.syntax.select_list import without_alias
 __all__ = ["decided", "has_subquery", "unnested"]
 
 _BEFORE_OPERAND = ("AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE")
+_COUNTS = ("count", "count_if", "count_distinct")
+"""Aggregates that are 0 of no rows; others are NULL."""
+
 _BOOLEAN = ("AND", "OR", "NOT", "=", "<>", "<", "<=", ">", ">=", "<=>", "IS NULL", "IN", "BETWEEN")
 
 
@@ -140,13 +143,43 @@ def _with_value(reading: Reading, rows: Rows, bracket: Range) -> Rows:
         raise NotPlannedError("a subquery that may give several rows for one value", bracket)
     inner = _alone(reading, shape)
     if inner is None:
-        raise NotPlannedError("a subquery for one value that reads the query around it", bracket)
+        return _with_value_of(reading, rows, shape, bracket)
     if len(inner.columns) != 1:
         raise NotPlannedError("a subquery of several columns for one value", bracket)
     node = Value(rows.node, inner, shape.having is None, bracket)
     statement.instead[bracket] = f"{ROWS}.{inner.columns[0].id}"
     statement.columns_at[bracket] = inner.columns[0].id
     return replace(rows, node=node)
+
+
+def _with_value_of(reading: Reading, rows: Rows, select: Select, bracket: Range) -> Rows:
+    """The rows with the value that an aggregate has over those rows of the subquery that equal each.
+
+    They are joined with groups by what is equal; what the aggregates are of no rows is known of those here.
+    """
+    statement = reading.statement
+    what = "a subquery for one value that reads the query around it"
+    if select.having is not None or len(select.items) != 1 or over_of(statement, select) is not None:
+        raise NotPlannedError(f"{what} in this form", bracket)
+    rows, found = _correlated(reading, rows, select, None)
+    if found.conditions or not found.keys:
+        raise NotPlannedError(f"{what} by more than equalities", (found.conditions or (bracket,))[0])
+    mine, theirs = zip(*found.keys, strict=True)
+    groups = grouped(statement, select, found.rows, [], theirs)
+    assert isinstance(groups.node, Aggregate)
+    for call in groups.node.calls:
+        if not call.is_known:
+            raise NotPlannedError("an aggregate that only Spark knows", call.at)
+        if call.call.function in _COUNTS:
+            statement.instead[call.at] = f"coalesce({ROWS}.{call.column.id}, 0L)"
+            del statement.columns_at[call.at]
+    keys = [(one, column.id) for one, (column, _) in zip(mine, groups.node.keys, strict=True)]
+    label = statement.written(bracket)
+    rows = replace(rows, node=paired(statement, rows, groups, keys, "left", label, bracket).node)
+    rows, value = column_of(statement, rows, without_alias(statement.tokens, select.items[0]))
+    statement.instead[bracket] = f"{ROWS}.{value}"
+    statement.columns_at[bracket] = value
+    return rows
 
 
 # -- partners --------------------------------------------------------------------------------------------
