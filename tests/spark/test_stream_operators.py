@@ -82,7 +82,7 @@ NAMES = [
     "SELECT * FROM s [RANGE 3] a JOIN t [RANGE 3] b USING (k) JOIN names c ON c.v = 5",
     "SELECT * FROM s [RANGE 3] a LEFT SEMI JOIN t [ROWS 3] b USING (k)",
     "SELECT transform(array(1), k -> k + 1) AS w, k FROM s [RANGE 3] a JOIN t [RANGE 3] b USING (k)",
-    "SELECT a.k AS x, b.k AS y, k FROM s [RANGE 3] a FULL JOIN t [RANGE 3] b USING (k) WHERE a.k > 0 OR b.k = 0",
+    "SELECT a.k AS x, b.k, k AS m FROM s [NOW] a FULL JOIN t [RANGE 3] b USING (k) WHERE a.k > 0 OR b.k = 0",
 ]
 BESIDE_GROUPS = [
     "SELECT k, RANK() OVER (ORDER BY COUNT(*) DESC) AS r, COUNT(*) AS n FROM s [RANGE 3] GROUP BY k",
@@ -91,6 +91,9 @@ BESIDE_GROUPS = [
     "SELECT k, COUNT(*) AS n FROM s [RANGE 3] GROUP BY k HAVING k NOT IN (SELECT k FROM t [RANGE 3])",
     "SELECT k, COUNT(*) AS n, (SELECT MAX(v) FROM t [RANGE 3]) AS m FROM s [RANGE 3] GROUP BY k",
     "SELECT 1 AS one FROM s [RANGE 1] HAVING true",
+    "SELECT k, SUM(v) OVER w AS t, COUNT(*) OVER u FROM s [RANGE 3] WINDOW w AS (PARTITION BY k), u AS w",
+    "SELECT k, v, (SELECT MAX(b.v) FROM t [RANGE 5] b WHERE b.k = a.k) AS m FROM s [RANGE 3] a",
+    "SELECT k FROM s [NOW] a WHERE v > (SELECT COUNT(*) - 1 FROM t [RANGE 5] b WHERE b.k = a.k AND b.v > 0)",
 ]
 COMPUTED = [
     "SELECT a.k FROM s [RANGE 3] a JOIN t [RANGE 3] b ON a.k <> 0 AND 10 / a.k = b.v",

@@ -95,13 +95,14 @@ class Input:
         Its columns.
     varies
         Whether it varies in time; a table does not.
-    at
-        Where it stands in the statement.
+    label, at
+        How it is written, and where.
     """
 
     key: str
     columns: tuple[Column, ...]
     varies: bool
+    label: str
     at: Range
 
     @property
@@ -312,13 +313,14 @@ class Value:
         The rows, and the relation of at most one row.
     is_there
         Whether it always has its row; where it has none the columns are NULL.
-    at
-        Where the subquery stands.
+    label, at
+        How the subquery is written, and where.
     """
 
     left: Node
     right: Node
     is_there: bool
+    label: str
     at: Range
 
     @property
@@ -413,6 +415,8 @@ class Pieces:
         What it gives.
     why
         What of it has no other node.
+    label
+        How it is written.
     """
 
     input: Node
@@ -421,6 +425,7 @@ class Pieces:
     empty: SqlText | None
     columns: tuple[Column, ...]
     why: Exception
+    label: str
 
     def __post_init__(self) -> None:
         _has(self.input, self.keys)

@@ -48,7 +48,7 @@ def grouped_pieces(
     by = SqlText.of(" GROUP BY ", SqlText.join(", ", [*texts, SqlText.of(TIMES)]))
     text = SqlText.of(scope.select(SqlText.of(items, f", {TIMES}")), by, having)
     empty = SqlText.of(scope.select(items), having) if keys == [] else None
-    return _made(statement, rows, columns, text, empty, why)
+    return _made(statement, rows, columns, text, empty, why, select)
 
 
 def framed_pieces(
@@ -72,7 +72,7 @@ def framed_pieces(
     for word, clause in (("WINDOW", select.window), ("QUALIFY", select.qualify)):
         if clause is not None:
             text = SqlText.of(text, f" {word} ", statement.text(clause))
-    return _made(statement, rows, columns, text, None, why)
+    return _made(statement, rows, columns, text, None, why, select)
 
 
 def _made(
@@ -82,6 +82,7 @@ def _made(
     text: SqlText,
     empty: SqlText | None,
     why: Reason,
+    select: Select,
 ) -> Pieces:
     times = Column(ENTER, ENTER, LongType()), Column(LEAVE, LEAVE, LongType())
     found = statement.analyser.schema(text, (*rows.node.columns, *times)).fields[:-2]
@@ -89,7 +90,8 @@ def _made(
         Column(made, one.name, one.dataType)
         for made, one in zip(statement.fresh(len(found)), found, strict=True)
     ]
-    return Pieces(rows.node, tuple(keys), text, empty, tuple(columns), why)
+    label = f"SELECT {', '.join(statement.written(item) for item in select.items)}"
+    return Pieces(rows.node, tuple(keys), text, empty, tuple(columns), why, label)
 
 
 def _refuse_sets(statement: Statement, select: Select) -> None:

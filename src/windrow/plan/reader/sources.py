@@ -104,7 +104,7 @@ def _input(reading: Reading, item: Given, source: Range) -> Node:
         fields, varies = given
         ids = reading.statement.fresh(len(fields))
         columns = tuple(Column(own, one.name, one.dataType) for own, one in zip(ids, fields, strict=True))
-        return Input(item.key, columns, varies, source)
+        return Input(item.key, columns, varies, reading.statement.written(source), source)
     if not isinstance(item, WindowedStream) or not isinstance(item.source, str):
         raise NotPlannedError("a relation that varies", source)
     name = item.source.lower()

@@ -146,7 +146,7 @@ def _with_value(reading: Reading, rows: Rows, bracket: Range) -> Rows:
         return _with_value_of(reading, rows, shape, bracket)
     if len(inner.columns) != 1:
         raise NotPlannedError("a subquery of several columns for one value", bracket)
-    node = Value(rows.node, inner, shape.having is None, bracket)
+    node = Value(rows.node, inner, shape.having is None, statement.written(bracket), bracket)
     statement.instead[bracket] = f"{ROWS}.{inner.columns[0].id}"
     statement.columns_at[bracket] = inner.columns[0].id
     return replace(rows, node=node)
