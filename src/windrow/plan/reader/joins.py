@@ -113,9 +113,11 @@ def conditions_of(
 
 
 def _computes(statement: Statement, part: Range) -> bool:
-    """Whether a condition compares something that is computed."""
+    """Whether a condition is an equality with something that is computed."""
     parsed = parse_expression(statement.tokens, *part)
-    return isinstance(parsed, Operation) and not all(isinstance(one, Name) for one in parsed.operands)
+    if not isinstance(parsed, Operation) or parsed.operator != "=":
+        return False
+    return not all(isinstance(one, Name) for one in parsed.operands)
 
 
 def _guarded(
