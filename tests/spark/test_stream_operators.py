@@ -102,6 +102,8 @@ COMPUTED = [
     "SELECT k, EXISTS (SELECT 1 FROM t [NOW] b WHERE b.v = a.v OR b.k = a.k) AS e FROM s [RANGE 2] a",
     "SELECT k FROM names WHERE k > 0 UNION SELECT k FROM s [RANGE 2]",
     "SELECT k, v FROM s [RANGE 5] ORDER BY v, k, ts LIMIT 1 + 1",
+    # an aggregate that is none by its name
+    "SELECT schema_of_variant_agg(parse_json(CAST(v AS STRING))) AS n FROM s [RANGE 3]",
 ]
 # what Spark alone understands, or understands in a way of its own
 BY_INSTANTS = [

@@ -21,7 +21,11 @@ def each(statement: Statement, select: Select, rows: Rows, further: Sequence[Ran
     """SELECT without groups, with further columns after its own."""
     scope = rows.scope(statement.prefix(select.items[0][0]))
     whole = SqlText.join(", ", [listed(statement, select, rows), *(statement.text(item) for item in further)])
-    found = statement.analyser.schema(scope.select(whole), rows.node.columns)
+    # beside a column of a row an aggregate that we do not know is an error, and not the one row that it gives
+    row = [SqlText.of(f"{ROWS}.{column.id}") for column in rows.node.columns[:1]]
+    text = scope.select(SqlText.join(", ", [whole, *row]))
+    found = statement.analyser.schema(text, rows.node.columns).fields
+    found = found[: len(found) - len(row)]
     of_items = [_sources(statement, item, rows) for item in select.items]
     sources = [one for each_item in of_items for one in each_item]
     sources += [source_of(statement, one, rows) for one in further]
