@@ -46,8 +46,7 @@ SPARK_LAYERS = {
         named snapshots sources stored streams table_log text_log varying
         """,
     "operators over relations that vary": """
-        bags group_keys grouping joins over relational scope stream_windows subqueries table_functions
-        timed_rows
+        aggregates_of_plan bags groups_of_plan pairs_of_plan relation_of_plan stream_windows table_functions
         """,
     "event time": """
         event_time event_time.beneath event_time.clocks event_time.columns event_time.edits event_time.facts
@@ -62,7 +61,7 @@ SPARK_LAYERS = {
         live.sinks live.size live.source live.spark_log live.tables live.ticking live.upserts live.whole
         """,
     "live: operators": """
-        live.aggregates_of_plan live.blocking live.changes live.chunks live.clauses live.computed
+        live.blocking live.changes live.chunks live.clauses live.computed
         live.conditions live.endings live.expected live.expressions live.feeds live.flow live.flow_of_plan
         live.holding live.incremental live.kept_rows live.known_streams live.lookups
         live.moved_rowtime live.of_each_row live.pairs live.plan_tree live.promised live.ranks

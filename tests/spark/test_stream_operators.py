@@ -81,11 +81,33 @@ NAMES = [
     "SELECT * FROM s [RANGE 3] a NATURAL JOIN (SELECT v, 1 AS x, k FROM t [RANGE 3]) b",
     "SELECT * FROM s [RANGE 3] a JOIN t [RANGE 3] b USING (k) JOIN names c ON c.v = 5",
     "SELECT * FROM s [RANGE 3] a LEFT SEMI JOIN t [ROWS 3] b USING (k)",
+    "SELECT transform(array(1), k -> k + 1) AS w, k FROM s [RANGE 3] a JOIN t [RANGE 3] b USING (k)",
+    "SELECT a.k AS x, b.k, k AS m FROM s [NOW] a FULL JOIN t [RANGE 3] b USING (k) WHERE a.k > 0 OR b.k = 0",
+]
+BESIDE_GROUPS = [
+    "SELECT k, RANK() OVER (ORDER BY COUNT(*) DESC) AS r, COUNT(*) AS n FROM s [RANGE 3] GROUP BY k",
+    "SELECT k, SUM(v) / SUM(SUM(v)) OVER () AS share FROM s [RANGE 3] GROUP BY k",
+    "SELECT k, COUNT(*) AS n FROM s [RANGE 3] GROUP BY k HAVING COUNT(*) > (SELECT AVG(v) FROM t [RANGE 3])",
+    "SELECT k, COUNT(*) AS n FROM s [RANGE 3] GROUP BY k HAVING k NOT IN (SELECT k FROM t [RANGE 3])",
+    "SELECT k, COUNT(*) AS n, (SELECT MAX(v) FROM t [RANGE 3]) AS m FROM s [RANGE 3] GROUP BY k",
+    "SELECT 1 AS one FROM s [RANGE 1] HAVING true",
+    "SELECT k, SUM(v) OVER w AS t, COUNT(*) OVER u FROM s [RANGE 3] WINDOW w AS (PARTITION BY k), u AS w",
+    "SELECT k, v, (SELECT MAX(b.v) FROM t [RANGE 5] b WHERE b.k = a.k) AS m FROM s [RANGE 3] a",
+    "SELECT k FROM s [NOW] a WHERE v > (SELECT COUNT(*) - 1 FROM t [RANGE 5] b WHERE b.k = a.k AND b.v > 0)",
+]
+COMPUTED = [
+    "SELECT a.k FROM s [RANGE 3] a JOIN t [RANGE 3] b ON a.k <> 0 AND 10 / a.k = b.v",
+    "SELECT a.k FROM s [RANGE 3] a, t [RANGE 3] b WHERE b.v > a.v AND a.k <> 0 AND 10 / a.k > 4",
+    "SELECT a.k, inline(array(struct(v, v + 1))) FROM s [RANGE 2] a",
+    "SELECT k, EXISTS (SELECT 1 FROM t [NOW] b WHERE b.v = a.v OR b.k = a.k) AS e FROM s [RANGE 2] a",
+    "SELECT k FROM names WHERE k > 0 UNION SELECT k FROM s [RANGE 2]",
+    "SELECT k, v FROM s [RANGE 5] ORDER BY v, k, ts LIMIT 1 + 1",
+    # an aggregate that is none by its name
+    "SELECT schema_of_variant_agg(parse_json(CAST(v AS STRING))) AS n FROM s [RANGE 3]",
 ]
 # what Spark alone understands, or understands in a way of its own
 BY_INSTANTS = [
     "SELECT a.* FROM s [RANGE 3] a FULL JOIN t [RANGE 3] b USING (k)",
-    "SELECT transform(array(1), k -> k + 1) AS w, k FROM s [RANGE 3] a JOIN t [RANGE 3] b USING (k)",
     "SELECT -v AS v FROM s [RANGE 5] ORDER BY v + 0 LIMIT 1",
     "SELECT v FROM s [RANGE 3] WHERE (v IN (SELECT v FROM t [ROWS 2])) = false",
     "SELECT v FROM s [RANGE 3] WHERE NOT CASE WHEN v IN (SELECT v FROM t [ROWS 2]) THEN true ELSE false END",
@@ -104,6 +126,8 @@ QUERIES = [
     *FIRST,
     *GROUPS,
     *NAMES,
+    *BESIDE_GROUPS,
+    *COMPUTED,
 ]
 
 

@@ -8,15 +8,20 @@ from windrow.plan.nodes import (
     Aggregate,
     Distinct,
     Filter,
+    Input,
     Join,
+    Mark,
     Node,
     Over,
+    Pieces,
     Project,
     Scan,
     Session,
     SetOperation,
     Sort,
     StreamWindow,
+    TimeWindows,
+    Value,
 )
 
 __all__ = ["tree"]
@@ -31,6 +36,9 @@ def tree(plan: Node) -> list[str]:
 
 
 def _lines(node: Node, first: str, rest: str) -> Iterator[str]:
+    if isinstance(node, TimeWindows):
+        yield from _lines(node.spelled, first, rest)
+        return
     if isinstance(node, Project) and node.passes_only:
         yield from _lines(node.input, first, rest)
         return
@@ -53,6 +61,8 @@ def _label(node: Node) -> str:
         case Aggregate():
             calls = ", ".join(dict.fromkeys(" ".join(call.column.name.split()) for call in node.calls))
             return f"{node.label}: {calls}" if calls else node.label
+        case Input() | Mark() | Value() | Pieces():
+            return node.label
         case Join() | Filter() | Over() | Session() | Distinct() | SetOperation() | Sort():
             return node.label
     raise AssertionError(node)

@@ -7,21 +7,41 @@ what is known of its inputs (:mod:`windrow.plan.properties`), and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from windrow.algebra.nodes import AggregateCall
 from windrow.kernels.sorting import SortKey
-from windrow.plan.columns import Column, Expression, Scope
+from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.plan.columns import ROWS, Column, Expression, Scope
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.streams import StreamWindow as Bracket
 from windrow.syntax.window_calls import WindowCall
 
 __all__ = [
-    "Aggregate", "Call", "Distinct", "Filter", "Join", "JoinKind", "Node", "Over", "Project", "Scan",
-    "Session", "SetOperation", "Sort", "StreamWindow", "walk",
+    "TIMES",
+    "Aggregate",
+    "Call",
+    "Distinct",
+    "Filter",
+    "Input",
+    "Join",
+    "JoinKind",
+    "Mark",
+    "Node",
+    "Over",
+    "Pieces",
+    "Project",
+    "Scan",
+    "Session",
+    "SetOperation",
+    "Sort",
+    "StreamWindow",
+    "TimeWindows",
+    "Value",
+    "walk",
 ]  # fmt: skip
 
 JoinKind: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
@@ -56,6 +76,34 @@ class Scan:
     def is_stream(self) -> bool:
         """Whether rows go on coming."""
         return self.table is None
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class Input:
+    """A relation that is there already when the query is run, by its key in the statement.
+
+    Attributes
+    ----------
+    key
+        The key.
+    columns
+        Its columns.
+    varies
+        Whether it varies in time; a table does not.
+    label, at
+        How it is written, and where.
+    """
+
+    key: str
+    columns: tuple[Column, ...]
+    varies: bool
+    label: str
+    at: Range
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -137,6 +185,8 @@ class Project:
         The SELECT list that gives the columns in their order, as the user wrote it.
     label
         What people know it by.
+    is_whole
+        Whether only the list as a whole gives the columns: their expressions are that.
     """
 
     input: Node
@@ -144,6 +194,7 @@ class Project:
     outputs: tuple[tuple[Column, Expression], ...]
     listed: SqlText
     label: str
+    is_whole: bool = False
 
     def __post_init__(self) -> None:
         _check(self.scope, self.input)
@@ -209,13 +260,101 @@ class Join:
         return (self.left, self.right)
 
 
+@dataclass(frozen=True, eq=False)
+class Mark:
+    """Rows with a column that says whether they have a partner, as EXISTS and IN do.
+
+    Attributes
+    ----------
+    left, right, keys, conditions, scope
+        The rows, and which of others are their partners, as :class:`Join` has it.
+    column
+        The column that is added.
+    unknown
+        The one of the keys that counts as equal where it is NULL on either side, as IN does where its
+        opposite decides; None for none.
+    label, at
+        What people know it by, and where it stands.
+    """
+
+    left: Node
+    right: Node
+    keys: tuple[tuple[str, str], ...]
+    conditions: tuple[Expression, ...]
+    scope: Scope
+    column: Column
+    unknown: tuple[str, str] | None
+    label: str
+    at: Range
+
+    def __post_init__(self) -> None:
+        _has(self.left, (one for one, _ in self.keys))
+        _has(self.right, (other for _, other in self.keys))
+        assert self.unknown is None or self.unknown in self.keys
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the left side, and the mark."""
+        return (*self.left.columns, self.column)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """Two."""
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """Rows with the columns of the one row of another relation, as a subquery for one value gives.
+
+    Attributes
+    ----------
+    left, right
+        The rows, and the relation of at most one row.
+    is_there
+        Whether it always has its row; where it has none the columns are NULL.
+    label, at
+        How the subquery is written, and where.
+    """
+
+    left: Node
+    right: Node
+    is_there: bool
+    label: str
+    at: Range
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of both sides."""
+        return (*self.left.columns, *self.right.columns)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """Two."""
+        return (self.left, self.right)
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An aggregate of a group: its column, what is called, and the column with its argument, if any."""
+    """An aggregate of a group.
+
+    Attributes
+    ----------
+    column, call
+        The column that it gives, and what is called.
+    argument
+        The column with its argument, if any.
+    is_known
+        Whether its name and form say what it does; of others only Spark knows.
+    at
+        Where it stands.
+    """
 
     column: Column
     call: AggregateCall
     argument: str | None
+    is_known: bool
+    at: Range
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +364,7 @@ class Aggregate:
     Attributes
     ----------
     input
-        The rows, with keys and arguments as columns.
+        The rows, with keys and arguments as columns. The texts of the aggregates are over its own input.
     keys
         The columns of the keys, and those of the input that they are.
     calls
@@ -234,7 +373,7 @@ class Aggregate:
         What people know it by, and where GROUP BY or the block stands.
     """
 
-    input: Node
+    input: Project
     keys: tuple[tuple[Column, str], ...]
     calls: tuple[Call, ...]
     label: str
@@ -256,6 +395,52 @@ class Aggregate:
 
 
 @dataclass(frozen=True, eq=False)
+class Pieces:
+    """A block that reads several rows in a way that only Spark understands.
+
+    It is evaluated over the rows of each piece of time in which those of equal keys stay as they are.
+
+    Attributes
+    ----------
+    input
+        The rows.
+    keys
+        Columns of the input: rows that differ in them the block never reads together.
+    text
+        The block over the rows, of which those of each piece of time, :data:`TIMES`, are kept apart; its
+        last columns are these times.
+    empty
+        The block over no rows at all, where that gives a row; None where it does not.
+    columns
+        What it gives.
+    why
+        What of it has no other node.
+    label
+        How it is written.
+    """
+
+    input: Node
+    keys: tuple[str, ...]
+    text: SqlText
+    empty: SqlText | None
+    columns: tuple[Column, ...]
+    why: Exception
+    label: str
+
+    def __post_init__(self) -> None:
+        _has(self.input, self.keys)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """One."""
+        return (self.input,)
+
+
+TIMES = f"{ROWS}.{ENTER}, {ROWS}.{LEAVE}"
+"""In texts over pieces of time, the time of a row."""
+
+
+@dataclass(frozen=True, eq=False)
 class Over:
     """Rows with what functions find over the partitions that they are in.
 
@@ -269,6 +454,8 @@ class Over:
         The functions, all of one partition and order, with the columns that they give.
     label, at
         What people know it by, and where the first of them stands.
+    halves
+        The text of each function up to the expressions of PARTITION BY, and from there on.
     """
 
     input: Node
@@ -278,6 +465,15 @@ class Over:
     calls: tuple[tuple[Column, WindowCall, Expression], ...]
     label: str
     at: Range
+    halves: tuple[tuple[SqlText, SqlText], ...]
+
+    def parted(self, further: str) -> list[SqlText]:
+        """The texts of the functions, in which rows that differ in further columns are apart."""
+        return [
+            SqlText.of(before, further if call.partition else f"PARTITION BY {further}",
+                       ", " if call.partition else " ", after)
+            for (_, call, _), (before, after) in zip(self.calls, self.halves, strict=True)
+        ]  # fmt: skip
 
     def __post_init__(self) -> None:
         _check(self.scope, self.input)
@@ -335,6 +531,44 @@ class Session:
     def inputs(self) -> tuple[Node, ...]:
         """One."""
         return (self.input,)
+
+
+@dataclass(frozen=True, eq=False)
+class TimeWindows:
+    """The windows of time that rows are in: TUMBLE, HOP, CUMULATE or SESSION.
+
+    Attributes
+    ----------
+    spelled
+        The same in other nodes, which compute the windows of the rows.
+    rows
+        The rows, of which the columns come first.
+    kind, lengths
+        The windowing function, and its lengths in ticks, as
+        :class:`windrow.algebra.time_windows.TimeWindow` has them.
+    time, keys
+        Columns of the rows: their time, and those by each of which there are sessions of their own.
+    """
+
+    spelled: Node
+    rows: Node
+    kind: str
+    lengths: Mapping[str, int]
+    time: str
+    keys: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _has(self.rows, (self.time, *self.keys))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the rows, begin and end, and maybe the last instant."""
+        return self.spelled.columns
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """One."""
+        return (self.spelled,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -406,8 +640,8 @@ class Sort:
 
 
 Node: TypeAlias = (
-    "Scan | StreamWindow | Filter | Project | Join | Aggregate | Over | Session | Distinct | SetOperation"
-    " | Sort"
+    "Scan | Input | StreamWindow | Filter | Project | Join | Mark | Value | Aggregate | Pieces | Over"
+    " | Session | TimeWindows | Distinct | SetOperation | Sort"
 )
 
 

@@ -3,48 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
-from windrow.algebra.clock import NEVER, Clock
-from windrow.algebra.continuous import Reader
+from windrow.algebra.clock import NEVER
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.reader import NotPlannedError
 from windrow.spark.arrow import is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.keyed import can_be_keyed, run_keyed
-from windrow.spark.scope import Rows, Scope, SparkTexts
 from windrow.spark.varying import Varying
 
-__all__ = ["Bags"]
+__all__ = ["Bags", "Rows", "inner"]
 
 
-class Bags(SparkTexts):
-    """The relations of one statement.
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a node: its columns by their ids, and `ENTER` and `LEAVE` after them if they vary."""
 
-    Parameters
+    frame: DataFrame
+    varies: bool
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns but the times."""
+        return [name for name in self.frame.columns if name not in (ENTER, LEAVE)]
+
+
+@dataclass(frozen=True)
+class Bags:
+    """The relations of one statement, by key.
+
+    Attributes
     ----------
-    gateway, reader, clock
-        The session, the statement, and what instants are counted in.
-    inputs, tables
-        What varies in it, on that clock, and what does not, by key.
+    gateway
+        The session.
+    inputs
+        What varies in it.
     """
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        reader: Reader,
-        clock: Clock,
-        inputs: Mapping[str, Varying],
-        tables: Mapping[str, DataFrame],
-    ) -> None:
-        super().__init__(gateway, reader)
-        self.clock, self.inputs, self.tables = clock, inputs, tables
+    gateway: Gateway
+    inputs: Mapping[str, Varying]
 
-    def _origin(self) -> int | None:
+    def origin(self) -> int | None:
         """The logs' first instant, None if they are empty."""
         if self.gateway.operators is not None:
             raise NotPlannedError("rows that are there from the first instant on")
@@ -53,33 +57,28 @@ class Bags(SparkTexts):
         firsts = [ends[0] for item in self.inputs.values() if (ends := item.ends) is not None]
         return min(firsts, default=None)
 
-    def _counted(self, operator: str, frames: Sequence[DataFrame]) -> DataFrame:
+    def varying(self, rows: Rows) -> Rows:
+        """Rows of a table are there from the log's first instant on."""
+        if rows.varies:
+            return rows
+        origin = self.origin()
+        times = {ENTER: F.lit(origin or 0).cast("bigint"), LEAVE: F.lit(NEVER).cast("bigint")}
+        whole = rows.frame.withColumns(times)
+        return Rows(whole if origin is not None else whole.limit(0), varies=True)
+
+    def counted(self, operator: str, frames: Sequence[DataFrame]) -> Rows:
         """Rows as often as the operator says by how often they are on either side.
 
-        The sides have the same types in the same places; names are those of the first.
+        The sides have the same columns.
         """
-        inner = StructType(
-            [
-                StructField(field.name, field.dataType)
-                for field in frames[0].schema
-                if field.name not in (ENTER, LEAVE)
-            ]
-        )
-        known = all(is_orderable(field.dataType) for field in inner)
+        schema = inner(frames[0])
+        known = all(is_orderable(field.dataType) for field in schema)
         if not known or not all(map(can_be_keyed, frames)):
             raise NotPlannedError("columns that are not compared")
-        sides = [frame.select(*inner.names, ENTER, LEAVE) for frame in frames]
-        return run_keyed(self.gateway, operator, sides, inner.names, inner)
+        sides = [frame.select(*schema.names, ENTER, LEAVE) for frame in frames]
+        return Rows(run_keyed(self.gateway, operator, sides, schema.names, schema), varies=True)
 
-    def _varying(self, rows: Rows) -> Rows:
-        """Rows of a table are there from the log's first instant on."""
-        return rows if rows.varies else Rows(self._always(rows.frame), rows.names, varies=True)
 
-    def _varying_scope(self, scope: Scope) -> Scope:
-        return scope if scope.varies else replace(scope, frame=self._always(scope.frame), varies=True)
-
-    def _always(self, frame: DataFrame) -> DataFrame:
-        origin = self._origin()
-        times = {ENTER: F.lit(origin or 0).cast("bigint"), LEAVE: F.lit(NEVER).cast("bigint")}
-        whole = frame.withColumns(times)
-        return whole if origin is not None else whole.limit(0)
+def inner(frame: DataFrame) -> StructType:
+    """The columns of a frame but for the times."""
+    return StructType([field for field in frame.schema if field.name not in (ENTER, LEAVE)])

@@ -24,7 +24,7 @@ from windrow.spark.catalog import Catalog
 from windrow.spark.changelog import changelog
 from windrow.spark.gateway import Gateway
 from windrow.spark.lengths import nanoseconds_of
-from windrow.spark.relational import Planner
+from windrow.spark.relation_of_plan import relation_of
 from windrow.spark.snapshots import by_snapshots
 from windrow.spark.stream_windows import Sizes, windowed
 from windrow.spark.streams import Stream
@@ -94,7 +94,7 @@ class Runner:
         )  # what is wrong with the text is told of it as written
         if self.execution != "reference":
             try:
-                planned = Planner(self.gateway, self.reader, clock, inputs, tables).relation(query)
+                planned = relation_of(self.gateway, self.reader, query, clock, inputs, tables)
                 return planned.renamed(unrun.names)
             except NotPlannedError as found:
                 self.by_instants[query.span] = str(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from windrow.plan.columns import ROWS, Column, schema_of
@@ -24,6 +25,7 @@ class SparkAnalyser:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
+        self._rows: dict[tuple[Column, ...], DataFrame] = {}
 
     @property
     def zone(self) -> str | None:
@@ -39,14 +41,24 @@ class SparkAnalyser:
         """The columns of a query, over rows with these columns if it reads any."""
         if columns is None or ROWS not in text.relations():
             return self._gateway.sql(text).schema
-        rows = self._gateway.spark.createDataFrame([], schema_of(columns))
-        return self._gateway.sql(text, {ROWS: rows}).schema
+        return self._gateway.sql(text, {ROWS: self._none(columns)}).schema
 
     def union(self, left: Sequence[Column], right: Sequence[Column]) -> StructType:
         """The types in which Spark puts both together."""
         both = SqlText.of("SELECT * FROM ", Relation("l"), " UNION ALL SELECT * FROM ", Relation("r"))
-        frames = {
-            key: self._gateway.spark.createDataFrame([], schema_of(columns))
-            for key, columns in (("l", left), ("r", right))
-        }
+        frames = {"l": self._none(left), "r": self._none(right)}
         return self._gateway.sql(both, frames).schema
+
+    def value(self, text: SqlText) -> object:
+        """The value of an expression that reads no rows."""
+        found = self._gateway.sql(SqlText.of("SELECT ", text, " AS value"))
+        with self._gateway.translated():
+            (value,) = found.collect()[0]
+        return value
+
+    def _none(self, columns: Sequence[Column]) -> DataFrame:
+        """No rows with these columns; several texts are over those of one node."""
+        known = tuple(columns)
+        if known not in self._rows:
+            self._rows[known] = self._gateway.spark.createDataFrame([], schema_of(known))
+        return self._rows[known]

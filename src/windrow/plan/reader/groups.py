@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from windrow.algebra.aggregates import calls_aggregate, find_calls
+from windrow.algebra.nodes import AggregateCall
 from windrow.errors import WindrowError
 from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Aggregate, Call, Project
-from windrow.plan.reader.rows import Rows, expression, filtered, source_of
+from windrow.plan.reader.rows import Rows, expression, filtered, passed, source_of
 from windrow.plan.reader.statement import NotPlannedError, Statement
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Range
-from windrow.syntax.queries import Select
+from windrow.syntax.queries import Select, is_query
 from windrow.syntax.select_list import alias_of, without_alias
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import Kind, TokenList
 from windrow.syntax.window_calls import window_calls
 
-__all__ = ["grouped", "is_grouped", "key_places"]
+__all__ = ["grouped", "groups_by_all", "is_grouped", "key_places", "keys_of"]
 
 # what they give depends on the order in which rows come, or on which of equals is taken
 _ARBITRARY = {"first", "last", "any_value", "collect_list", "collect_set", "mode"}
@@ -34,28 +35,42 @@ def is_grouped(tokens: TokenList, select: Select) -> bool:
     )
 
 
-def grouped(statement: Statement, select: Select, rows: Rows, conditions: Sequence[Range]) -> Rows:
-    """The groups of a block as rows: in its text columns stand for keys and aggregates."""
+def groups_by_all(tokens: TokenList, select: Select) -> bool:
+    """Whether a block has groups by all that is no aggregate."""
+    return select.group_by is not None and tokens.text(*select.group_by).upper() == "ALL"
+
+
+def grouped(
+    statement: Statement,
+    select: Select,
+    rows: Rows,
+    conditions: Sequence[Range],
+    further: Sequence[str] = (),
+) -> Rows:
+    """The groups of a block as rows: in its text columns stand for keys and aggregates.
+
+    `further` columns of the rows are keys too; they come first.
+    """
     tokens = statement.tokens
-    keys = _keys(statement, select, rows)
+    keys = keys_of(statement, select, rows)
+    if keys is None:
+        raise NotPlannedError("groups of this form", select.group_by)
     clauses = [clause for clause in (select.window, select.qualify) if clause is not None]
     stretches = [*select.items, *([] if select.having is None else [select.having]), *clauses]
     if any(tokens.is_symbol(start, "*") for start, _ in select.items):
         raise NotPlannedError("a star beside GROUP BY", select.group_by)
     calls = find_calls(tokens, stretches, statement.text)
-    for at, call in calls.items():
-        if call.function is None or call.argument is None or call.function in _ARBITRARY:
-            raise NotPlannedError("an aggregate that only Spark knows", at)
     rows = filtered(statement, rows, conditions, "WHERE")
-    read = [(key, expression(statement, key, rows)) for key in keys]
+    known = {column.id: column for column in rows.node.columns}
+    read = [(column.name, one) for column, one in passed([known[own] for own in further])]
+    read += [(statement.written(key), expression(statement, key, rows)) for key in keys]
     made = statement.fresh(len(read) + len(calls))
-    columns = [
-        (Column(name, statement.written(key), one.type), one)
-        for name, (key, one) in zip(made, read, strict=False)
-    ]
+    columns = [(Column(own, name, one.type), one) for own, (name, one) in zip(made, read, strict=False)]
     arguments: dict[str, str] = {}
     scope = rows.scope(statement.prefix(select.items[0][0]))
     for name, call in zip(made[len(read) :], calls.values(), strict=True):
+        if not _is_known(call):
+            continue
         assert call.argument is not None
         if call.function == "count" and call.argument.text.render().strip() == "1":
             continue
@@ -71,43 +86,52 @@ def grouped(statement: Statement, select: Select, rows: Rows, conditions: Sequen
     whole = SqlText.join(", ", [SqlText.of("(", one.text, f") AS {column.id}") for column, one in columns])
     passes = all(one.column is not None for _, one in columns)
     inside = Project(rows.node, scope, tuple(columns), whole, "columns" if passes else "expressions")
-    ids = statement.fresh(len(keys) + len(calls))
+    ids = statement.fresh(len(read) + len(calls))
     by = tuple(
         (Column(own, column.name, column.type), column.id)
-        for own, (column, _) in zip(ids, columns[: len(keys)], strict=False)
+        for own, (column, _) in zip(ids, columns[: len(read)], strict=False)
     )
     found = tuple(
         Call(
             Column(own, call.text.render(), statement.typed(call.text, scope, rows.node.columns)),
             call,
             arguments.get(call.name),
+            _is_known(call),
+            place,
         )
-        for own, call in zip(ids[len(keys) :], calls.values(), strict=True)
+        for own, (place, call) in zip(ids[len(read) :], calls.items(), strict=True)
     )
-    written = ", ".join(statement.written(key) for key in keys)
+    written = ", ".join(name for name, _ in read)
     at = select.group_by or select.items[0]
     node = Aggregate(inside, by, found, f"GROUP BY {written or '()'}", at)
-    _replace(
-        statement, select, keys, [column.id for column, _ in by], calls, [one.column.id for one in found]
-    )
-    named = [(_name_of(tokens, key), column.id) for key, (column, _) in zip(keys, by, strict=True)]
+    own = [column.id for column, _ in by[len(further) :]]
+    _replace(statement, select, keys, own, calls, [one.column.id for one in found])
+    named = [(_name_of(tokens, key), column) for key, column in zip(keys, own, strict=True)]
     shown = [(name, own) for name, own in named if name is not None]
     alias = f"__t{statement.numbers[0]}"
     part = Part(alias, tuple(name for name, _ in shown), tuple(own for _, own in shown))
     return Rows(node, (part,) if shown else ())
 
 
-def _keys(statement: Statement, select: Select, rows: Rows) -> list[Range]:
-    """The expressions of GROUP BY, where they stand: in SELECT for numbers and aliases."""
+def _is_known(call: AggregateCall) -> bool:
+    """Whether its name says what an aggregate gives, of whatever order its rows are."""
+    return call.function is not None and call.argument is not None and call.function not in _ARBITRARY
+
+
+def keys_of(statement: Statement, select: Select, rows: Rows) -> list[Range] | None:
+    """The expressions of GROUP BY, where they stand: in SELECT for numbers and aliases.
+
+    None for ROLLUP and its kin, by which a row is in several groups.
+    """
     tokens = statement.tokens
     if select.group_by is None:
         return []
     start, stop = select.group_by
-    if tokens.text(start, stop).upper() == "ALL":
+    if groups_by_all(tokens, select):
         items = [item for item in select.items if not calls_aggregate(tokens, item)]
         return [_item_expression(statement, rows, item) for item in items]
     if {tokens.word(at) for at in tokens.level(start, stop)} & _SETS:
-        raise NotPlannedError("groups of this form", select.group_by)
+        return None
     keys = []
     for key in tokens.split(start, stop):
         first, last = key
@@ -183,7 +207,12 @@ def key_places(tokens: TokenList, key: Range, stretch: Range) -> list[Range]:
     words = [_folded(tokens, at) for at in range(*key)]
     is_path = all(tokens[at].is_name or tokens.is_symbol(at, ".") for at in range(*key))
     found = []
+    inside = stretch[0]
     for start in range(stretch[0], stretch[1] - len(words) + 1):
+        if tokens.is_symbol(start, "(") and is_query(tokens, start):
+            inside = max(inside, tokens.partner[start])
+        if start < inside:  # names there may be of its own relations
+            continue
         stop = start + len(words)
         if [_folded(tokens, at) for at in range(start, stop)] != words:
             continue

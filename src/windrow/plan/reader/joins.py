@@ -14,16 +14,17 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from windrow.errors import WindrowError
 from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Join, JoinKind
 from windrow.plan.reader.rows import Rows, cast, column_of, extended, filtered, reads_only
 from windrow.plan.reader.statement import NotPlannedError, Statement
 from windrow.syntax.expressions import Name, Operation, parse_expression
 from windrow.syntax.nodes import Range
-from windrow.syntax.queries import FromItem, conjuncts
+from windrow.syntax.queries import FromItem, conjuncts, is_query
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["USING", "alike", "equality", "joined", "paired", "using"]
+__all__ = ["USING", "alike", "conditions_of", "equality", "joined", "paired", "using"]
 
 USING = "__using"
 """With this begin the names of relations of the columns of USING."""
@@ -42,6 +43,8 @@ def joined(
     keys: list[tuple[str, str]] = []
     rest: list[Range] = []
     for part in on:
+        if item.join == "inner" and not is_padded and _computes(statement, part):
+            left, right, rest = _guarded(statement, left, right, rest)
         pair = equality(statement, left, right, part)
         if pair is None:
             rest.append(part)
@@ -70,12 +73,76 @@ def paired(
     conditions: Sequence[Range] = (),
 ) -> Rows:
     """The rows of a join."""
-    both = Rows(left.node, (*left.parts, *right.parts))
+    own = (*left.relations, *right.relations) if left.own or right.own else ()
+    both = Rows(left.node, (*left.parts, *right.parts), own)
     scope = both.scope(statement.prefix(at[0]))
-    found = tuple(Expression(statement.text(one), BooleanType(), at=one) for one in conditions)
+    found = conditions_of(statement, left, right, conditions)
     joins: JoinKind = kind  # type: ignore[assignment]
     node = Join(left.node, right.node, joins, tuple(keys), found, scope, label, at)
-    return Rows(node, left.parts if kind in ("semi", "anti") else both.parts)
+    return replace(left if kind in ("semi", "anti") else both, node=node)
+
+
+def conditions_of(
+    statement: Statement, left: Rows, right: Rows, conditions: Sequence[Range]
+) -> tuple[Expression, ...]:
+    """Conditions over both sides.
+
+    Raises
+    ------
+    NotPlannedError
+        For names that only one of two queries around each other can mean.
+    """
+    if not conditions:
+        return ()
+    mine, theirs = ({part.alias.lower() for part in side.parts} for side in (left, right))
+    if mine & theirs:
+        what = "a subquery that reads the query around it and names its relations alike"
+        raise NotPlannedError(what, conditions[0])
+    scope = Rows(left.node, (*left.parts, *right.parts)).scope(statement.prefix(conditions[0][0]))
+    texts = [statement.text(one) for one in conditions]
+    try:
+        statement.analyser.schema(
+            scope.select(SqlText.of("1"), texts), (*left.node.columns, *right.node.columns)
+        )
+    except WindrowError as error:
+        if error.condition != "AMBIGUOUS_REFERENCE":
+            raise
+        what = "a name in a subquery that the query around it has too"
+        raise NotPlannedError(what, conditions[0]) from None
+    return tuple(Expression(text, BooleanType(), at=one) for text, one in zip(texts, conditions, strict=True))
+
+
+def _computes(statement: Statement, part: Range) -> bool:
+    """Whether a condition is an equality with something that is computed."""
+    parsed = parse_expression(statement.tokens, *part)
+    if not isinstance(parsed, Operation) or parsed.operator != "=":
+        return False
+    return not all(isinstance(one, Name) for one in parsed.operands)
+
+
+def _guarded(
+    statement: Statement, left: Rows, right: Rows, before: Sequence[Range]
+) -> tuple[Rows, Rows, list[Range]]:
+    """The sides without the rows that the conditions before another leave out, for which something that is
+    computed may fail; and the conditions that are of both.
+    """
+    both = []
+    for part in before:
+        if _has_query(statement, part):
+            both.append(part)
+        elif reads_only(statement, part, left) and not reads_only(statement, part, right):
+            left = filtered(statement, left, [part], "WHERE")
+        elif reads_only(statement, part, right) and not reads_only(statement, part, left):
+            right = filtered(statement, right, [part], "WHERE")
+        else:
+            both.append(part)
+    return left, right, both
+
+
+def _has_query(statement: Statement, part: Range) -> bool:
+    """Whether a query stands in a condition."""
+    tokens = statement.tokens
+    return any(tokens.is_symbol(at, "(") and is_query(tokens, at) for at in range(*part))
 
 
 def using(statement: Statement, left: Rows, right: Rows, item: FromItem) -> Rows:
@@ -96,6 +163,7 @@ def using(statement: Statement, left: Rows, right: Rows, item: FromItem) -> Rows
     rows = paired(statement, left, right, keys, item.join, label, item.source)
     if not names:
         return rows
+    own = rows.relations
     columns = [other if item.join == "right" else one for one, other in shown]
     if item.join == "full":
         made = statement.fresh(len(shown))
@@ -113,7 +181,7 @@ def using(statement: Statement, left: Rows, right: Rows, item: FromItem) -> Rows
         rest = [pair for pair in zip(part.names, part.columns, strict=True) if pair[0].lower() not in gone]
         if rest:
             parts.append(Part(part.alias, tuple(name for name, _ in rest), tuple(own for _, own in rest)))
-    return replace(rows, parts=tuple(parts))
+    return replace(rows, parts=tuple(parts), own=tuple(one for one in own if not one.alias.startswith(USING)))
 
 
 def equality(
@@ -130,9 +198,12 @@ def equality(
         return None
     if reads_only(statement, one, right) or reads_only(statement, other, left):
         raise NotPlannedError("a name of both sides", part, "put the relation's name before it")
-    left, mine = column_of(statement, left, one)
-    right, theirs = column_of(statement, right, other)
-    return alike(statement, left, right, (mine, theirs), part)
+    try:
+        first, mine = column_of(statement, left, one)
+        second, theirs = column_of(statement, right, other)
+        return alike(statement, first, second, (mine, theirs), part)
+    except NotPlannedError:  # compared in a way that is no key's
+        return None
 
 
 def alike(

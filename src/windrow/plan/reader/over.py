@@ -70,13 +70,14 @@ def _over(statement: Statement, select: Select, rows: Rows, calls: Sequence[Wind
         rows, column = column_of(statement, rows, item.expression)
         order.append(SortKey(column, item.descending, item.nulls_first))
     scope = rows.scope(statement.prefix(select.items[0][0]))
-    texts = []
+    halves = []
     for call in calls:
         statement.windows.add(call.over)
-        if statement.tokens[call.over + 1].is_name:
-            named = (call.over + 1, call.over + 2)
-            statement.instead[named] = f"({statement.text(call.definition).render()})"
-        texts.append(statement.text(call.range))
+        start = call.definition[0] + 2 * bool(call.partition)
+        by = "PARTITION BY " if call.partition else ""
+        before = SqlText.of(statement.text((call.range[0], call.over + 1)), f" ({by}")
+        halves.append((before, SqlText.of(statement.text((start, call.definition[1])), ")")))
+    texts = [SqlText.of(before, after) for before, after in halves]
     numbered = Column(AT, AT, LongType())
     whole = SqlText.of(SqlText.join(", ", texts), f", {ROWS}.{AT}")
     found = statement.analyser.schema(scope.select(whole), (*rows.node.columns, numbered))
@@ -87,7 +88,9 @@ def _over(statement: Statement, select: Select, rows: Rows, calls: Sequence[Wind
         statement.instead[call.range] = f"{ROWS}.{made}"
         statement.columns_at[call.range] = made
     label = f"OVER ({statement.written(first.definition)})"
-    node = Over(rows.node, scope, tuple(partition), tuple(order), tuple(columns), label, first.range)
+    node = Over(
+        rows.node, scope, tuple(partition), tuple(order), tuple(columns), label, first.range, tuple(halves)
+    )
     return replace(rows, node=node)
 
 

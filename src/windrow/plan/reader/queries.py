@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
 from windrow.algebra.continuous import Query, Reader
+from windrow.algebra.windows_in_text import windows_in
 from windrow.errors import AnalysisError
 from windrow.kernels.sorting import SortKey
 from windrow.plan.columns import Column, Scope
-from windrow.plan.nodes import Distinct, Node, Project, SetOperation, Sort
+from windrow.plan.nodes import Distinct, Filter, Node, Project, SetOperation, Sort, TimeWindows
 from windrow.plan.reader.groups import grouped, is_grouped
 from windrow.plan.reader.over import named_in, over_of, with_windows
+from windrow.plan.reader.pieces import framed_pieces, grouped_pieces
+from windrow.plan.reader.reading import Known, Reading
 from windrow.plan.reader.rows import Rows, cast, filtered, passed, renamed
 from windrow.plan.reader.select import each, shown_names
 from windrow.plan.reader.sessions import session_lengths, sessions
-from windrow.plan.reader.sources import Known, Reading, from_where
+from windrow.plan.reader.sources import from_where, relation_of
 from windrow.plan.reader.statement import Analyser, NotPlannedError, Statement
+from windrow.plan.reader.subqueries import unnested
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.ordering import order_item
-from windrow.syntax.queries import Ordered, Select, Shape, parse_query, parse_select
+from windrow.syntax.queries import (
+    FromItem,
+    Ordered,
+    Select,
+    Shape,
+    UnknownShapeError,
+    parse_query,
+    parse_select,
+)
 from windrow.syntax.queries import SetOperation as SetShape
-from windrow.syntax.select_list import without_alias
+from windrow.syntax.select_list import alias_of, without_alias
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import Kind, TokenList
 
@@ -52,7 +66,7 @@ class QueryReader:
     ) -> None:
         self.statement = Statement(reader, analyser, numbers)
         self.tokens = reader.tokens
-        self._reading = Reading(self.statement, known, self.query, self._inside)
+        self._reading = Reading(self.statement, known, self.query, from_where, self._inside)
 
     def whole(self, start: int, stop: int, names: Sequence[str] | None = None) -> Node:
         """The plan of a whole query, with its ORDER BY; of its columns those that have `names`.
@@ -69,11 +83,12 @@ class QueryReader:
         bounds: tuple[int, int | None] = 0, None
         if isinstance(shape, Ordered):
             items, bounds, stop = shape.order, self._bounds(shape), _tail(shape)
+            order = _head(shape) if order is None else order
             shape = shape.query
         elif order is not None:
             items = [order_item(self.tokens, item) for item in self.tokens.split(order + 2, stop)]
         node, keys, _ = self._with_keys(shape, items)
-        if keys:
+        if keys or bounds != (0, None):
             node = self._sorted(node, keys, (order or 0, stop), bounds)
         shown = names or [column.name for column in node.columns]
         ids = [column.id for column in node.columns[: len(shown)]]
@@ -87,19 +102,22 @@ class QueryReader:
         NotPlannedError, UnknownShapeError
             Saying what of it has no plan.
         """
+        given = self.statement.reader.after_with(*query.tokens) if query.items is None else query.items[0]
+        self._reading.outside = frozenset({self.tokens.parent[given]})
         if query.items is not None:
             return self.query(parse_select(self.tokens, query.items, *query.rest))
         start, stop = query.tokens
         if stop - start == 1:
-            raise NotPlannedError("a relation by its name", (start, stop))
+            return relation_of(self._reading, FromItem((start, stop), None, ())).node
         return self.query(parse_query(self.tokens, self.statement.reader.after_with(start, stop), stop))
 
     def query(self, shape: Shape) -> Node:
         """The plan of a query inside of another."""
         if isinstance(shape, Ordered):
-            bounds, (first, _) = self._bounds(shape), shape.order[0].expression
+            bounds = self._bounds(shape)
+            first = shape.order[0].expression[0] - 2 if shape.order else _head(shape)
             node, keys, shown = self._with_keys(shape.query, shape.order)
-            node = self._sorted(node, keys, (first - 2, _tail(shape)), bounds)
+            node = self._sorted(node, keys, (first, _tail(shape)), bounds)
             columns = node.columns[:shown]
             names, ids = [one.name for one in columns], [one.id for one in columns]
             return renamed(self.statement, node, names, "columns", ids)
@@ -120,23 +138,67 @@ class QueryReader:
             return node, [self._sort_key(node, item) for item in items], len(node.columns)
         lengths = session_lengths(shape)
         if lengths is not None:
-            node = sessions(self.statement, shape, lengths, self.query)
+            node = self._timed(shape, sessions(self.statement, shape, lengths, self.query))
             return node, [self._sort_key(node, item) for item in items], len(node.columns)
         rows, conditions = from_where(self._reading, shape)
         if is_grouped(self.tokens, shape):
-            node = self._groups(shape, rows, conditions)
-            node = self._distinct(node) if shape.distinct else node
-            return node, [self._sort_key(node, item) for item in items], len(node.columns)
-        if over_of(self.statement, shape) is not None:
-            rows = with_windows(self.statement, shape, rows, conditions)
+            return self._grouped(shape, rows, conditions, items)
+        rows = unnested(self._reading, shape, rows, shape.items)
+        try:
+            with self.statement.tried():
+                return self._each(shape, rows, conditions, items)
+        except (NotPlannedError, UnknownShapeError) as reason:
+            if over_of(self.statement, shape) is None:
+                raise
+            found: NotPlannedError | UnknownShapeError = reason
+        except AnalysisError as error:
+            if error.condition != "MISSING_GROUP_BY":
+                raise
+            return self._grouped(shape, rows, conditions, items)  # an aggregate that only Spark knows
+        return self._with_hidden(shape, items, lambda select: self._framed(select, rows, conditions, found))
+
+    def _each(
+        self, select: Select, rows: Rows, conditions: Sequence[Range], items: Sequence[OrderItem]
+    ) -> tuple[Node, list[SortKey], int]:
+        """SELECT without groups."""
+        if over_of(self.statement, select) is not None:
+            rows = with_windows(self.statement, select, rows, conditions)
         else:
             rows = filtered(self.statement, rows, conditions, "WHERE")
         hidden = []
-        if not shape.distinct and items:
-            shown = shown_names(self.statement, shape, rows)
-            hidden = [item for item in items if self._place_of(shown, item) is None]
-        node = each(self.statement, shape, rows, [item.expression for item in hidden])
-        node = self._distinct(node) if shape.distinct else node
+        if not select.distinct and items:
+            hidden = self._hidden(select, items, shown_names(self.statement, select, rows))
+        node: Node = each(self.statement, select, rows, [item.expression for item in hidden])
+        node = self._distinct(node) if select.distinct else self._timed(select, node)
+        return node, *self._keys(node, items, hidden)
+
+    def _grouped(
+        self, select: Select, rows: Rows, conditions: Sequence[Range], items: Sequence[OrderItem]
+    ) -> tuple[Node, list[SortKey], int]:
+        """SELECT with groups."""
+        return self._with_hidden(select, items, lambda select: self._groups(select, rows, conditions))
+
+    def _with_hidden(
+        self, select: Select, items: Sequence[OrderItem], node_of: Callable[[Select], Node]
+    ) -> tuple[Node, list[SortKey], int]:
+        """A block with what ORDER BY computes of its rows after its own columns."""
+        shown = [self._group_name(item) for item in select.items]
+        hidden = [] if select.distinct else self._hidden(select, items, shown)
+        node = node_of(replace(select, items=(*select.items, *(item.expression for item in hidden))))
+        node = self._distinct(node) if select.distinct else node
+        return node, *self._keys(node, items, hidden)
+
+    def _hidden(self, select: Select, items: Sequence[OrderItem], shown: Sequence[str]) -> list[OrderItem]:
+        """The elements of ORDER BY that are none of the columns."""
+        hidden = [item for item in items if self._place_of(shown, item) is None]
+        for item in hidden:
+            self._refuse_renamed(select, item.expression)
+        return hidden
+
+    def _keys(
+        self, node: Node, items: Sequence[OrderItem], hidden: Sequence[OrderItem]
+    ) -> tuple[list[SortKey], int]:
+        """The columns of ORDER BY, of which the `hidden` ones come after so many others."""
         first = len(node.columns) - len(hidden)
         keys = [
             _key(node.columns[first + hidden.index(item)], item)
@@ -144,25 +206,71 @@ class QueryReader:
             else self._sort_key(node, item)
             for item in items
         ]
-        return node, keys, first
+        return keys, first
+
+    def _timed(self, select: Select, node: Node) -> Node:
+        """The rows with windows of time, where a block is there to add these."""
+        found = windows_in(self.tokens, select)
+        if found is None:
+            return node
+        below = node
+        while not isinstance(below, Filter):  # which leaves out rows without a time
+            (below,) = below.inputs
+        rows = below.input
+        columns = {column.name.lower(): column.id for column in rows.columns}
+        if len(columns) < len(rows.columns):
+            return node
+        keys = tuple(columns[key.lower()] for key in found.keys)
+        time = columns[found.time.lower()]
+        return TimeWindows(node, rows, found.kind, found.lengths, time, keys)
 
     def _groups(self, select: Select, rows: Rows, conditions: Sequence[Range]) -> Node:
         """SELECT with groups, of which it may look at several by OVER."""
-        over = over_of(self.statement, select)
+        reason: NotPlannedError | UnknownShapeError
         try:
-            groups = grouped(self.statement, select, rows, conditions)
-            if select.having is not None:
-                named_in(self.statement, select, select.having, groups)
-                groups = filtered(self.statement, groups, [select.having], "HAVING")
-            if over is not None:
-                groups = with_windows(self.statement, select, groups, [])
-            node = each(self.statement, select, groups, [])
+            with self.statement.tried():
+                return self._known_groups(select, rows, conditions)
+        except (NotPlannedError, UnknownShapeError) as found:
+            reason = found
         except AnalysisError:
-            place = over or select.group_by
-            raise NotPlannedError("an expression over groups that only Spark understands", place) from None
+            place = over_of(self.statement, select) or select.group_by
+            reason = NotPlannedError("an expression over groups that only Spark understands", place)
+        with self._or(reason):
+            return grouped_pieces(self.statement, select, rows, conditions, reason)
+
+    def _framed(
+        self,
+        select: Select,
+        rows: Rows,
+        conditions: Sequence[Range],
+        reason: NotPlannedError | UnknownShapeError,
+    ) -> Node:
+        with self._or(reason):
+            return framed_pieces(self.statement, select, rows, conditions, reason)
+
+    @contextmanager
+    def _or(self, reason: NotPlannedError | UnknownShapeError) -> Iterator[None]:
+        """Where a block cannot be left to Spark either, it is told why it has no nodes."""
+        try:
+            yield
+        except NotPlannedError:
+            raise reason from None
+
+    def _known_groups(self, select: Select, rows: Rows, conditions: Sequence[Range]) -> Node:
+        """SELECT over the columns of keys and aggregates."""
+        groups = grouped(self.statement, select, rows, conditions)
+        if select.having is not None:
+            having = [select.having]
+            groups = unnested(self._reading, select, groups, having, is_condition=True)
+            named_in(self.statement, select, select.having, groups)
+            groups = filtered(self.statement, groups, having, "HAVING")
+        groups = unnested(self._reading, select, groups, select.items)
+        if over_of(self.statement, select) is not None:
+            groups = with_windows(self.statement, select, groups, [])
+        node = each(self.statement, select, groups, [])
         names = [self._group_name(item) for item in select.items]
         outputs = [(column.named(name), one) for name, (column, one) in zip(names, node.outputs, strict=True)]
-        return Project(node.input, node.scope, tuple(outputs), node.listed, node.label)
+        return replace(node, outputs=tuple(outputs))
 
     def _group_name(self, item: Range) -> str:
         """The name of a column of a block with groups, as far as it can be known without the rows."""
@@ -204,7 +312,8 @@ class QueryReader:
     # -- ORDER BY ------------------------------------------------------------------------------------
 
     def _sorted(self, node: Node, keys: Sequence[SortKey], at: Range, bounds: tuple[int, int | None]) -> Node:
-        label = f"ORDER BY {self.statement.written((at[0] + 2, at[1]))}"
+        written = self.statement.written((at[0] + 2, at[1])) if keys else self.statement.written(at)
+        label = f"ORDER BY {written}" if keys else written
         return Sort(node, tuple(keys), *bounds, label, at)
 
     def _sort_key(self, node: Node, item: OrderItem) -> SortKey:
@@ -225,15 +334,26 @@ class QueryReader:
         found = [at for at, name in enumerate(names) if token.is_name and name.lower() == token.name.lower()]
         return found[0] if len(found) == 1 else None
 
-    def _bounds(self, shape: Ordered) -> tuple[int, int | None]:
-        """How many rows of an order are left out, and how many come then.
+    def _refuse_renamed(self, select: Select, expression: Range) -> None:
+        """Refuse to compute with a name that SELECT gives to something else than the column that has it."""
+        tokens, renamed = self.tokens, set()
+        aliases = {source.alias.lower() for source in select.source if source.alias}
+        for item in select.items:
+            given = parse_expression(tokens, *without_alias(tokens, item))
+            path = [part.lower() for part in given.parts] if isinstance(given, Name) else [""]
+            name = alias_of(tokens, item) or path[-1]
+            if path[-1] != name or not (len(path) == 1 or (len(path) == 2 and path[0] in aliases)):
+                renamed.add(name)
+        for at in range(*expression):
+            is_bare = not tokens.is_symbol(at - 1, ".") and not any(
+                tokens.is_symbol(at + 1, mark) for mark in (".", "(", ":")
+            )
+            if tokens[at].is_name and tokens[at].name.lower() in renamed and is_bare:
+                what = "ORDER BY of something computed with what SELECT gives a name"
+                raise NotPlannedError(what, expression, "select it, and order by its name")
 
-        Without an order it would be any rows, and others whenever the query is run.
-        """
-        what, stretch = ("OFFSET", shape.offset) if shape.limit is None else ("LIMIT", shape.limit)
-        if not shape.order:
-            place = None if stretch is None else (stretch[0] - 1, stretch[1])
-            raise NotPlannedError(f"{what} without ORDER BY", place)
+    def _bounds(self, shape: Ordered) -> tuple[int, int | None]:
+        """How many rows of an order are left out, and how many come then."""
         limit = None if shape.limit is None else self._count(shape.limit)
         return 0 if shape.offset is None else self._count(shape.offset) or 0, limit
 
@@ -243,9 +363,17 @@ class QueryReader:
         if stop - start == 1 and self.tokens.word(start) == "ALL":
             return None
         text = self.tokens.text(*stretch)
-        if stop - start > 1 or not text.isdigit():
-            raise NotPlannedError("a number of rows that is computed", stretch)
-        return int(text)
+        if stop - start == 1 and text.isdigit():
+            return int(text)
+        value = self.statement.analyser.value(self.statement.text(stretch))
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise NotPlannedError("a number of rows that is none", stretch)
+        return value
+
+
+def _head(shape: Ordered) -> int:
+    """Where LIMIT or OFFSET begin."""
+    return min(stretch[0] for stretch in (shape.limit, shape.offset) if stretch is not None) - 1
 
 
 def _tail(shape: Ordered) -> int:

@@ -31,10 +31,24 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a block so far, and the relations in them."""
+    """The rows of a block so far, and the relations in them.
+
+    Attributes
+    ----------
+    node, parts
+        The rows, and what their columns are called.
+    own
+        After USING, where columns of two relations have become one: the relations with all their columns.
+    """
 
     node: Node
     parts: tuple[Part, ...]
+    own: tuple[Part, ...] = ()
+
+    @property
+    def relations(self) -> tuple[Part, ...]:
+        """The relations with all their columns."""
+        return self.own or self.parts
 
     def scope(self, prefix: SqlText | None = None) -> Scope:
         """The names by which a text knows them."""
@@ -46,7 +60,8 @@ class Rows:
 
     def resolved(self, name: Name) -> str | None:
         """The column that a path names; None where it names none, or several."""
-        return resolve(name, self.parts)
+        found = resolve(name, self.parts)
+        return resolve(name, self.own) if found is None and len(name.parts) > 1 else found
 
 
 def source_of(statement: Statement, stretch: Range, rows: Rows) -> str | None:
@@ -118,9 +133,10 @@ def renamed(
 
 def extended(rows: Rows, prefix: SqlText, further: Sequence[tuple[Column, Expression]], label: str) -> Rows:
     """The rows with further columns."""
+    own = [SqlText.of(f"{ROWS}.{column.id}") for column in rows.node.columns]
     listed = [SqlText.of("(", one.text, f") AS {column.id}") for column, one in further]
     outputs = (*passed(rows.node.columns), *further)
-    whole = SqlText.join(", ", [SqlText.of(f"{ROWS}.*"), *listed])
+    whole = SqlText.join(", ", [*own, *listed])
     return replace(rows, node=Project(rows.node, rows.scope(prefix), outputs, whole, label))
 
 

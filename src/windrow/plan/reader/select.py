@@ -21,12 +21,19 @@ def each(statement: Statement, select: Select, rows: Rows, further: Sequence[Ran
     """SELECT without groups, with further columns after its own."""
     scope = rows.scope(statement.prefix(select.items[0][0]))
     whole = SqlText.join(", ", [listed(statement, select, rows), *(statement.text(item) for item in further)])
-    found = statement.analyser.schema(scope.select(whole), rows.node.columns)
+    # beside a column of a row an aggregate that we do not know is an error, and not the one row that it gives
+    row = [SqlText.of(f"{ROWS}.{column.id}") for column in rows.node.columns[:1]]
+    text = scope.select(SqlText.join(", ", [whole, *row]))
+    found = statement.analyser.schema(text, rows.node.columns).fields
+    found = found[: len(found) - len(row)]
     of_items = [_sources(statement, item, rows) for item in select.items]
     sources = [one for each_item in of_items for one in each_item]
     sources += [source_of(statement, one, rows) for one in further]
     if len(sources) != len(found):
-        raise NotPlannedError("columns that are made in another way", select.items[0])
+        ids = statement.fresh(len(found))
+        new = [Column(own, one.name, one.dataType) for own, one in zip(ids, found, strict=True)]
+        unknown = tuple((column, Expression(whole, column.type)) for column in new)
+        return Project(rows.node, scope, unknown, whole, "expressions", is_whole=True)
     stretches: list[Range | None] = []
     for item, columns in zip(select.items, of_items, strict=True):
         own = without_alias(statement.tokens, item)

@@ -2,62 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Protocol
-
 from pyspark.sql.types import StructType
 
-from windrow.algebra.continuous import Continuous, Reader, StreamQuery, WindowedStream
-from windrow.plan.columns import Column, Part
-from windrow.plan.nodes import Node, Scan, StreamWindow
-from windrow.plan.reader.joins import USING, joined, using
+from windrow.algebra.continuous import Input as Given
+from windrow.algebra.continuous import StreamQuery, WindowedStream
+from windrow.plan.columns import ROWS, Column, Part
+from windrow.plan.nodes import Input, Node, Scan, StreamWindow
+from windrow.plan.reader.joins import joined, using
+from windrow.plan.reader.reading import Reading, View
 from windrow.plan.reader.rows import Rows, renamed
 from windrow.plan.reader.statement import NotPlannedError, Statement
-from windrow.plan.reader.subqueries import has_subquery, with_subquery
+from windrow.plan.reader.subqueries import decided, has_subquery
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Cte, Range
-from windrow.syntax.queries import FromItem, Select, Shape, UnknownShapeError, conjuncts, parse_query
+from windrow.syntax.queries import FromItem, Select, UnknownShapeError, conjuncts, is_query, parse_query
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["Known", "Reading", "View", "from_where"]
-
-
-class View(Protocol):
-    """A view of a continuous query: its text, the query in it, and the names of its columns."""
-
-    @property
-    def reader(self) -> Reader:
-        """The statement that made it."""
-
-    @property
-    def query(self) -> Continuous:
-        """What it gives."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of its columns."""
-
-
-class Known(Protocol):
-    """What names stand for."""
-
-    def stream(self, name: str) -> StructType | None:
-        """The columns of a stream whose rows come; None for a view of one."""
-
-    def view(self, name: str) -> View | None:
-        """The view of this name, if it is one of a stream."""
-
-
-@dataclass
-class Reading:
-    """A query that is read: its statement, what names stand for, and the nodes of named queries."""
-
-    statement: Statement
-    known: Known
-    query: Callable[[Shape], Node]
-    inside: Callable[[Reader], Reading]
-    named: dict[Range, Node] = field(default_factory=dict)
+__all__ = ["from_where", "relation_of"]
 
 
 def from_where(reading: Reading, select: Select) -> tuple[Rows, list[Range]]:
@@ -70,31 +31,33 @@ def from_where(reading: Reading, select: Select) -> tuple[Rows, list[Range]]:
     # of rows that an outer join makes WHERE is held against them after it
     is_padded = any(item.join in ("right", "full") for item in select.source)
     for item in select.source:
-        one = _relation_of(reading, item)
+        one = relation_of(reading, item)
         if rows is None:
             rows = one
         elif item.using != ():
             rows = using(statement, rows, one, item)
+            _name_own(statement, select, rows)
         else:
             rows, where = joined(statement, rows, one, item, where, is_padded=is_padded)
     assert rows is not None
-    aliases = [part.alias.lower() for part in rows.parts]
+    aliases = [part.alias.lower() for part in rows.relations]
     for number, alias in enumerate(aliases):
         if alias in aliases[:number]:
             raise NotPlannedError("relations of one name", select.source[number].source)
-    if any(item.using != () for item in select.source):
-        _refuse_own_of_using(statement, select, rows)
     for part in asked:
-        rows = with_subquery(statement, rows, part, reading.query, lambda shape: from_where(reading, shape))
-    return rows, where
+        rows, rest = decided(reading, select, rows, part)
+        where += [] if rest is None else [rest]
+    # as written: a condition may keep the next one from rows for which it fails
+    return rows, sorted(where)
 
 
-def _relation_of(reading: Reading, item: FromItem) -> Rows:
+def relation_of(reading: Reading, item: FromItem) -> Rows:
+    """The rows of a relation in FROM."""
     node = _node_of(reading, item)
     names = item.columns or tuple(column.name for column in node.columns)
     if len(names) != len(node.columns):
         raise NotPlannedError("other names for the columns than there are columns", item.source)
-    if not isinstance(node, Scan | StreamWindow) or any(
+    if not isinstance(node, Scan | StreamWindow | Input) or any(
         shown != column.name for shown, column in zip(names, node.columns, strict=True)
     ):
         node = renamed(reading.statement, node, names, "columns")
@@ -134,8 +97,14 @@ def _named_query(reading: Reading, cte: Cte, source: Range) -> Node:
     return renamed(reading.statement, node, names, "columns")
 
 
-def _input(reading: Reading, item: object, source: Range) -> Node:
-    """A stream, with or without a window, or a view of one."""
+def _input(reading: Reading, item: Given, source: Range) -> Node:
+    """A relation that is given, a stream, with or without a window, or a view of one."""
+    given = reading.known.given(item)
+    if given is not None:
+        fields, varies = given
+        ids = reading.statement.fresh(len(fields))
+        columns = tuple(Column(own, one.name, one.dataType) for own, one in zip(ids, fields, strict=True))
+        return Input(item.key, columns, varies, reading.statement.written(source), source)
     if not isinstance(item, WindowedStream) or not isinstance(item.source, str):
         raise NotPlannedError("a relation that varies", source)
     name = item.source.lower()
@@ -186,18 +155,33 @@ def _table(statement: Statement, source: Range) -> Node:
     return _scan(statement, f"__table{statement.numbers[0]}_{source[0]}", kinds, text, source)
 
 
-def _refuse_own_of_using(statement: Statement, select: Select, rows: Rows) -> None:
-    """Refuse columns of USING with the name of a relation before them, and all columns of a relation."""
-    merged = {name.lower() for part in rows.parts if part.alias.startswith(USING) for name in part.names}
-    aliases = {item.alias.lower() for item in select.source if item.alias is not None}
-    clauses = (select.where, select.group_by, select.having, select.window, select.qualify)
+def _name_own(statement: Statement, select: Select, rows: Rows) -> None:
+    """Let columns stand for those of USING that are named with their relations.
+
+    Raises
+    ------
+    NotPlannedError
+        For all columns of one of the relations.
+    """
     tokens = statement.tokens
+    aliases = {part.alias.lower() for part in rows.own}
+    clauses = [select.where, select.group_by, select.having, select.window, select.qualify]
+    clauses += [item.on for item in select.source]
     for start, stop in [*select.items, *(clause for clause in clauses if clause is not None)]:
-        for at in range(start, stop - 2):
-            is_of_one = tokens[at].is_name and tokens[at].name.lower() in aliases
-            if not is_of_one or not tokens.is_symbol(at + 1, "."):
-                continue
-            column = tokens[at + 2]
-            if column.is_symbol("*") or (column.is_name and column.name.lower() in merged):
-                what = f"{statement.written((at, at + 3))} beside USING"
-                raise NotPlannedError(what, (at, at + 3), "leave out the relation's name; or write ON")
+        at = start
+        while at < stop - 2:
+            if tokens.is_symbol(at, "(") and is_query(tokens, at):  # names there may be its own relations'
+                at = tokens.partner[at]
+            is_path = (
+                tokens[at].is_name and tokens.is_symbol(at + 1, ".") and not tokens.is_symbol(at - 1, ".")
+            )
+            if is_path and tokens[at].name.lower() in aliases:
+                if tokens.is_symbol(at + 2, "*"):
+                    what = "all columns of one of the relations of USING"
+                    raise NotPlannedError(what, (at, at + 3), "name the columns")
+                path = Name((tokens[at].name, tokens[at + 2].name), (at, at + 3))
+                known, column = Rows(rows.node, rows.parts).resolved(path), rows.resolved(path)
+                if known is None and column is not None:
+                    statement.instead[path.range] = f"{ROWS}.{column}"
+                    statement.columns_at[path.range] = column
+            at += 1

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 from pyspark.sql.types import DataType, StructType
 
 from windrow.algebra.continuous import Reader
+from windrow.errors import WindrowError
 from windrow.plan.columns import Column, Scope
 from windrow.syntax.blocks import visible_ctes
 from windrow.syntax.nodes import Cte, Range
+from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.window_calls import is_over
 
@@ -48,6 +51,15 @@ class Analyser(Protocol):
     def union(self, left: Sequence[Column], right: Sequence[Column]) -> StructType:
         """The types in which Spark puts both together."""
 
+    def value(self, text: SqlText) -> object:
+        """The value of an expression that reads no rows.
+
+        Raises
+        ------
+        WindrowError
+            Spark's error, located in the user's text.
+        """
+
 
 class Texts:
     """The text of one statement, in which columns may stand in place of parts.
@@ -74,7 +86,8 @@ class Texts:
         """
         start, stop = tokens
         parts: list[SqlText | str] = []
-        for (first, last), text in sorted(self.instead.items()):
+        # of stretches that begin together what is put between tokens comes first, and then the longest
+        for (first, last), text in sorted(self.instead.items(), key=lambda one: _order(one[0])):
             if start <= first and last <= stop:
                 parts += [self._plain((start, first)), f" {text} "]
                 start = last
@@ -83,8 +96,9 @@ class Texts:
     def item(self, item: Range) -> SqlText:
         """An item of SELECT, under its own name where something stands in its place."""
         text = self.text(item)
-        if item[1] - item[0] == 1 and item in self.instead:
-            return SqlText.of(text, f" AS `{self.tokens[item[0]].name.replace('`', '``')}`")
+        name = self.tokens[item[1] - 1]
+        if item in self.instead and name.is_name:
+            return SqlText.of(text, f" AS `{name.name.replace('`', '``')}`")
         return text
 
     def written(self, stretch: Range) -> str:
@@ -132,6 +146,11 @@ class Texts:
         return (begins or tokens.word(at - 1) == "DISTINCT") and tokens.parent[at] >= 0 and not counts
 
 
+def _order(stretch: Range) -> tuple[int, bool, int]:
+    first, last = stretch
+    return first, last > first, -last
+
+
 class Statement(Texts):
     """A statement that is read into a plan.
 
@@ -158,6 +177,16 @@ class Statement(Texts):
     def numbers(self) -> list[int]:
         """How many blocks have been read."""
         return self._numbers
+
+    @contextmanager
+    def tried(self) -> Iterator[None]:
+        """What stands in the text is as before, if reading goes on after an error inside."""
+        before = dict(self.instead), set(self.windows), dict(self.columns_at)
+        try:
+            yield
+        except (WindrowError, NotPlannedError, UnknownShapeError):
+            self.instead, self.windows, self.columns_at = before
+            raise
 
     def fresh(self, count: int) -> list[str]:
         """Ids for so many columns that no other has."""

@@ -9,7 +9,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
-from windrow.plan.nodes import Join, Node, Scan, SetOperation, StreamWindow, walk
+from windrow.plan.nodes import (
+    Aggregate,
+    Input,
+    Join,
+    Mark,
+    Node,
+    Project,
+    Scan,
+    SetOperation,
+    StreamWindow,
+    TimeWindows,
+    Value,
+    walk,
+)
 from windrow.plan.rules.join_all_pairs import join_all_pairs
 from windrow.plan.rules.push_filters import push_filters
 
@@ -43,8 +56,13 @@ def _over(node: Node, inputs: list[Node]) -> Node:
     if all(one is other for one, other in zip(node.inputs, inputs, strict=True)):
         return node
     match node:
-        case Scan() | StreamWindow():
+        case Scan() | Input() | StreamWindow():
             return node
-        case Join() | SetOperation():
+        case Join() | Mark() | Value() | SetOperation():
             return replace(node, left=inputs[0], right=inputs[1])
+        case TimeWindows():
+            return replace(node, spelled=inputs[0])
+        case Aggregate():
+            assert isinstance(inputs[0], Project)
+            return replace(node, input=inputs[0])
     return replace(node, input=inputs[0])

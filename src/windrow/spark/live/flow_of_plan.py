@@ -16,17 +16,23 @@ from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Column, Expression, Scope, schema_of
 from windrow.plan.reader import NotPlannedError
 from windrow.plan.reader.over import AT
-from windrow.plan.reader.subqueries import IN_AN_INTERVAL
 from windrow.punctuations.lines import line_if_any
+from windrow.spark.aggregates_of_plan import kernel_aggregates
 from windrow.spark.arrow import arrow_type, contains, is_orderable, travelling_type
 from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.aggregates_of_plan import kernel_aggregates
 from windrow.spark.live.row_maps import Followed, Moved, RowMap, arrow_schema
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["flow_of"]
+
+_IN_AN_INTERVAL = (
+    "compare the two sides by =; or, where the condition says until when a partner may come, leave STREAM out"
+    " and write EMIT STREAM AFTER WATERMARK at the end"
+)
+_IN_WHERE = "EXISTS, NOT EXISTS and IN are, in AND of WHERE"
+_NOT_EXISTS = "write NOT EXISTS (SELECT … WHERE a = b)"
 
 
 def flow_of(gateway: Gateway, root: plan.Node) -> tuple[Flow, Mapping[str, SqlText]]:
@@ -112,6 +118,8 @@ class _Lowering:
         match node:
             case plan.Scan():
                 return self._scan(node)
+            case plan.Input():
+                raise NotPlannedError("a relation that varies", node.at)
             case plan.StreamWindow():
                 raise NotPlannedError("a window of a stream beside one without", node.at)
             case plan.Filter():
@@ -120,6 +128,15 @@ class _Lowering:
                 return self._project(node)
             case plan.Join():
                 return self._join(node)
+            case plan.Mark():
+                what = "NOT IN a subquery" if node.unknown is not None else "this subquery"
+                raise NotPlannedError(what, node.at, _IN_WHERE if node.unknown is None else _NOT_EXISTS)
+            case plan.Value():
+                raise NotPlannedError("this subquery", node.at, _IN_WHERE)
+            case plan.Pieces():
+                raise node.why
+            case plan.TimeWindows():
+                return self.places[id(node.spelled)]
             case plan.Aggregate():
                 return self._aggregate(node)
             case plan.Over():
@@ -166,6 +183,8 @@ class _Lowering:
         return self._node(node.label, operator, node.input)
 
     def _project(self, node: plan.Project) -> Place:
+        if node.is_whole:
+            raise NotPlannedError("columns that are made in another way")
         below, label = node.input, node.label
         conditions: Sequence[SqlText] = ()
         if isinstance(below, plan.Filter) and id(below) in self.merged:
@@ -205,12 +224,21 @@ class _Lowering:
     # -- several rows --------------------------------------------------------------------------------
 
     def _join(self, node: plan.Join) -> Place:
-        if not node.keys:
-            raise NotPlannedError("a join without an equality", node.at)
+        of_query = node.kind in ("semi", "anti")
         for one in node.conditions:
             assert one.at is not None
+            if of_query:
+                what = f"{' '.join(one.text.render().split())} between the rows of two streams"
+                raise NotPlannedError(what, one.at, _IN_AN_INTERVAL)
             what = f"{' '.join(one.text.render().split())} in the ON of an outer join"
-            raise NotPlannedError(what, one.at, IN_AN_INTERVAL)
+            raise NotPlannedError(what, one.at, _IN_AN_INTERVAL)
+        if not node.keys:
+            what = (
+                "EXISTS without an equality with the query around it"
+                if of_query
+                else "a join without an equality"
+            )
+            raise NotPlannedError(what, node.at, "compare by =, two columns of one type")
         for column, _ in node.keys:
             kind = _type(node.left, column)
             if not is_orderable(kind):
@@ -245,6 +273,8 @@ class _Lowering:
         return self._node(node.label, operator, node.input)
 
     def _sort(self, node: plan.Sort) -> Place:
+        if not node.keys:  # it would be any rows, and others whenever the query is run
+            raise NotPlannedError(f"{node.label.split()[0].upper()} without ORDER BY", node.at)
         for key in node.keys:
             kind = _type(node.input, key.column)
             if not _has_line(kind):

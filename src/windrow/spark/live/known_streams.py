@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql.types import StructType
 
+from windrow.algebra.continuous import Input
 from windrow.spark.catalog import Catalog, Definition
 
 __all__ = ["KnownStreams"]
@@ -27,6 +28,9 @@ class KnownStreams:
         if stream is None or stream.live is None:
             return None
         return StructType([stream.frame.schema[column] for column in stream.columns])
+
+    def given(self, item: Input) -> None:
+        """None: what varies is a stream."""
 
     def view(self, name: str) -> Definition | None:
         """The view of this name."""

@@ -23,10 +23,10 @@ from windrow.plan.columns import ROWS, Expression, Scope, schema_of
 from windrow.plan.nodes import Node
 from windrow.plan.reader import NotPlannedError, QueryReader
 from windrow.plan.rules import applied
+from windrow.spark.aggregates_of_plan import kernel_aggregates
 from windrow.spark.arrow import arrow_type, contains, is_orderable, travelling_type
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.aggregates_of_plan import kernel_aggregates
 from windrow.spark.live.known_streams import KnownStreams
 from windrow.spark.schemas import SparkAnalyser
 from windrow.spark.streams import ROWTIME, Stream
@@ -241,7 +241,7 @@ class _Lowering:
             Saying what no stage does.
         """
         self._refuse_subqueries(node)
-        if not isinstance(node, plan.Project):
+        if not isinstance(node, plan.Project) or node.is_whole:
             raise NotPlannedError(_KINDS.get(type(node), "more than one block"))
         having = node.input if isinstance(node.input, plan.Filter) else None
         below = node.input if having is None else having.input
@@ -288,6 +288,8 @@ class _Lowering:
             stream = self.catalog.streams[node.input.name]
             held = {column.id: name for column, name in zip(node.columns, node.input.sources, strict=True)}
             return _Reads(node, stream, held)
+        if isinstance(node, plan.TimeWindows):
+            return self._side(node.spelled)
         if isinstance(node, plan.Filter):
             side = self._side(node.input)
             self._name(side, node.scope)
@@ -323,7 +325,7 @@ class _Lowering:
         return found[0]
 
     def _join(self, node: plan.Join) -> tuple[list[_Reads], tuple[tuple[str, ...], tuple[str, ...]]]:
-        if node.kind != "inner":
+        if node.kind != "inner" or node.conditions:
             raise NotPlannedError("an outer join, or one of a subquery", node.at)
         if not node.keys:
             raise NotPlannedError("a join without an equality", node.at)
@@ -442,6 +444,9 @@ class _Lowering:
 
 
 _KINDS = {
+    plan.Mark: "a subquery",
+    plan.Value: "a subquery",
+    plan.Pieces: "an expression over groups or frames that only Spark understands",
     plan.Over: "OVER",
     plan.Distinct: "DISTINCT",
     plan.SetOperation: "a set operator",

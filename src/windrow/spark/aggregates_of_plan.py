@@ -34,6 +34,8 @@ def kernel_aggregates(
     found = []
     for one in node.calls:
         call, result = one.call, arrow_type(one.column.type)
+        if not one.is_known:
+            raise NotPlannedError("an aggregate that only Spark knows", one.at)
         if one.argument is None:
             found.append((one.column.id, Aggregate("count_star", None, pa.int64())))
             continue
@@ -44,7 +46,7 @@ def kernel_aggregates(
             or result is None
             or not supports(call.function, argument)
         ):
-            raise NotPlannedError("an aggregate that only Spark knows", node.at)
+            raise NotPlannedError("an aggregate that only Spark knows", one.at)
         ansi = is_ansi(gateway)
         spec = Aggregate(call.function, held(one.argument), result, call.ignore_nulls, call.parameters, ansi)
         found.append((one.column.id, spec))

@@ -1,0 +1,45 @@
+"""Which columns of a relation tell its rows apart at the instants at which they come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from windrow.plan.nodes import Aggregate, Filter, Input, Node, Project, TimeWindows
+
+__all__ = ["net_by"]
+
+
+def net_by(
+    node: Node, given: Callable[[Input], frozenset[str] | None], is_net: Callable[[Aggregate], bool]
+) -> frozenset[str] | None:
+    """Columns such that no row leaves at an instant at which one with the same values in them enters.
+
+    None if there are none for certain.
+
+    Parameters
+    ----------
+    given
+        The same of what is there when the query is run.
+    is_net
+        Whether neighbouring rows of a group always differ.
+    """
+    match node:
+        case Input():
+            return given(node)
+        case Filter():
+            return net_by(node.input, given, is_net)
+        case Project():
+            inside = net_by(node.input, given, is_net)
+            kept: dict[str, str] = {}
+            for column, one in node.outputs:
+                if one.column is not None:
+                    kept.setdefault(one.column, column.id)
+            if inside is None or not inside <= kept.keys():
+                return None
+            return frozenset(kept[column] for column in inside)
+        case TimeWindows():
+            # a row changes its session at an instant
+            return None if node.kind == "SESSION" else net_by(node.spelled, given, is_net)
+        case Aggregate() if node.keys and is_net(node):
+            return frozenset(column.id for column in node.columns)
+    return None

@@ -1,0 +1,77 @@
+"""What the parts of the reader have in common while they read a query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pyspark.sql.types import StructField, StructType
+
+from windrow.algebra.continuous import Continuous, Reader
+from windrow.algebra.continuous import Input as Given
+from windrow.plan.nodes import Node
+from windrow.plan.reader.rows import Rows
+from windrow.plan.reader.statement import Statement
+from windrow.syntax.nodes import Range
+from windrow.syntax.queries import Select, Shape
+
+__all__ = ["Known", "Reading", "View"]
+
+
+class View(Protocol):
+    """A view of a continuous query: its text, the query in it, and the names of its columns."""
+
+    @property
+    def reader(self) -> Reader:
+        """The statement that made it."""
+
+    @property
+    def query(self) -> Continuous:
+        """What it gives."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of its columns."""
+
+
+class Known(Protocol):
+    """What names stand for."""
+
+    def stream(self, name: str) -> StructType | None:
+        """The columns of a stream whose rows come; None for a view of one."""
+
+    def view(self, name: str) -> View | None:
+        """The view of this name, if it is one of a stream."""
+
+    def given(self, item: Given) -> tuple[Sequence[StructField], bool] | None:
+        """The columns of what is there when the query is run, and whether it varies; None for others."""
+
+
+@dataclass
+class Reading:
+    """A query that is read.
+
+    Attributes
+    ----------
+    statement, known
+        Its statement, and what names stand for.
+    query
+        Reads a query inside of it.
+    from_where
+        Reads FROM and WHERE of a block: the rows, and the conditions that are still to be held against each.
+    inside
+        Reads the text of a view.
+    named
+        The nodes of named queries.
+    outside
+        The brackets directly around what the query gives.
+    """
+
+    statement: Statement
+    known: Known
+    query: Callable[[Shape], Node]
+    from_where: Callable[[Reading, Select], tuple[Rows, list[Range]]]
+    inside: Callable[[Reader], Reading]
+    named: dict[Range, Node] = field(default_factory=dict)
+    outside: frozenset[int] = frozenset()

@@ -1,0 +1,177 @@
+"""Groups, functions over frames, and the first rows in an order, of relations that vary.
+
+Of aggregates that are the kernel's, it gives a row for each piece of time in which the group stays as it is.
+What Spark computes of several rows it computes in each such piece: rows are written out once for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from windrow.algebra.clock import NEVER
+from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.sorting import SortKey
+from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.kernels.zset.stage import First
+from windrow.plan import nodes as plan
+from windrow.plan.columns import ROWS
+from windrow.plan.reader import NotPlannedError
+from windrow.spark.aggregates_of_plan import kernel_aggregates
+from windrow.spark.arrow import is_orderable
+from windrow.spark.bags import Bags, Rows, inner
+from windrow.spark.keyed import can_be_keyed, run_keyed
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["evaluated", "first", "framed", "grouped", "kernel_groups"]
+
+RowsOf = Callable[[plan.Node], Rows]
+Specs = tuple[tuple[str, Aggregate], ...]
+
+
+def kernel_groups(bags: Bags, node: plan.Aggregate, rows_of: RowsOf) -> Specs | None:
+    """The aggregates as the kernel's; None where the groups are beyond it."""
+    if not node.columns or not can_be_keyed(rows_of(node.input).frame):
+        return None
+    try:
+        return kernel_aggregates(bags.gateway, node)
+    except NotPlannedError:
+        return None
+
+
+def grouped(bags: Bags, node: plan.Aggregate, specs: Specs | None, rows_of: RowsOf) -> Rows:
+    """The groups; `specs` are their aggregates where these are the kernel's."""
+    if specs is None:
+        rows = bags.varying(rows_of(node.input.input))
+        found = _by_spark(bags, node, rows)
+    else:
+        rows = bags.varying(rows_of(node.input))
+        sources = [source for _, source in node.keys]
+        result = StructType([rows.frame.schema[source] for source in sources])
+        for call in node.calls:
+            result = result.add(call.column.id, call.column.type)
+        frame = run_keyed(bags.gateway, "group", [rows.frame], sources, result, aggregates=specs)
+        found = Rows(frame.toDF(*(column.id for column in node.columns), ENTER, LEAVE), varies=True)
+    if node.keys:
+        return found
+    inside = node.input
+    nothing = rows_of(inside.input).frame.limit(0).drop(ENTER, LEAVE)
+    texts = [SqlText.of(one.call.text, f" AS {one.column.id}") for one in node.calls]
+    listed = SqlText.join(", ", texts or [SqlText.of("count(1) AS __one")])
+    empty = bags.gateway.sql(inside.scope.select(listed), {ROWS: nothing})
+    return _with_empty(bags, rows, found, empty.drop("__one"))
+
+
+def _by_spark(bags: Bags, node: plan.Aggregate, rows: Rows) -> Rows:
+    """The groups by Spark: every row once for each piece of its time."""
+    inside = node.input
+    columns = {column.id: one.text for column, one in inside.outputs}
+    sources = [source for _, source in node.keys]
+    keys = [SqlText.of(", (", columns[source], f") AS {source}") for source in sources]
+    text = inside.scope.select(SqlText.of(f"{ROWS}.*", *keys))
+    pieces = _pieces(bags, bags.gateway.sql(text, {ROWS: rows.frame}), sources, "a group")
+    shown = [SqlText.of(f"{ROWS}.{source} AS {column.id}") for column, source in node.keys]
+    shown += [SqlText.of(one.call.text, f" AS {one.column.id}") for one in node.calls]
+    by = ", ".join([*(f"{ROWS}.{source}" for source in sources), plan.TIMES])
+    listed = SqlText.join(", ", [*shown, SqlText.of(plan.TIMES)])
+    found = bags.gateway.sql(SqlText.of(inside.scope.select(listed), f" GROUP BY {by}"), {ROWS: pieces})
+    return Rows(found, varies=True)
+
+
+def _pieces(bags: Bags, frame: DataFrame, keys: Sequence[str], what: str) -> DataFrame:
+    """The rows once for each piece of time in which those of equal keys stay as they are."""
+    if not can_be_keyed(frame):
+        raise NotPlannedError(f"columns that {what} cannot carry")
+    return run_keyed(bags.gateway, "expand", [frame], keys, inner(frame))
+
+
+def _with_empty(bags: Bags, rows: Rows, found: Rows, empty: DataFrame) -> Rows:
+    """Without GROUP BY there is a row also while nothing is there, from the log's first instant on."""
+    origin = bags.origin()
+    if origin is None:
+        return found
+    spark = bags.gateway.spark
+    times = run_keyed(bags.gateway, "gaps", [rows.frame.select(ENTER, LEAVE)], [], StructType([]), origin)
+    none = spark.createDataFrame([(origin, NEVER)], f"{ENTER} bigint, {LEAVE} bigint")
+    # where there are no rows at all, no task says so
+    times = times.unionAll(none.join(rows.frame.select(F.lit(1).alias("__one")).limit(1), how="left_anti"))
+    return Rows(found.frame.unionAll(empty.crossJoin(times)), varies=True)
+
+
+def evaluated(bags: Bags, node: plan.Pieces, rows: Rows) -> Rows:
+    """What Spark gives of a block as a whole."""
+    rows = bags.varying(rows)
+    names = [column.id for column in node.columns]
+    pieces = _pieces(bags, rows.frame, node.keys, "a group")
+    found = Rows(bags.gateway.sql(node.text, {ROWS: pieces}).toDF(*names, ENTER, LEAVE), varies=True)
+    if node.empty is None:
+        return found
+    nothing = rows.frame.limit(0).drop(ENTER, LEAVE)
+    return _with_empty(bags, rows, found, bags.gateway.sql(node.empty, {ROWS: nothing}).toDF(*names))
+
+
+def framed(
+    bags: Bags, node: plan.Over, rows_of: RowsOf, project: Callable[[plan.Project, Rows], Rows]
+) -> Rows:
+    """The rows with what functions find over frames, several one after the other in the same pieces."""
+    chain = _frames_of_a_block(node)
+    common = set.intersection(*(set(one.partition) for one in chain if isinstance(one, plan.Over)))
+    base = bags.varying(rows_of(chain[-1].input))
+    rows = Rows(_pieces(bags, base.frame, sorted(common), "a frame"), varies=True)
+    for one in reversed(chain):
+        if isinstance(one, plan.Project):
+            rows = project(one, rows)
+            continue
+        calls = [
+            SqlText.of(text, f" AS {column.id}")
+            for text, (column, _, _) in zip(one.parted(plan.TIMES), one.calls, strict=True)
+        ]
+        names = [SqlText.of(f"{ROWS}.{column}") for column in rows.columns]
+        listed = SqlText.join(", ", [*names, *calls, SqlText.of(plan.TIMES)])
+        rows = Rows(bags.gateway.sql(one.scope.select(listed), {ROWS: rows.frame}), varies=True)
+    return rows
+
+
+def _frames_of_a_block(node: plan.Over) -> list[plan.Over | plan.Project]:
+    """The functions over frames of one block, and what is computed between them, the last one first."""
+    chain: list[plan.Over | plan.Project] = []
+    count = 0
+    below: plan.Node = node
+    while isinstance(below, plan.Over | plan.Project):
+        if isinstance(below, plan.Project) and not _extends(below):
+            break
+        chain.append(below)
+        count = len(chain) if isinstance(below, plan.Over) else count
+        below = below.input
+    return chain[:count]
+
+
+def _extends(node: plan.Project) -> bool:
+    """Whether a projection only adds columns."""
+    kept = [column.id for column in node.input.columns]
+    return (
+        [one.column for _, one in node.outputs[: len(kept)]]
+        == kept
+        == [column.id for column, _ in node.outputs[: len(kept)]]
+    )
+
+
+def first(bags: Bags, node: plan.Sort, rows: Rows) -> Rows:
+    """The first rows at each instant; of equals, any."""
+    rows = bags.varying(rows)
+    kinds = {column.id: column.type for column in node.columns}
+    by = [key.column for key in node.keys]
+    if not can_be_keyed(rows.frame) or not all(is_orderable(kinds[name]) for name in by):
+        raise NotPlannedError("columns that are not ordered", node.at)
+    # a column may be ordered by twice
+    names = [f"__o{number}" for number in range(len(by))]
+    frame = rows.frame.withColumns({name: F.col(column) for name, column in zip(names, by, strict=True)})
+    keys = [
+        SortKey(name, key.descending, key.nulls_first) for name, key in zip(names, node.keys, strict=True)
+    ]
+    ties = [SortKey(name) for name in rows.columns if is_orderable(kinds[name])]
+    taken = First(tuple(rows.columns), (*keys, *ties), node.offset, node.limit)
+    return Rows(run_keyed(bags.gateway, "first", [frame], [], inner(rows.frame), first=taken), varies=True)
