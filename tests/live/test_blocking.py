@@ -115,6 +115,25 @@ def recorded(session, query):
     return [tuple(row) for row in session.sql(query).collect()]
 
 
+FOUND_BY_ATTACKS = [
+    "SELECT STREAM a.who, b.item, c.item AS other FROM bids a, sold b, sold c WHERE a.price > 4 AND c.at > 0",
+    "SELECT STREAM auction FROM (SELECT CAST(auction AS INT) AS auction FROM sold) FULL JOIN"
+    " (SELECT auction * 1000000000000 AS auction FROM bids) AS b USING (auction)",
+    "WITH high AS (SELECT auction, MAX(price) AS top FROM bids GROUP BY auction)"
+    " SELECT STREAM high.top FROM high JOIN sold ON high.auction = sold.auction WHERE high.top > 1",
+    "WITH who AS (SELECT auction FROM bids) SELECT STREAM who, COUNT(*) FROM bids GROUP BY who",
+    "SELECT STREAM s.`a b` FROM (SELECT named_struct('a b', auction) AS s FROM bids UNION"
+    " SELECT named_struct('a b', CAST(auction AS INT)) FROM sold) AS t",
+]
+
+
+@pytest.mark.parametrize("query", FOUND_BY_ATTACKS)
+def test_what_attacks_found_is_given_live_as_over_the_whole_log(spark, auctions, tmp_path, query):
+    given, progress = live(spark, auctions, tmp_path / "c", query, (0.4, 0.7), {1})
+    assert Counter(rows(given)) == Counter(recorded(auctions, query))
+    assert progress["rows_in_windows"] == 0
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     "query",

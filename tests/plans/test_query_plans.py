@@ -38,6 +38,10 @@ QUERIES = {
     "a window": "SELECT k, AVG(price) + 1 AS a FROM bids [RANGE 5 MINUTES] WHERE price > 1 GROUP BY k",
     "two windows": "SELECT b.k, s.price FROM bids [PARTITION BY k ROWS 2] b JOIN sold [RANGE 5] s"
     " ON b.k = s.k + 1 WHERE b.price > 2",
+    "a query in FROM that leaves columns out": "SELECT x FROM (SELECT price AS x FROM bids [RANGE 5]) q"
+    " WHERE x > 1",
+    "a query in FROM that has a column twice": "SELECT x + y AS z FROM (SELECT k AS x, k AS y FROM bids"
+    " [RANGE 5]) q",
     "rows as they come": "SELECT STREAM k, price + 1 AS p FROM bids WHERE price > 1",
 }
 
@@ -61,6 +65,18 @@ def plan_of(session, query):
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_query_is_read_into_these_nodes(streams, snapshot, name):
     assert "\n".join(tree(plan_of(streams, QUERIES[name]))) == snapshot
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("SELECT k AS x, x + 1 AS y FROM bids [RANGE 3]", "an expression that has no meaning alone"),
+        ("SELECT k, w FROM (SELECT *, price + 1 AS w FROM bids [RANGE 3]) AS q", "more than one block"),
+        ("SELECT k FROM (SELECT * FROM bids [RANGE 3] WHERE price > 1) AS q", "more than one block"),
+    ],
+)
+def test_what_no_stage_does_is_told_before_a_query_starts(streams, query, why):
+    assert streams.sql(query)._live.not_staged.startswith(why)
 
 
 @pytest.mark.parametrize("name", QUERIES)

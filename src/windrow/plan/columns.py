@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from windrow.syntax.expressions import Name
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 
-__all__ = ["ROWS", "Column", "Expression", "Follows", "Part", "Scope", "resolve", "schema_of"]
+__all__ = [
+    "ROWS", "Column", "Expression", "Follows", "Part", "Scope", "resolve", "schema_of", "sql_of",
+]  # fmt: skip
 
 ROWS = "__w"
 """The key, in a text, of the rows that it is evaluated over; their columns are called by their ids."""
@@ -163,3 +165,20 @@ def schema_of(columns: Iterable[Column]) -> StructType:
     for column in columns:
         made = made.add(column.id, column.type)
     return made
+
+
+def sql_of(kind: DataType) -> str:
+    """A type as SQL names it.
+
+    >>> from pyspark.sql.types import LongType
+    >>> sql_of(ArrayType(StructType().add("a b", LongType())))
+    'ARRAY<STRUCT<`a b`: bigint>>'
+    """
+    match kind:
+        case StructType():
+            return f"STRUCT<{', '.join(f'{quoted(one.name)}: {sql_of(one.dataType)}' for one in kind)}>"
+        case ArrayType():
+            return f"ARRAY<{sql_of(kind.elementType)}>"
+        case MapType():
+            return f"MAP<{sql_of(kind.keyType)}, {sql_of(kind.valueType)}>"
+    return kind.simpleString()

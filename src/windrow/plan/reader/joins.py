@@ -172,7 +172,8 @@ def using(statement: Statement, left: Rows, right: Rows, item: FromItem) -> Rows
                 Column(column, name, rows.type_of(one)),
                 Expression(SqlText.of(f"coalesce({ROWS}.{one}, {ROWS}.{other})"), rows.type_of(one)),
             )
-            for column, name, (one, other) in zip(made, names, shown, strict=True)
+            # the keys are of one type, also where the columns are not
+            for column, name, (one, other) in zip(made, names, keys, strict=True)
         ]
         rows, columns = extended(rows, SqlText(), further, "USING"), made
     gone = {name.lower() for name in names}

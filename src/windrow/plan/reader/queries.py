@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from windrow.algebra.continuous import Query, Reader
 from windrow.algebra.windows_in_text import windows_in
-from windrow.errors import AnalysisError
+from windrow.errors import AnalysisError, ParseError
 from windrow.kernels.sorting import SortKey
 from windrow.plan.columns import Column, Scope
 from windrow.plan.nodes import Distinct, Filter, Node, Project, SetOperation, Sort, TimeWindows
@@ -232,7 +232,7 @@ class QueryReader:
                 return self._known_groups(select, rows, conditions)
         except (NotPlannedError, UnknownShapeError) as found:
             reason = found
-        except AnalysisError:
+        except (AnalysisError, ParseError):
             place = over_of(self.statement, select) or select.group_by
             reason = NotPlannedError("an expression over groups that only Spark understands", place)
         with self._or(reason):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql.types import BooleanType, DataType, IntegralType
 
-from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, resolve
+from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, resolve, sql_of
 from windrow.plan.nodes import Filter, Node, Project
 from windrow.plan.reader.monotone import cast_follows, follows, rises_with
 from windrow.plan.reader.statement import Statement
@@ -172,7 +172,7 @@ def cast(
     statement: Statement, column: Column, to: DataType, made: str, *, is_beside: bool
 ) -> tuple[Column, Expression]:
     """A column in another type; it `is_beside` the column that it is a cast of, or stands in its place."""
-    text = SqlText.of(f"CAST({ROWS}.{column.id} AS {to.simpleString()})")
+    text = SqlText.of(f"CAST({ROWS}.{column.id} AS {sql_of(to)})")
     found = Column(made, column.name, to)
     if is_beside and isinstance(to, IntegralType):
         return found, Expression(text, to, widens=column.id)

@@ -15,6 +15,7 @@ from windrow.syntax.blocks import visible_ctes
 from windrow.syntax.nodes import Cte, Range
 from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.sqltext import SqlText
+from windrow.syntax.streams import begins_relation
 from windrow.syntax.window_calls import is_over
 
 __all__ = ["Analyser", "NotPlannedError", "Statement", "Texts"]
@@ -109,9 +110,13 @@ class Texts:
         """Whether anything in a stretch of the query varies."""
         start, stop = tokens
         return bool(self.reader.text(start, stop).relations()) or any(
-            self.tokens[at].is_name and (cte := self.cte(at)) is not None and self.varies(cte.body)
+            self._is_relation(at) and (cte := self.cte(at)) is not None and self.varies(cte.body)
             for at in range(start, stop)
         )
+
+    def _is_relation(self, at: int) -> bool:
+        """Whether a token names a relation where one may stand: no column, nor what is before its name."""
+        return self.tokens[at].is_name and begins_relation(self.tokens, at)
 
     def cte(self, at: int) -> Cte | None:
         """The named query that a token names."""

@@ -31,7 +31,7 @@ def join_all_pairs(node: Node) -> Node | None:
 
 
 def _with_one(node: Node) -> tuple[Node, str]:
-    one = Column(f"one_{node.columns[0].id}", "1", IntegerType())
+    one = Column(f"one_{node.columns[0].id}_{len(node.columns)}", "1", IntegerType())  # of this node alone
     same = tuple(
         (column, Expression(SqlText.of(f"{ROWS}.{column.id}"), column.type, column.id))
         for column in node.columns

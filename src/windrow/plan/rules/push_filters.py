@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from windrow.plan.columns import Expression, Scope
-from windrow.plan.nodes import Filter, Join, Node
+from windrow.plan.columns import Column, Expression, Scope
+from windrow.plan.nodes import Filter, Join, Node, Project
 
 __all__ = ["push_filters"]
 
@@ -24,7 +24,11 @@ def push_filters(node: Node) -> Node | None:
 
     Spark does the same. Of an outer join conditions are on its rows, with NULLs where there is no partner.
     """
-    if not isinstance(node, Filter) or not isinstance(node.input, Join) or node.input.kind != "inner":
+    if not isinstance(node, Filter):
+        return None
+    if isinstance(node.input, Project):
+        return _below(node, node.input)
+    if not isinstance(node.input, Join) or node.input.kind != "inner":
         return None
     join = node.input
     sides = [[one for one in node.conditions if _reads_only(one, side)] for side in join.inputs]
@@ -37,6 +41,26 @@ def push_filters(node: Node) -> Node | None:
     below = replace(join, left=left, right=right)
     rest = tuple(one for one in node.conditions if one not in moved)
     return replace(node, input=below, conditions=rest, label=_label(node, rest)) if rest else below
+
+
+def _below(node: Filter, project: Project) -> Node | None:
+    """The columns that are computed beside those of a join, of the rows that pass a filter which reads none.
+
+    >>> from pyspark.sql.types import LongType
+    >>> _kept(((Column("a", "k", LongType()), Expression(SqlText(), LongType(), "a")),))
+    {'a'}
+    """
+    kept = _kept(project.outputs)
+    read = [one.reads for one in node.conditions]
+    if not isinstance(project.input, Join) or not all(one and kept.issuperset(one) for one in read):
+        return None
+    below = _filtered(project.input, node, node.conditions)
+    return replace(project, input=below)
+
+
+def _kept(outputs: Iterable[tuple[Column, Expression]]) -> set[str]:
+    """The columns that are passed on under their own ids."""
+    return {column.id for column, one in outputs if one.column == column.id}
 
 
 def _reads_only(condition: Expression, side: Node) -> bool:

@@ -9,7 +9,7 @@ for whole logs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from pyspark.sql.types import BooleanType, StructType
@@ -19,7 +19,7 @@ from windrow.algebra.continuous import Continuous, Query, Reader, StreamQuery, W
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.stages import Window
 from windrow.plan import nodes as plan
-from windrow.plan.columns import ROWS, Expression, Scope, schema_of
+from windrow.plan.columns import ROWS, Column, Expression, Scope, schema_of
 from windrow.plan.nodes import Node
 from windrow.plan.reader import NotPlannedError, QueryReader
 from windrow.plan.rules import applied
@@ -311,7 +311,12 @@ class _Lowering:
 
     def _name(self, side: _Reads, scope: Scope) -> None:
         """Note the names by which texts know the columns of a window."""
-        parts = tuple(part for part in scope.parts if all(column in side.held for column in part.columns))
+        ids = {name: own for own, name in reversed(side.held.items())}  # a stream's column has its first id
+        parts = tuple(
+            replace(part, columns=tuple(ids[side.held[column]] for column in part.columns))
+            for part in scope.parts
+            if all(column in side.held for column in part.columns)
+        )
         side.scope = Scope(parts, scope.prefix)
 
     def _of(self, sides: Sequence[_Reads], expression: Expression) -> _Reads:
@@ -395,7 +400,7 @@ class _Lowering:
             column.id: name
             for column, name in zip(side.window.columns, side.window.input.sources, strict=True)
         }
-        again = {name: own for own, name in side.held.items()}
+        again = {name: own for own, name in reversed(side.held.items())}
         partition = tuple(side.holding(again[scanned[column or ""]]) for column in side.window.partition)
         kinds = {field.name: field.dataType for field in side.stream.frame.schema}
         types = {inside: kinds[name] for inside, name in side.plain.items()}
@@ -416,6 +421,11 @@ class _Lowering:
         of_ties = dict(zip(side.stream.ties, (pa.int64(), pa.string(), pa.int64()), strict=False))
         text = _computing(side)
         columns = tuple(again[name] for name in side.stream.columns)
+        if text is not None:  # what is computed alone may have no meaning alone, as by a name of SELECT's
+            known = [
+                Column(own, name, kinds[name]) for own, name in zip(columns, side.stream.columns, strict=True)
+            ]
+            SparkAnalyser(self.gateway).schema(text, (*known, Column(MINE, MINE, BooleanType())))
         keys = (partition,) if sizes.rows is not None and partition else ()
         return Side(
             f"window{side.window.key}",
