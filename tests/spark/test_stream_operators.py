@@ -96,8 +96,8 @@ BESIDE_GROUPS = [
     "SELECT k FROM s [NOW] a WHERE v > (SELECT COUNT(*) - 1 FROM t [RANGE 5] b WHERE b.k = a.k AND b.v > 0)",
 ]
 COMPUTED = [
-    "SELECT a.k FROM s [RANGE 3] a JOIN t [RANGE 3] b ON a.k <> 0 AND 10 / a.k = b.v",
-    "SELECT a.k FROM s [RANGE 3] a, t [RANGE 3] b WHERE b.v > a.v AND a.k <> 0 AND 10 / a.k > 4",
+    "SELECT a.k FROM s [RANGE 3] a JOIN t [RANGE 3] b ON b.k <> 0 AND a.v * 5 = 10 / b.k",
+    "SELECT a.k FROM s [RANGE 3] a, t [RANGE 3] b WHERE b.v < a.v AND b.k <> 0 AND 10 / b.k > 4",
     "SELECT a.k, inline(array(struct(v, v + 1))) FROM s [RANGE 2] a",
     "SELECT k, EXISTS (SELECT 1 FROM t [NOW] b WHERE b.v = a.v OR b.k = a.k) AS e FROM s [RANGE 2] a",
     "SELECT k FROM names WHERE k > 0 UNION SELECT k FROM s [RANGE 2]",
