@@ -115,7 +115,19 @@ def recorded(session, query):
     return [tuple(row) for row in session.sql(query).collect()]
 
 
-FOUND_BY_ATTACKS = [
+OVER_ALL = [
+    "SELECT STREAM who, (SELECT MAX(at) FROM sold) AS last FROM bids",
+    "SELECT STREAM who, (SELECT MAX(at) FROM sold HAVING COUNT(*) > 99) AS last FROM bids",
+    "SELECT STREAM who FROM bids WHERE price > (SELECT AVG(at) FROM sold)"
+    " AND at < (SELECT MAX(at) FROM sold)",
+    "SELECT STREAM auction, COUNT(*) AS n FROM bids GROUP BY auction"
+    " HAVING COUNT(*) > (SELECT MIN(at) FROM sold)",
+    "SELECT STREAM who, (SELECT COUNT(*) FROM sold s WHERE s.auction = b.auction) AS n FROM bids b",
+    "SELECT STREAM who, EXISTS (SELECT 1 FROM sold s WHERE s.auction = b.auction) AS was FROM bids b",
+    "SELECT STREAM who FROM bids b WHERE price > 20 OR EXISTS"
+    " (SELECT 1 FROM sold s WHERE s.auction = b.auction AND s.at > 0)",
+    "SELECT STREAM b.who, s.item FROM bids b JOIN sold s ON CAST(b.auction AS STRING) = s.auction",
+    # and what attacks have found
     "SELECT STREAM a.who, b.item, c.item AS other FROM bids a, sold b, sold c WHERE a.price > 4 AND c.at > 0",
     "SELECT STREAM auction FROM (SELECT CAST(auction AS INT) AS auction FROM sold) FULL JOIN"
     " (SELECT auction * 1000000000000 AS auction FROM bids) AS b USING (auction)",
@@ -127,8 +139,8 @@ FOUND_BY_ATTACKS = [
 ]
 
 
-@pytest.mark.parametrize("query", FOUND_BY_ATTACKS)
-def test_what_attacks_found_is_given_live_as_over_the_whole_log(spark, auctions, tmp_path, query):
+@pytest.mark.parametrize("query", OVER_ALL)
+def test_subqueries_and_other_joins_live_are_those_of_the_whole_log(spark, auctions, tmp_path, query):
     given, progress = live(spark, auctions, tmp_path / "c", query, (0.4, 0.7), {1})
     assert Counter(rows(given)) == Counter(recorded(auctions, query))
     assert progress["rows_in_windows"] == 0

@@ -24,6 +24,8 @@ from windrow.plan.nodes import (
     walk,
 )
 from windrow.plan.rules.join_all_pairs import join_all_pairs
+from windrow.plan.rules.join_marks import join_marks
+from windrow.plan.rules.join_values import join_values
 from windrow.plan.rules.push_filters import push_filters
 
 __all__ = ["BY_KEYS", "RULES", "Rule", "applied"]
@@ -33,7 +35,7 @@ Rule: TypeAlias = Callable[[Node], "Node | None"]
 RULES: tuple[Rule, ...] = (push_filters,)
 """What makes any plan better."""
 
-BY_KEYS: tuple[Rule, ...] = (*RULES, join_all_pairs)
+BY_KEYS: tuple[Rule, ...] = (*RULES, join_all_pairs, join_values, join_marks)
 """And what makes one for operators that join by keys alone."""
 
 

@@ -10,7 +10,7 @@ from windrow.plan.columns import ROWS, Column, Expression, Scope
 from windrow.plan.nodes import Join, Node, Project
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["join_all_pairs"]
+__all__ = ["join_all_pairs", "with_one"]
 
 
 def join_all_pairs(node: Node) -> Node | None:
@@ -25,12 +25,13 @@ def join_all_pairs(node: Node) -> Node | None:
     """
     if not isinstance(node, Join) or node.keys or node.kind != "inner" or node.conditions:
         return None
-    left, mine = _with_one(node.left)
-    right, theirs = _with_one(node.right)
+    left, mine = with_one(node.left)
+    right, theirs = with_one(node.right)
     return replace(node, left=left, right=right, keys=((mine, theirs),), label="JOIN of all pairs")
 
 
-def _with_one(node: Node) -> tuple[Node, str]:
+def with_one(node: Node) -> tuple[Node, str]:
+    """The rows with a column that is 1 in each, and its id."""
     one = Column(f"one_{node.columns[0].id}_{len(node.columns)}", "1", IntegerType())  # of this node alone
     same = tuple(
         (column, Expression(SqlText.of(f"{ROWS}.{column.id}"), column.type, column.id))
