@@ -123,6 +123,7 @@ def by_tasks(monkeypatch):
     return evaluate
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("kind", "in_memory"), CASES)
 @pytest.mark.usefixtures("interpreted")
 def test_a_row_that_cannot_be_computed_ends_a_query_or_is_set_aside_wherever_it_is_cut(
