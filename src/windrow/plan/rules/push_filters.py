@@ -44,12 +44,7 @@ def push_filters(node: Node) -> Node | None:
 
 
 def _below(node: Filter, project: Project) -> Node | None:
-    """The columns that are computed beside those of a join, of the rows that pass a filter which reads none.
-
-    >>> from pyspark.sql.types import LongType
-    >>> _kept(((Column("a", "k", LongType()), Expression(SqlText(), LongType(), "a")),))
-    {'a'}
-    """
+    """The projection over a join with the filter below it; None where the filter reads what it computes."""
     kept = _kept(project.outputs)
     read = [one.reads for one in node.conditions]
     if not isinstance(project.input, Join) or not all(one and kept.issuperset(one) for one in read):
@@ -59,7 +54,14 @@ def _below(node: Filter, project: Project) -> Node | None:
 
 
 def _kept(outputs: Iterable[tuple[Column, Expression]]) -> set[str]:
-    """The columns that are passed on under their own ids."""
+    """The columns that are passed on under their own ids.
+
+    >>> from pyspark.sql.types import LongType
+    >>> same, other = (Column(one, "k", LongType()) for one in ("b1_0", "b2_0"))
+    >>> of = Expression(SqlText(), LongType(), "b1_0")
+    >>> _kept([(same, of), (other, of)])
+    {'b1_0'}
+    """
     return {column.id for column, one in outputs if one.column == column.id}
 
 
