@@ -23,7 +23,15 @@ def another_thread():
     thread.join()
 
 
-@pytest.mark.usefixtures("another_thread")
+@pytest.fixture
+def interruptible():
+    """Ctrl-C as Python takes it, also where the tests run in the background of a shell, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("another_thread", "interruptible")
 @pytest.mark.parametrize(
     ("number", "raised"), [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)]
 )

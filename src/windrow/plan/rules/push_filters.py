@@ -57,6 +57,7 @@ def _kept(outputs: Iterable[tuple[Column, Expression]]) -> set[str]:
     """The columns that are passed on under their own ids.
 
     >>> from pyspark.sql.types import LongType
+    >>> from windrow.syntax.sqltext import SqlText
     >>> same, other = (Column(one, "k", LongType()) for one in ("b1_0", "b2_0"))
     >>> of = Expression(SqlText(), LongType(), "b1_0")
     >>> _kept([(same, of), (other, of)])
