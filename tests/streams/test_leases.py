@@ -39,6 +39,25 @@ def test_of_all_who_notice_one_logs_it(numbers):
     assert kinds.count(Kind.IDLE) == 5
 
 
+def test_who_notices_after_another_has_logged_it_logs_nothing(numbers, monkeypatch):
+    """Another logs it after the lease was found expired, before the log is read."""
+    numbers.producer("q").insert({"at": 1})
+    dead(numbers, "p")
+    position = NamedStream.position
+    others = []
+
+    def late_position(self):
+        if not others:
+            others.append(None)
+            others.append(numbers.expire())
+        return position(self)
+
+    monkeypatch.setattr(type(numbers), "position", late_position)
+    assert numbers.expire() == []
+    assert others[1] == ["p"]
+    assert everything(numbers)[0].entries.column("__kind").to_pylist().count(Kind.IDLE) == 1
+
+
 def test_other_producers_notice(numbers):
     with numbers.producer("q", lease=0.06) as q:
         dead(numbers, "p")

@@ -277,6 +277,8 @@ class NamedStream:
             self.verify(lease)
             # entries under a generation that the log is past would be left out
             known = max(lease.generation, self.position().writers.get(lease.producer, (0, 0))[0])
+            if not lease.is_held():  # the log knows a later one because another has logged it
+                continue
             end = self.log.end()
             following = follow_up(
                 replace(lease, generation=known), self.log.pending, LEASE_SECONDS, end, is_logging=True
