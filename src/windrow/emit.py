@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+
+from pyspark.sql.types import DataType
 
 from windrow.algebra.changing import refuse_changing
 from windrow.algebra.clock import Clock
 from windrow.algebra.expand import Expander
 from windrow.algebra.names import verbatim
-from windrow.errors import AnalysisError, NotSupportedError, ParseError, Span, WindrowError
+from windrow.errors import AnalysisError, NotSupportedError, ParseError, WindrowError
 from windrow.explain_live import explain_emitted
+from windrow.plan.columns import Column, Scope
+from windrow.plan.event_time import EventTimes, Timed
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation, TimeVaryingRelation
 from windrow.spark.arrived import nothing_arrived
 from windrow.spark.catalog import Catalog
 from windrow.spark.declared import declare, in_place, keys_of
 from windrow.spark.emission import Emitted, Materialization, common_ptime
+from windrow.spark.emission_plan import PlanReading, read_plan
 from windrow.spark.emit_reference import shown_by_definition
-from windrow.spark.event_time import EventTimes, Timed, clocks_of, with_lifetimes
 from windrow.spark.gateway import Gateway
 from windrow.spark.lengths import ticks_of
 from windrow.spark.live import EmittedPlan
+from windrow.spark.schemas import SparkAnalyser
 from windrow.spark.streams import Stream
-from windrow.spark.table_functions import TableFunctions, time_window
-from windrow.syntax.blocks import with_items
 from windrow.syntax.emit import Emission, parse_emission
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.spellings import spelled
 from windrow.syntax.sqltext import SqlText, quoted
-from windrow.syntax.table_functions import FunctionCall, window_call
 from windrow.syntax.tokens import TokenList, tokenize
 
 __all__ = ["may_be_emitted", "may_be_view", "remember_view", "run_emission"]
@@ -218,88 +220,49 @@ def _query(
     for index in range(*emission.query):
         _refuse_unrecorded(tokens, index, catalog, live=emission.says_how)
     refuse_changing(tokens, emission.query)
-    with gateway.instead(expander.text(*emission.query)) as read:
+    expanded = expander.text(*emission.query)
+    with gateway.instead(expanded) as read:
         inner = tokenize(read)
         words = {token.name.lower() for token in inner.tokens if token.is_name}
         if not emission.says_how and any(name in words for name in _going_on(catalog)):
             return None
         recorded = _logs(catalog, words)
-        timed = _living(gateway, catalog, inner, recorded, tokens, emission)
+        reading = read_plan(gateway, expanded, inner, recorded, catalog.functions)
+        timed = _timed(gateway, reading, recorded, tokens, emission)
     if not timed.occurrences:
         return None
     used = {each.stream: recorded[each.stream] for each in timed.occurrences}
     place = (tokens.sql, span)
     clock = common_ptime([stream.timed for stream in used.values() if stream.timed], place)
     how = _how(gateway, tokens, emission, clock, used)
-    query = Emitted(gateway, used, catalog.functions, execution, timed, how, place, shown_by_definition)
-    query.schema  # noqa: B018 - what is wrong with the text is told when it is given
-    return query
-
-
-def _living(
-    gateway: Gateway,
-    catalog: Catalog,
-    inner: TokenList,
-    recorded: dict[str, Stream],
-    tokens: TokenList,
-    emission: Emission,
-) -> Timed:
-    """The query, of which keys may have a lifetime."""
-    lifetime = emission.lifetime
-    if lifetime is None:
-        return _timed(gateway, catalog, inner, recorded, tokens, emission)
-    times, start, stop, body = _event_times(gateway, catalog, inner, recorded, tokens, None)
-    times.read(start, stop, body)
-
-    def length(name: str) -> str:
-        clock = recorded[name].clock
-        return clock.length(ticks_of(gateway, tokens, clock, "a lifetime", lifetime))
-
-    text = with_lifetimes(
-        inner, times.endless, length, (tokens.sql, tokens.span(lifetime.tokens[0] - 2, lifetime.tokens[1]))
-    )
-    with gateway.instead(text) as read:
-        return _timed(gateway, catalog, tokenize(read), recorded, tokens, emission)
-
-
-def _event_times(
-    gateway: Gateway,
-    catalog: Catalog,
-    inner: TokenList,
-    recorded: dict[str, Stream],
-    tokens: TokenList,
-    watermark: Span | None,
-) -> tuple[EventTimes, int, int, int]:
-    """What reads the query, and where that is."""
-    reader = TableFunctions(
-        gateway, inner, "batch", catalog.functions, lambda query: gateway.sql(query).schema
-    )
-
-    def window_of(call: FunctionCall):  # type: ignore[no-untyped-def]
-        parsed = window_call(inner, call)
-        return time_window(gateway, inner, parsed, reader.columns(parsed.data))
-
-    known = {name: (stream.columns, stream.rowtime or "") for name, stream in recorded.items()}
-    items = with_items(inner, 0) if inner.word(0) == "WITH" else []
-    body = items[-1].item[1] if items else 0
-    place = (tokens.sql, watermark)
-    promising = [name for name, stream in recorded.items() if stream.timed and stream.timed.may_promise]
-    clocks = clocks_of(gateway, recorded)
-    times = EventTimes(inner, known, window_of, watermark, place, catalog.functions, promising, clocks)
-    return times, 0, len(inner), body
+    return Emitted(gateway, used, execution, timed, reading, how, place, shown_by_definition)
 
 
 def _timed(
     gateway: Gateway,
-    catalog: Catalog,
-    inner: TokenList,
+    reading: PlanReading,
     recorded: dict[str, Stream],
     tokens: TokenList,
     emission: Emission,
 ) -> Timed:
+    """What is known of the query, whose keys may have a lifetime."""
     watermark = tokens[emission.watermark].span if emission.watermark is not None else None
-    times, start, stop, body = _event_times(gateway, catalog, inner, recorded, tokens, watermark)
-    timed = times.read(start, stop, body)
+    analyser = SparkAnalyser(gateway)
+
+    def typed(text: SqlText, scope: Scope, columns: Sequence[Column]) -> DataType:
+        listed = SqlText.of("(", text, ") AS value")
+        return analyser.schema(scope.select(listed), columns)[0].dataType
+
+    lifetime = None
+    if (living := emission.lifetime) is not None:
+
+        def length(name: str) -> int:
+            return ticks_of(gateway, tokens, recorded[name].clock, "a lifetime", living)
+
+        lifetime = length, (tokens.sql, tokens.span(living.tokens[0] - 2, living.tokens[1]))
+    times = EventTimes(reading.tokens, reading.sources, watermark, (tokens.sql, watermark), typed, lifetime)
+    with reading.as_written(gateway):
+        timed = times.read(reading.plan)
     if watermark is not None:
         for each in timed.streams:
             arrival = recorded[each].timed

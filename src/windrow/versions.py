@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from windrow.algebra.edits import Edits
 from windrow.algebra.names import verbatim
 from windrow.errors import NotSupportedError
+from windrow.plan.event_time import UNTIL
 from windrow.relation import Relation
 from windrow.spark.arrow import is_orderable
 from windrow.spark.catalog import Catalog
-from windrow.spark.event_time import UNTIL
-from windrow.spark.event_time.edits import Edits
 from windrow.spark.gateway import Gateway
 from windrow.spark.streams import Stream
 from windrow.syntax.as_of import AsOf, as_of_joins, past_of

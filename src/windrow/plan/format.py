@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from windrow.plan.nodes import (
     Aggregate,
@@ -27,29 +27,39 @@ from windrow.plan.nodes import (
 __all__ = ["tree"]
 
 
-def tree(plan: Node) -> list[str]:
+def tree(plan: Node, notes: Mapping[int, str] | None = None) -> list[str]:
     """The lines of a plan; columns that are only renamed are left out.
 
     A node that stands in the query twice is printed twice.
+
+    Parameters
+    ----------
+    notes
+        What is said of nodes after what they are, by their `id`.
     """
-    return list(_lines(plan, "", ""))
+    return list(_lines(plan, "", "", notes or {}))
 
 
-def _lines(node: Node, first: str, rest: str) -> Iterator[str]:
-    if isinstance(node, TimeWindows):
-        yield from _lines(node.spelled, first, rest)
-        return
+def _lines(node: Node, first: str, rest: str, notes: Mapping[int, str]) -> Iterator[str]:
     if isinstance(node, Project) and node.passes_only:
-        yield from _lines(node.input, first, rest)
+        yield from _lines(node.input, first, rest, notes)
         return
-    yield f"{first}{_label(node)}"
-    below = () if isinstance(node, StreamWindow) else node.inputs
-    for place, one in enumerate(below, 1):
+    note = f" ({notes[id(node)]})" if id(node) in notes else ""
+    yield f"{first}{_label(node, notes)}{note}"
+    for place, one in enumerate(below := _below(node), 1):
         ends = place == len(below)
-        yield from _lines(one, f"{rest}{'└─ ' if ends else '├─ '}", f"{rest}{'   ' if ends else '│  '}")
+        before, after = f"{rest}{'└─ ' if ends else '├─ '}", f"{rest}{'   ' if ends else '│  '}"
+        yield from _lines(one, before, after, notes)
 
 
-def _label(node: Node) -> str:
+def _below(node: Node) -> tuple[Node, ...]:
+    """The nodes that are printed below one."""
+    if isinstance(node, StreamWindow):
+        return ()
+    return (node.rows,) if isinstance(node, TimeWindows) else node.inputs
+
+
+def _label(node: Node, notes: Mapping[int, str]) -> str:
     match node:
         case Scan():
             return f"{'stream' if node.is_stream else 'table'} {node.label}"
@@ -61,7 +71,13 @@ def _label(node: Node) -> str:
         case Aggregate():
             calls = ", ".join(dict.fromkeys(" ".join(call.column.name.split()) for call in node.calls))
             return f"{node.label}: {calls}" if calls else node.label
-        case Input() | Mark() | Value() | Pieces():
+        case TimeWindows():
+            names = {column.id: column.name for column in node.rows.columns}
+            by = f" of {', '.join(names[key] for key in node.keys)}" if node.keys else ""
+            return f"{node.kind} by {names[node.time]}{by}"
+        case Input():
+            return f"stream {node.label}" if id(node) in notes else node.label
+        case Mark() | Value() | Pieces():
             return node.label
         case Join() | Filter() | Over() | Session() | Distinct() | SetOperation() | Sort():
             return node.label

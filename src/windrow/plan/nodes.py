@@ -232,6 +232,8 @@ class Join:
         The names of both sides.
     label, at
         What people know it by, and where its condition stands.
+    is_of_subquery
+        Whether the right side is a subquery in an expression.
     """
 
     left: Node
@@ -242,6 +244,7 @@ class Join:
     scope: Scope
     label: str
     at: Range
+    is_of_subquery: bool = False
 
     def __post_init__(self) -> None:
         _has(self.left, (one for one, _ in self.keys))
@@ -406,9 +409,9 @@ class Pieces:
         The rows.
     keys
         Columns of the input: rows that differ in them the block never reads together.
-    text
-        The block over the rows, of which those of each piece of time, :data:`TIMES`, are kept apart; its
-        last columns are these times.
+    halves
+        The block over the rows, of which those of each piece of time, :data:`TIMES`, are kept apart: the text
+        before and after the list that ends with these times.
     empty
         The block over no rows at all, where that gives a row; None where it does not.
     columns
@@ -417,18 +420,29 @@ class Pieces:
         What of it has no other node.
     label
         How it is written.
+    is_grouped
+        Whether it gives a row for a group, by the keys if it has any; else one for each row.
+    passes
+        Of its columns those that are columns of the input, or keys, with what they are.
     """
 
     input: Node
     keys: tuple[str, ...]
-    text: SqlText
+    halves: tuple[SqlText, SqlText]
     empty: SqlText | None
     columns: tuple[Column, ...]
     why: Exception
     label: str
+    is_grouped: bool
+    passes: tuple[tuple[str, str], ...]
 
     def __post_init__(self) -> None:
-        _has(self.input, self.keys)
+        _has(self.input, (*self.keys, *(source for _, source in self.passes)))
+
+    @property
+    def text(self) -> SqlText:
+        """The block over the rows of pieces of time; its last columns are these times."""
+        return SqlText.of(self.halves[0], f", {TIMES}", self.halves[1])
 
     @property
     def inputs(self) -> tuple[Node, ...]:

@@ -9,7 +9,6 @@ again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import and_, or_
@@ -17,30 +16,31 @@ from operator import and_, or_
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import DataType, StructField, StructType
 
 from windrow.algebra.clock import NEVER, Clock
-from windrow.algebra.continuous import Query, Reader
 from windrow.algebra.watermarks import Steps, held_back, value_at
 from windrow.errors import AnalysisError, Span
 from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE
+from windrow.plan import nodes
+from windrow.plan.event_time import HIDDEN, Completeness, Judging, Occurrence, Sessions, Timed
+from windrow.plan.event_time.windows import window_of
+from windrow.plan.sql import sql_of_plan
 from windrow.spark.admission import PROMISED
 from windrow.spark.arrow import is_orderable
-from windrow.spark.catalog import Catalog
 from windrow.spark.changelog import changelog
-from windrow.spark.continuous import Runner
+from windrow.spark.emission_plan import PlanReading
 from windrow.spark.errors import raising
-from windrow.spark.event_time import HIDDEN, Completeness, Judging, Occurrence, Sessions, Timed
 from windrow.spark.gateway import Gateway
 from windrow.spark.keyed import run_keyed
 from windrow.spark.promised_over import Asked, Promised, asked_of, with_since
+from windrow.spark.relation_of_plan import relation_of_plan
 from windrow.spark.steps_of_time import looked_up, when_above
 from windrow.spark.streams import NUMBER, PTIME, REASON, ROWTIME, SENDER, Arrivals, Stream
-from windrow.spark.table_functions import Functions, TableFunctions
+from windrow.spark.table_functions import windows_by_definition
 from windrow.spark.varying import AT, DIFF, Varying, columns_of
 from windrow.streams.entries import BEFORE, REASONS
-from windrow.syntax.sqltext import Piece, SqlText, quoted
-from windrow.syntax.tokens import tokenize
+from windrow.syntax.sqltext import Relation, SqlText, quoted
 
 __all__ = ["Emitted", "Materialization", "common_ptime", "one_sql"]
 
@@ -76,12 +76,14 @@ class Emitted:
 
     Parameters
     ----------
-    gateway, streams, functions
-        The session, its streams that the query reads, and its table functions.
+    gateway, streams
+        The session, and its streams that the query reads.
     execution
         ``"batch"`` or ``"reference"``.
     timed
         The query.
+    reading
+        What its plan was read from.
     how
         How it is shown.
     place
@@ -92,9 +94,9 @@ class Emitted:
 
     gateway: Gateway
     streams: Mapping[str, Stream]
-    functions: Functions
     execution: str
     timed: Timed
+    reading: PlanReading
     how: Materialization
     place: tuple[str, Span]
     by_definition: Callable[[Emitted], Varying]
@@ -269,39 +271,27 @@ class Emitted:
 
     def raw_at(self, tick: int) -> DataFrame:
         """All rows of the query at an instant, with the columns of ours."""
-        frames = {name: frame.where(F.col(ENTER) <= tick).drop(ENTER) for name, frame in self.arrived.items()}
-        with ExitStack() as stack:
-            text, _ = self._text(stack, frames)
-            return self.gateway.sql(SqlText.of(Piece(text, text)))
+        arrived = {name: frame.where(F.col(ENTER) <= tick) for name, frame in self.arrived.items()}
+        return self._rows_of(self.timed.plan, arrived)
 
     def sessions_of(self, sessions: Sessions) -> DataFrame:
         """Of each row in one of these sessions ``number``, as `NUMBER` of its stream has it, and ``end``."""
-        with ExitStack() as stack:
-            frames = {name: frame.drop(ENTER) for name, frame in self.arrived.items()}
-            text, _ = self._text(stack, frames, sessions.text)
-            return self.gateway.sql(SqlText.of(Piece(text, text)))
+        return self._rows_of(sessions.plan, self.arrived)
 
-    @cached_property
+    def _rows_of(self, plan: nodes.Node, arrived: Mapping[str, DataFrame]) -> DataFrame:
+        """The rows of a plan over what has come of each stream."""
+        frames = {name: frame.drop(ENTER) for name, frame in arrived.items()}
+        with self.reading.as_written(self.gateway):
+            frames = {**self.reading.tables, **frames, **self.reading.called(self.gateway, frames)}
+            windows = _Windows(self.gateway, frames) if self.execution == "reference" else None
+            text = sql_of_plan(plan, windows)
+            found = self.gateway.sql(text, frames if windows is None else windows.frames)
+        return found.toDF(*(column.name for column in plan.columns))
+
+    @property
     def schema(self) -> StructType:
-        """The query's columns, with those of ours; what is wrong with the query is told here."""
-        with ExitStack() as stack:
-            text, _ = self._text(stack, {name: frame.drop(ENTER) for name, frame in self.arrived.items()})
-            return self.gateway.sql(SqlText.of(Piece(text, text))).schema
-
-    def _text(
-        self, stack: ExitStack, frames: Mapping[str, DataFrame], query: SqlText | None = None
-    ) -> tuple[str, dict[str, str]]:
-        """The query over relations that have names in Spark while the stack is open, and those names."""
-        names = stack.enter_context(self.gateway.views(frames))
-        read = stack.enter_context(self.gateway.instead(query or self.timed.text, names))
-        tokens = tokenize(read)
-        reader = TableFunctions(self.gateway, tokens, self.execution, self.functions, self._schema_of)
-        instead = reader.text(0, len(tokens))
-        tables = stack.enter_context(self.gateway.views(reader.frames))
-        return stack.enter_context(self.gateway.instead(instead, tables)), names
-
-    def _schema_of(self, query: SqlText) -> StructType:
-        return self.gateway.sql(query).schema
+        """The query's columns, with those of ours."""
+        return StructType([StructField(column.name, column.type) for column in self.timed.plan.columns])
 
     def is_complete(self, tick: int) -> Column:
         """Whether rows are complete at an instant: any key of a stream tells, and all streams must."""
@@ -356,46 +346,32 @@ class Emitted:
     def varying(self) -> Varying:
         """The query's rows, with the columns of ours, and when they are there."""
         never = F.lit(NEVER).cast("bigint").alias(LEAVE)
-        found, reasons = self.varying_over(
-            {name: rows.withColumn(LEAVE, never) for name, rows in self.arrived.items()}
-        )
-        self.by_instants.update(dict.fromkeys(reasons, True))
-        return found
+        return self.varying_over({name: rows.withColumn(LEAVE, never) for name, rows in self.arrived.items()})
 
-    def varying_over(self, arrived: Mapping[str, DataFrame]) -> tuple[Varying, list[str]]:
-        """The same over these rows of each stream in the query, and why it is evaluated instant by instant.
+    def varying_over(self, arrived: Mapping[str, DataFrame]) -> Varying:
+        """The same over these rows of each stream in the query.
 
         Parameters
         ----------
         arrived
             With the columns of :attr:`arrived`, and `LEAVE`.
         """
-        static = {name: frame.drop(ENTER, LEAVE) for name, frame in arrived.items()}
-        with ExitStack() as stack:
-            text, names = self._text(stack, static)
-            relations = {}
-            for each in self.timed.occurrences:
-                entries = self._arrivals[each.stream].entries.select(F.col(PTIME).alias(ROWTIME))
-                known = self._arrivals[each.stream].known
-                came = Stream(entries, (), self.clock, known_ends=None if known is None else known[1])
-                rows = arrived[each.name]
-                columns = [F.col(quoted(name)) for name in rows.columns if name not in (ENTER, LEAVE)]
-                relations[names[each.name].lower()] = Varying.of(
-                    rows.select(*columns, ENTER, LEAVE), self.clock, [came]
-                )
-            catalog = Catalog(relations=relations)
-            reader = Reader(tokenize(text), frozenset(), frozenset(relations))
-            query = reader.read(0, len(reader.tokens))
-            assert isinstance(query, Query)
-            runner = Runner(self.gateway, catalog, reader, "batch")
-            found = runner.run(query)
-            assert isinstance(found, Varying)
-            return found, [str(reason) for reason in runner.by_instants.values()]
-
-    @cached_property
-    def by_instants(self) -> dict[str, bool]:
-        """Why the query was evaluated instant by instant, if it was."""
-        return {}
+        relations = {}
+        for each in self.timed.occurrences:
+            entries = self._arrivals[each.stream].entries.select(F.col(PTIME).alias(ROWTIME))
+            known = self._arrivals[each.stream].known
+            came = Stream(entries, (), self.clock, known_ends=None if known is None else known[1])
+            rows = arrived[each.name]
+            columns = [F.col(quoted(name)) for name in rows.columns if name not in (ENTER, LEAVE)]
+            relations[each.name] = Varying.of(rows.select(*columns, ENTER, LEAVE), self.clock, [came])
+        for key in self.reading.sources.keys() - relations.keys():  # what a function of one's own makes
+            rows = self.reading.tables[key].limit(0)
+            never = {ENTER: F.lit(0).cast("bigint"), LEAVE: F.lit(0).cast("bigint")}
+            relations[key] = Varying.of(rows.withColumns(never), self.clock, [])
+        plan = self.timed.plan
+        with self.reading.as_written(self.gateway):
+            found = relation_of_plan(self.gateway, plan, self.clock, relations, self.reading.tables)
+        return found.renamed(tuple(column.name for column in plan.columns))
 
     @cached_property
     def shown(self) -> Varying:
@@ -491,8 +467,7 @@ class Emitted:
         waits = [f"gathered for {self.how.delay} ticks"] if self.how.delay is not None else []
         waits += ["complete by the watermark"] if self.how.watermark else []
         lines.append(f"shown {', '.join([shown, *waits])}")
-        lines += [f"operator {each}" for each in self.timed.operators]
-        return "\n".join(lines)
+        return "\n".join([*lines, "plan", *(f"  {line}" for line in self.timed.lines)])
 
     def changes(self, envelope: str, shown: Varying | None = None) -> Varying:
         """The relation whose changelog in an envelope is that of the query; of `shown`, if that is known."""
@@ -535,6 +510,29 @@ class Emitted:
             return changelog(replace(shown, since=since), envelope, key=key, ordered=ordered)
         groups = self.keys(shown) if self.timed.counts else None
         return one_sql(shown, groups, ordered=ordered, since=since)
+
+
+class _Windows:
+    """Puts the windows of time that the reference finds in the place of those that a plan computes.
+
+    Parameters
+    ----------
+    gateway, frames
+        The session, and the relations of the plan by their keys.
+    """
+
+    def __init__(self, gateway: Gateway, frames: Mapping[str, DataFrame]) -> None:
+        self._gateway, self.frames = gateway, dict(frames)
+
+    def __call__(self, node: nodes.TimeWindows | nodes.Session, rows: SqlText) -> SqlText:
+        """A query for the rows with their windows."""
+        key = f"__windows{len(self.frames)}"
+        given = self._gateway.sql(rows, self.frames)
+        inside = node.rows if isinstance(node, nodes.TimeWindows) else node.input
+        time = next(column for column in inside.columns if column.id == node.time)
+        window = window_of(node, time, by_ids=True)
+        self.frames[key] = windows_by_definition(self._gateway, window, given)
+        return SqlText.of("SELECT * FROM ", Relation(key))
 
 
 def one_sql(

@@ -7,26 +7,29 @@ What Spark computes of several rows it computes in each such piece: rows are wri
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from windrow.algebra.clock import NEVER
+from windrow.algebra.time_windows import windowed
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.stage import First
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS
+from windrow.plan.event_time.windows import window_of
 from windrow.plan.reader import NotPlannedError
 from windrow.spark.aggregates_of_plan import kernel_aggregates
 from windrow.spark.arrow import is_orderable
 from windrow.spark.bags import Bags, Rows, inner
 from windrow.spark.keyed import can_be_keyed, run_keyed
-from windrow.syntax.sqltext import SqlText
+from windrow.syntax.sqltext import Relation, SqlText
 
-__all__ = ["evaluated", "first", "framed", "grouped", "kernel_groups"]
+__all__ = ["evaluated", "first", "framed", "grouped", "in_sessions", "kernel_groups"]
 
 RowsOf = Callable[[plan.Node], Rows]
 Specs = tuple[tuple[str, Aggregate], ...]
@@ -111,6 +114,18 @@ def evaluated(bags: Bags, node: plan.Pieces, rows: Rows) -> Rows:
         return found
     nothing = rows.frame.limit(0).drop(ENTER, LEAVE)
     return _with_empty(bags, rows, found, bags.gateway.sql(node.empty, {ROWS: nothing}).toDF(*names))
+
+
+def in_sessions(bags: Bags, node: plan.Session, rows: Rows) -> Rows:
+    """The rows with begin and end of their sessions, in each piece of time."""
+    pieces = _pieces(bags, bags.varying(rows).frame, node.keys, "a session")
+    time = next(column for column in node.input.columns if column.id == node.time)
+    window = window_of(node, time, by_ids=True)
+    window = replace(window, keys=(*window.keys, ENTER, LEAVE))
+    found = bags.gateway.sql(windowed(window, SqlText.of(Relation(ROWS))), {ROWS: pieces})
+    bounds = {column.name: column.id for column in node.bounds}
+    own = [column.id for column in node.input.columns]
+    return Rows(found.withColumnsRenamed(bounds).select(*own, *bounds.values(), ENTER, LEAVE), varies=True)
 
 
 def framed(

@@ -17,11 +17,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
 from windrow.kernels.zset.relation import NEVER
+from windrow.plan.event_time import Closed, Plain, Timed
 from windrow.punctuations import Cover, Pattern, Values, lines_of
 from windrow.punctuations.boxes import Lines
 from windrow.punctuations.since import Since
 from windrow.spark.arrow import contains, told_of, travelling_type
-from windrow.spark.event_time import Closed, Plain, Timed
 from windrow.spark.exchange import in_worker
 from windrow.spark.interpreter import map_in_arrow
 from windrow.spark.streams import Stream

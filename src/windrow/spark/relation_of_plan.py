@@ -29,7 +29,7 @@ from windrow.plan.reader import NotPlannedError, QueryReader
 from windrow.spark.arrow import arrow_type
 from windrow.spark.bags import Bags, Rows
 from windrow.spark.gateway import Gateway
-from windrow.spark.groups_of_plan import Specs, evaluated, first, framed, grouped, kernel_groups
+from windrow.spark.groups_of_plan import Specs, evaluated, first, framed, grouped, in_sessions, kernel_groups
 from windrow.spark.keyed import can_be_keyed, run_keyed
 from windrow.spark.pairs_of_plan import joined, marked, valued
 from windrow.spark.schemas import SparkAnalyser
@@ -38,7 +38,7 @@ from windrow.spark.varying import Varying, columns_of
 from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["relation_of"]
+__all__ = ["relation_of", "relation_of_plan"]
 
 
 def relation_of(
@@ -68,6 +68,17 @@ def relation_of(
         node = QueryReader(reader, SparkAnalyser(gateway), known).relation(query)
     except UnknownShapeError as found:
         raise NotPlannedError(str(found), found.at) from None
+    return relation_of_plan(gateway, node, clock, inputs, tables)
+
+
+def relation_of_plan(
+    gateway: Gateway,
+    node: plan.Node,
+    clock: Clock,
+    inputs: Mapping[str, Varying],
+    tables: Mapping[str, DataFrame],
+) -> Varying:
+    """The same of the plan of a query."""
     bags = Bags(gateway, inputs)
     lowering = _Lowering(bags, tables)
     rows = bags.varying(lowering.rows_of(node))
@@ -145,7 +156,7 @@ class _Lowering:
             case plan.Input():
                 if not node.varies:
                     return Rows(self.tables[node.key].toDF(*_ids(node)), varies=False)
-                return Rows(bags.inputs[node.key].frame.toDF(*_ids(node), ENTER, LEAVE), varies=True)
+                return Rows(self._given(node, bags.inputs[node.key]), varies=True)
             case plan.Filter():
                 rows = self.rows_of(node.input)
                 text = node.scope.select(SqlText.of(f"{ROWS}.*"), [one.text for one in node.conditions])
@@ -174,8 +185,16 @@ class _Lowering:
             case plan.Sort():
                 return first(bags, node, self.rows_of(node.input))
             case plan.Session():
-                raise NotPlannedError("sessions of a longest duration")
+                return in_sessions(bags, node, self.rows_of(node.input))
         raise AssertionError(node)
+
+    def _given(self, node: plan.Input, varying: Varying) -> DataFrame:
+        """The rows of an input, of which a plan need not read all columns."""
+        columns = varying.columns
+        if len(node.columns) < len(columns):
+            places = dict(zip(varying.names, columns, strict=True))
+            columns = [places[column.name] for column in node.columns]
+        return varying.frame.select(*columns, ENTER, LEAVE).toDF(*_ids(node), ENTER, LEAVE)
 
     def _projected(self, node: plan.Project, rows: Rows) -> Rows:
         times = [ENTER, LEAVE] if rows.varies else []

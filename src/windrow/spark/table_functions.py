@@ -28,7 +28,7 @@ from windrow.syntax.streams import alias_after, begins_relation
 from windrow.syntax.table_functions import WINDOWS, Argument, FunctionCall, WindowCall, call_at, window_call
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["Functions", "TableFunctions", "calls_table_functions", "time_window"]
+__all__ = ["Functions", "TableFunctions", "calls_table_functions", "time_window", "windows_by_definition"]
 
 Functions = Mapping[str, Callable[..., DataFrame]]
 """The user's table functions, by their names in lower case."""
@@ -165,7 +165,7 @@ class TableFunctions:
         window = time_window(self.gateway, self.tokens, call, fields)
         if self.execution == "reference":
             given = self.gateway.sql(SqlText.of(self._prefix(call.data), "SELECT * FROM ", rows), self.frames)
-            return self._table(call.call, _by_definition(self.gateway, window, given))
+            return self._table(call.call, windows_by_definition(self.gateway, window, given))
         return SqlText.of("(", windowed(window, rows), ") ")
 
     def columns(self, data: Range) -> StructType:
@@ -323,8 +323,8 @@ def _invalid(tokens: TokenList, at: Range, message: str, hint: str) -> AnalysisE
     )
 
 
-def _by_definition(gateway: Gateway, window: TimeWindow, rows: DataFrame) -> DataFrame:
-    """The rows with the windows that the reference finds them in."""
+def windows_by_definition(gateway: Gateway, window: TimeWindow, rows: DataFrame) -> DataFrame:
+    """The rows with the windows that the reference finds them in; it names columns of the rows."""
     names = [f"c{number}" for number in range(len(rows.columns))]
     inner = rows.toDF(*names)
     inside = dict(zip(rows.columns, names, strict=True))

@@ -15,20 +15,13 @@ from windrow.syntax.nodes import Range
 from windrow.syntax.streams import begins_relation
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["LIFE", "LIFETIME", "WINDOWS", "Argument", "FunctionCall", "WindowCall", "call_at", "window_call"]
-
-LIFETIME = "__LIFETIME"
-"""The name of the sessions that keys with a lifetime are read as."""
-
-LIFE = ("__of_begin", "__of_end")
-"""The columns that they add."""
+__all__ = ["WINDOWS", "Argument", "FunctionCall", "WindowCall", "call_at", "window_call"]
 
 WINDOWS: Mapping[str, tuple[str, ...]] = {
     "TUMBLE": ("data", "timecol", "dur", "offset"),
     "HOP": ("data", "timecol", "hopsize", "dur", "offset"),
     "CUMULATE": ("data", "timecol", "step", "dur", "offset"),
     "SESSION": ("data", "timecol", "key", "gap", "maxdur"),
-    LIFETIME: ("data", "timecol", "key", "gap", "maxdur"),
 }
 """The windowing functions, and their parameters in the order of positions."""
 
@@ -119,8 +112,6 @@ class WindowCall:
     @property
     def names(self) -> tuple[str, ...]:
         """The columns that are added: as in Flink where the call stands in ``TABLE( )``."""
-        if self.call.name.upper() == LIFETIME:
-            return LIFE
         return ("window_start", "window_end", "window_time") if self.call.is_wrapped else ("wstart", "wend")
 
 
@@ -207,7 +198,7 @@ def window_call(tokens: TokenList, call: FunctionCall) -> WindowCall:
         ``PARSE_SYNTAX_ERROR``, ``UNRECOGNIZED_PARAMETER_NAME``, ``REQUIRED_PARAMETER_NOT_FOUND``,
         ``DUPLICATE_ROUTINE_PARAMETER_ASSIGNMENT``.
     """
-    kind = "SESSION" if call.name.upper() == LIFETIME else call.name.upper()
+    kind = call.name.upper()
     given = _bound(tokens, call, kind)
     for name in WINDOWS[kind]:
         if name not in given and name not in _OPTIONAL:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql.types import LongType
 
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.plan.columns import Column
+from windrow.plan.columns import Column, Scope
 from windrow.plan.nodes import TIMES, Pieces
-from windrow.plan.reader.groups import groups_by_all, keys_of
+from windrow.plan.reader.groups import groups_by_all, is_grouped, key_places, keys_of
 from windrow.plan.reader.rows import Rows, column_of, filtered
-from windrow.plan.reader.select import listed
+from windrow.plan.reader.select import listed, sources_of
 from windrow.plan.reader.statement import NotPlannedError, Statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, UnknownShapeError
+from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import SqlText
+from windrow.syntax.tokens import TokenList
 from windrow.syntax.window_calls import is_over
 
 __all__ = ["framed_pieces", "grouped_pieces"]
@@ -46,9 +48,20 @@ def grouped_pieces(
     having = SqlText() if select.having is None else SqlText.of(" HAVING ", statement.text(select.having))
     scope = rows.scope(statement.prefix(select.items[0][0]))
     by = SqlText.of(" GROUP BY ", SqlText.join(", ", [*texts, SqlText.of(TIMES)]))
-    text = SqlText.of(scope.select(SqlText.of(items, f", {TIMES}")), by, having)
+    halves = _halves(scope, items, SqlText.of(by, having))
     empty = SqlText.of(scope.select(items), having) if keys == [] else None
-    return _made(statement, rows, columns, text, empty, why, select)
+    places = [without_alias(tokens, item) for item in select.items]
+    found = dict(zip(keys or (), columns, strict=True))
+    passes = [_key_at(tokens, place, found) for place in places]
+    return _made(statement, rows, columns, halves, empty, why, select, passes)
+
+
+def _key_at(tokens: TokenList, place: Range, keys: Mapping[Range, str]) -> str | None:
+    """The column of the key that stands at a place."""
+    found = (
+        column for key, column in keys.items() if place == key or place in key_places(tokens, key, place)
+    )
+    return next(found, None)
 
 
 def framed_pieces(
@@ -68,30 +81,57 @@ def framed_pieces(
         elif start == stop or tokens.word(start) in _AFTER_KEYS:
             statement.instead[start, start] = f" PARTITION BY {TIMES} "
     scope = rows.scope(statement.prefix(select.items[0][0]))
-    text = scope.select(SqlText.of(listed(statement, select, rows), f", {TIMES}"))
+    after = SqlText()
     for word, clause in (("WINDOW", select.window), ("QUALIFY", select.qualify)):
         if clause is not None:
-            text = SqlText.of(text, f" {word} ", statement.text(clause))
-    return _made(statement, rows, columns, text, None, why, select)
+            after = SqlText.of(after, f" {word} ", statement.text(clause))
+    halves = _halves(scope, listed(statement, select, rows), after)
+    passes = [one for item in select.items for one in sources_of(statement, item, rows)]
+    return _made(statement, rows, columns, halves, None, why, select, passes)
+
+
+def _halves(scope: Scope, items: SqlText, after: SqlText) -> tuple[SqlText, SqlText]:
+    """The text of a block up to the end of its list, and from there on."""
+    before = SqlText.of(scope.prefix, "SELECT ", items)
+    return before, SqlText.of(" FROM ", scope.rows(), after)
 
 
 def _made(
     statement: Statement,
     rows: Rows,
     keys: Sequence[str],
-    text: SqlText,
+    halves: tuple[SqlText, SqlText],
     empty: SqlText | None,
     why: Reason,
     select: Select,
+    passes: Sequence[str | None],
 ) -> Pieces:
     times = Column(ENTER, ENTER, LongType()), Column(LEAVE, LEAVE, LongType())
+    text = SqlText.of(halves[0], f", {TIMES}", halves[1])
     found = statement.analyser.schema(text, (*rows.node.columns, *times)).fields[:-2]
     columns = [
         Column(made, one.name, one.dataType)
         for made, one in zip(statement.fresh(len(found)), found, strict=True)
     ]
     label = f"SELECT {', '.join(statement.written(item) for item in select.items)}"
-    return Pieces(rows.node, tuple(keys), text, empty, tuple(columns), why, label)
+    known = (
+        []
+        if len(passes) != len(columns)
+        else [
+            (column.id, source) for column, source in zip(columns, passes, strict=True) if source is not None
+        ]
+    )
+    return Pieces(
+        rows.node,
+        tuple(keys),
+        halves,
+        empty,
+        tuple(columns),
+        why,
+        label,
+        is_grouped(statement.tokens, select),
+        tuple(known),
+    )
 
 
 def _refuse_sets(statement: Statement, select: Select) -> None:

@@ -14,7 +14,7 @@ from windrow.syntax.queries import Select
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import SqlText, quoted
 
-__all__ = ["each", "listed", "shown_names"]
+__all__ = ["each", "listed", "shown_names", "sources_of"]
 
 
 def each(statement: Statement, select: Select, rows: Rows, further: Sequence[Range]) -> Project:
@@ -26,7 +26,7 @@ def each(statement: Statement, select: Select, rows: Rows, further: Sequence[Ran
     text = scope.select(SqlText.join(", ", [whole, *row]))
     found = statement.analyser.schema(text, rows.node.columns).fields
     found = found[: len(found) - len(row)]
-    of_items = [_sources(statement, item, rows) for item in select.items]
+    of_items = [sources_of(statement, item, rows) for item in select.items]
     sources = [one for each_item in of_items for one in each_item]
     sources += [source_of(statement, one, rows) for one in further]
     if len(sources) != len(found):
@@ -80,7 +80,7 @@ def _is_star(statement: Statement, item: Range) -> bool:
     return is_last and not isinstance(parse_expression(statement.tokens, *item), Operation)
 
 
-def _sources(statement: Statement, item: Range, rows: Rows) -> list[str | None]:
+def sources_of(statement: Statement, item: Range, rows: Rows) -> list[str | None]:
     """Of each column that an item of SELECT gives, the one that it passes on."""
     tokens = statement.tokens
     if not _is_star(statement, item):

@@ -14,7 +14,7 @@ from pyspark.sql.types import BooleanType
 
 from windrow.errors import WindrowError
 from windrow.plan.columns import ROWS, Column
-from windrow.plan.nodes import Aggregate, Mark, Node, Value
+from windrow.plan.nodes import Aggregate, Join, Mark, Node, Value
 from windrow.plan.reader.groups import grouped, is_grouped
 from windrow.plan.reader.joins import alike, conditions_of, equality, paired
 from windrow.plan.reader.over import over_of
@@ -175,7 +175,9 @@ def _with_value_of(reading: Reading, rows: Rows, select: Select, bracket: Range)
             del statement.columns_at[call.at]
     keys = [(one, column.id) for one, (column, _) in zip(mine, groups.node.keys, strict=True)]
     label = statement.written(bracket)
-    rows = replace(rows, node=paired(statement, rows, groups, keys, "left", label, bracket).node)
+    rows = replace(
+        rows, node=_of_subquery(paired(statement, rows, groups, keys, "left", label, bracket)).node
+    )
     rows, value = column_of(statement, rows, without_alias(statement.tokens, select.items[0]))
     statement.instead[bracket] = f"{ROWS}.{value}"
     statement.columns_at[bracket] = value
@@ -259,7 +261,14 @@ def _correlated(
 def _paired(reading: Reading, rows: Rows, found: _Partners, kind: str, part: Range) -> Rows:
     statement = reading.statement
     label = statement.written(part)
-    return paired(statement, rows, found.rows, found.keys, kind, label, part, found.conditions)
+    made = paired(statement, rows, found.rows, found.keys, kind, label, part, found.conditions)
+    return _of_subquery(made)
+
+
+def _of_subquery(rows: Rows) -> Rows:
+    """The rows of a join with a subquery in an expression."""
+    assert isinstance(rows.node, Join)
+    return replace(rows, node=replace(rows.node, is_of_subquery=True))
 
 
 def _is_plain(statement: Statement, select: Select) -> bool:

@@ -19,11 +19,11 @@ from windrow.algebra.watermarks import Steps as Marks
 from windrow.algebra.watermarks import held_back, value_at
 from windrow.errors import Span as Place
 from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.plan.event_time import HIDDEN, Closed, Closing, Ending, Occurrence
 from windrow.spark.arrived import arrived, before_end
 from windrow.spark.clause_view import Unbounded
 from windrow.spark.collected import few, frame_of_few
 from windrow.spark.emission import Emitted
-from windrow.spark.event_time import HIDDEN, Closed, Closing, Ending, Occurrence
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.expected import bounded
 from windrow.spark.live.plan import LivePlan
@@ -140,7 +140,7 @@ class EmittedPlan(LivePlan):
 
     def views(self) -> dict[str, str]:
         """The query with those of its views."""
-        return {"expanded": self.query.timed.text.render()}
+        return {"expanded": self.query.reading.texts[0][0].render()}
 
     @cached_property
     def appends(self) -> bool:

@@ -20,11 +20,11 @@ from windrow.algebra.watermarks import held_back
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.stages import Completing, Times, Versions, changes, first_above, netted
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
+from windrow.plan.event_time import HIDDEN, Completeness, Occurrence
 from windrow.plan.reader import NotPlannedError
 from windrow.spark.arrived import PTIMES
 from windrow.spark.collected import is_plain
 from windrow.spark.emission import Emitted
-from windrow.spark.event_time import HIDDEN, Completeness, Occurrence
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.emitted import EmittedPlan
 from windrow.spark.live.envelopes import copies_of, enveloped, shown
@@ -84,11 +84,9 @@ class EmittedFlow:
         self._leaves = {each.name: self._source(each) for each in query.timed.occurrences}
         frames = {name: frame for name, (_, frame) in self._leaves.items()}
         try:
-            found, reasons = query.varying_over(frames)
+            found = query.varying_over(frames)
         except NotPlannedError as reason:
             raise NotIncremental(str(reason)) from None
-        if reasons:
-            raise NotIncremental(reasons[0])
         self._found = found
         kinds = StructType([found.frame.schema[name] for name in found.columns])
         if not is_plain(kinds):

@@ -22,8 +22,8 @@ from windrow.errors import ExecutionError
 from windrow.kernels.stages import Held, UnmatchedError
 from windrow.kernels.zset.relation import NEVER
 from windrow.kernels.zset.time_windows import of_ticks
+from windrow.plan.event_time import Closed, Closing, Ending
 from windrow.spark.collected import frame_of_few
-from windrow.spark.event_time import Closed, Closing, Ending
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoint import Step
 from windrow.spark.live.emitted import EmittedPlan, Known

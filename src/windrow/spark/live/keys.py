@@ -6,15 +6,18 @@ from collections.abc import Sequence
 
 from windrow.algebra.aggregates import calls_aggregate
 from windrow.errors import AnalysisError, did_you_mean
-from windrow.spark.event_time.columns import is_several, place_in
 from windrow.spark.live.plan import LivePlan
 from windrow.syntax.blocks import with_items
+from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Range
-from windrow.syntax.queries import Ordered, Select, Shape, UnknownShapeError, parse_query
+from windrow.syntax.queries import FromItem, Ordered, Select, Shape, UnknownShapeError, parse_query
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.tokens import Kind, TokenList, tokenize
 
 __all__ = ["key_places", "key_shown"]
+
+_GENERATORS = {"EXPLODE", "EXPLODE_OUTER", "POSEXPLODE", "POSEXPLODE_OUTER", "INLINE", "INLINE_OUTER"}
+_GENERATORS |= {"STACK", "JSON_TUPLE", "VARIANT_EXPLODE", "VARIANT_EXPLODE_OUTER"}
 
 
 def key_places(plan: LivePlan, given: Sequence[str] | None) -> tuple[int, ...]:
@@ -67,14 +70,14 @@ def _of(tokens: TokenList, shape: Shape) -> tuple[int, ...] | None:
     if not isinstance(shape, Select):
         return None
     expressions = [without_alias(tokens, item) for item in shape.items]
-    if any(is_several(tokens, item) for item in shape.items):
+    if any(_is_several(tokens, item) for item in shape.items):
         return None
     if shape.distinct:
         return tuple(range(len(expressions)))
     if shape.group_by is None:
         return () if any(calls_aggregate(tokens, item) for item in shape.items) else None
     keys = _grouped_by(tokens, shape.group_by, expressions)
-    places = [None] if keys is None else [place_in(tokens, expressions, each, shape.source) for each in keys]
+    places = [None] if keys is None else [_place_in(tokens, expressions, each, shape.source) for each in keys]
     found = tuple(place for place in places if place is not None)
     # of two keys of one name it is not seen which of them is selected
     return found if len({*found}) == len(places) else None
@@ -116,3 +119,44 @@ def _place(names: Sequence[str], name: str) -> int:
         sqlstate="42703",
         hint=did_you_mean(name, names) or f"columns are {', '.join(names)}",
     )
+
+
+def _is_several(tokens: TokenList, item: Range) -> bool:
+    """Whether an item of SELECT may be several columns or rows: a star, or a call of a generator."""
+    start = item[0]
+    star = start if tokens.is_symbol(start, "*") else start + 2
+    if tokens.is_symbol(star, "*") and (star == start or tokens.is_symbol(start + 1, ".")):
+        return True
+    return tokens.word(start) in _GENERATORS and tokens.is_symbol(start + 1, "(")
+
+
+def _place_in(
+    tokens: TokenList, keys: Sequence[Range], item: Range, source: Sequence[FromItem]
+) -> int | None:
+    """Which of some keys an expression is; None if it is not certainly one of them.
+
+    Spaces and capitals do not matter, nor the relation of a name in FROM, if one of the two leaves it out.
+    """
+    aliases = [((each.alias or "").lower(),) for each in source if all(of.using == () for of in source)]
+    parts = [_parts(tokens, each) for each in (item, *keys)]
+    own, listed = parts[0], parts[1:]
+    if own in listed:
+        return listed.index(own)
+    found = [
+        place
+        for place, each in enumerate(listed)
+        if own[0] == each[0] == "" and own[-1] == each[-1] and min(len(own), len(each)) == 2
+        if max(own, each, key=len)[1:-1] in aliases
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _parts(tokens: TokenList, item: Range) -> tuple[str, ...]:
+    """An expression: the parts of a name after an empty one, or its text."""
+    expression = parse_expression(tokens, *item)
+    if isinstance(expression, Name):
+        return ("", *(part.lower() for part in expression.parts))
+    texts = (
+        tokens[at].text if tokens[at].kind is Kind.STRING else tokens[at].text.lower() for at in range(*item)
+    )
+    return (" ".join(texts),)

@@ -9,8 +9,8 @@ from operator import and_
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from windrow.plan.event_time import Closed
 from windrow.punctuations.since import Since
-from windrow.spark.event_time import Closed
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.emitted import EmittedPlan, Known
 from windrow.spark.live.settled import without_settled

@@ -17,8 +17,8 @@ from windrow.algebra.time_windows import TimeWindow
 from windrow.algebra.watermarks import Steps as Marks
 from windrow.kernels.stages import numbered as numbered_by
 from windrow.kernels.zset.time_windows import of_ticks, runs, ticks_of
+from windrow.plan.event_time import Closing
 from windrow.spark.collected import few, frame_of_few
-from windrow.spark.event_time import Closing
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.conditions import Conditions
 from windrow.spark.live.emitted import EmittedPlan, Known

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from windrow.algebra.time_windows import TimeWindow
-from windrow.syntax.queries import FromItem
-from windrow.syntax.sqltext import SqlText
+from windrow.plan.nodes import Node
 
 __all__ = [
     "HIDDEN",
@@ -23,9 +22,8 @@ __all__ = [
     "Plain",
     "Sessions",
     "Settling",
-    "Sides",
     "Timed",
-    "Wanted",
+    "number_at",
     "watermark_at",
 ]
 
@@ -39,6 +37,11 @@ UNTIL = f"{HIDDEN}until"
 def watermark_at(place: int) -> str:
     """The column with the watermark before each row of the stream that stands at a place."""
     return f"{HIDDEN}watermark{place}"
+
+
+def number_at(place: int) -> str:
+    """The column with the numbers of the rows of the stream that stands at a place."""
+    return f"{HIDDEN}number{place}"
 
 
 Plain = frozenset[tuple[int, str]]
@@ -74,7 +77,7 @@ class EventColumn:
         TIMESTAMP or TIMESTAMP_NTZ, where it is one in a zone whose clocks are set: shifts by days, and casts,
         do not rise with it.
     made
-        Where the call of the windows stands that it is of, by which those of windows over windows differ.
+        The id of the column that the windows have it in, by which those of windows over windows differ.
     """
 
     mapped: str
@@ -87,7 +90,7 @@ class EventColumn:
     tells: bool = True
     is_optional: bool = False
     clocks: str | None = None
-    made: int | None = None
+    made: str | None = None
 
     @property
     def origins(self) -> frozenset[int]:
@@ -121,7 +124,7 @@ class Occurrence:
     Attributes
     ----------
     name
-        What stands for it in the text.
+        The key of its rows in the plan.
     stream
         The stream's name in lower case.
     place
@@ -146,7 +149,7 @@ class Occurrence:
     @property
     def number(self) -> str:
         """The column with the numbers of rows."""
-        return f"{HIDDEN}number{self.name}"
+        return number_at(self.place)
 
 
 @dataclass(frozen=True)
@@ -212,8 +215,8 @@ class Sessions:
 
     Attributes
     ----------
-    text
-        A query: of each row in a session its number, and the session's end.
+    plan
+        Of each row in a session its ``number``, and the session's ``end``.
     stream
         The stream's name in lower case.
     begins
@@ -222,7 +225,7 @@ class Sessions:
         Where they are of the stream itself, not of a query over it: how they are made.
     """
 
-    text: SqlText
+    plan: Node
     stream: str
     begins: str
     window: TimeWindow | None = None
@@ -234,8 +237,8 @@ class Timed:
 
     Attributes
     ----------
-    text
-        The query.
+    plan
+        The query. After its own columns come those of ours, of which the names begin with :data:`HIDDEN`.
     occurrences
         The streams in it.
     keys
@@ -252,8 +255,8 @@ class Timed:
         Why rows that have come may be needed for ever; None if they are not.
     sessions
         Those that closings are of.
-    operators
-        What EXPLAIN says of each, those that read others after these.
+    lines
+        What EXPLAIN says: the plan as it was read, with what each node gives and keeps.
     has_lives
         Whether keys have a lifetime, so that there may be several rows of one.
     calls_own
@@ -269,7 +272,7 @@ class Timed:
         What says of rows that they are late for groups: of those of one stream, any.
     """
 
-    text: SqlText
+    plan: Node
     occurrences: tuple[Occurrence, ...]
     keys: tuple[str, ...] | None
     counts: bool
@@ -278,7 +281,7 @@ class Timed:
     closes: tuple[tuple[Ending, ...], ...] = ()
     holds: str | None = None
     sessions: tuple[Sessions, ...] = ()
-    operators: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
     has_lives: bool = False
     calls_own: bool = False
     plain: tuple[tuple[str, Plain], ...] = ()
@@ -289,21 +292,42 @@ class Timed:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a relation.
+    """What is known of the rows of a node; columns are called by their ids.
 
-    `columns` are (name, event time) in order, None where not all are known; `events` all event time by name;
-    `hidden` columns of ours that it has, `keys` those of them that are keys, with their event time; `whole`
-    says that all of a row is its key, and `counted` that its changes are counted even so; `raw` that its rows
-    come from streams one by one, and `updates` that rows leave it again. `places` are where its streams
-    stand, `watermarks` and `numbers` columns of ours of them. `closes` and `holds` are those of
-    :class:`Timed`. `plain` are columns as streams with punctuations have them: what a row is made of has its
-    value there. `settling` says of which streams its rows wait for the time.
+    Those that a node can show (:func:`windrow.plan.shown.showing`) are known too, as keys that SELECT leaves
+    out.
+
+    Attributes
+    ----------
+    events
+        The columns of event time.
+    telling
+        Those of them that tell of rows without groups when these are final.
+    keys
+        The keys of the nearest groups.
+    grouped, whole, counted
+        Whether there are groups; whether all of a row is its key; whether changes are counted even so.
+    raw
+        Whether its rows come from streams one by one.
+    updates
+        Whether rows leave it again.
+    streams, places
+        The streams of which the watermark is its own; where all of its streams stand.
+    watermarks
+        Where the streams stand of which it can show the watermark before each row.
+    closes, holds
+        Those of :class:`Timed`.
+    plain
+        Columns as streams with punctuations have them: what a row is made of has its value there.
+    settling
+        Of which streams its rows wait for the time.
+    versions
+        Of columns that say until when a version is valid: the streams that the versions are of.
     """
 
     events: Mapping[str, EventColumn] = field(default_factory=dict)
-    columns: tuple[tuple[str, EventColumn | None], ...] | None = None
-    hidden: tuple[str, ...] = ()
-    keys: Mapping[str, EventColumn | None] = field(default_factory=dict)
+    telling: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
     grouped: bool = False
     whole: bool = False
     counted: bool = False
@@ -311,22 +335,14 @@ class Facts:
     updates: bool = False
     streams: frozenset[str] = frozenset()
     places: frozenset[int] = frozenset()
-    watermarks: tuple[str, ...] = ()
-    numbers: tuple[str, ...] = ()
+    watermarks: frozenset[int] = frozenset()
     closes: tuple[tuple[Ending, ...], ...] = ()
     holds: str | None = None
     plain: Mapping[str, Plain] = field(default_factory=dict)
     settling: Settling = Settling()
+    versions: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
-
-@dataclass(frozen=True)
-class Wanted:
-    """What a relation is to have: keys of groups and rowtimes, the watermark of these streams, numbers."""
-
-    keys: bool
-    watermark_of: frozenset[str] = frozenset()
-    numbers: bool = False
-
-
-Sides = Sequence[tuple[FromItem, Facts]]
-"""The relations of FROM."""
+    @property
+    def varies(self) -> bool:
+        """Whether it is made of streams."""
+        return bool(self.places or self.streams)

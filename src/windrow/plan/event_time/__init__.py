@@ -1,8 +1,8 @@
-"""Event time in a query over streams: which columns watermarks are known of, and what is told by them.
+"""Event time in a plan: which columns watermarks are known of, when rows are final, and what is late.
 
-The query is taken apart as far as that needs, and gets columns of ours: the keys of its nearest groups, by
-which changes are gathered and counted, and the watermark at which each row came, by which a row is late for
-its group. What is not understood is refused; nothing is guessed.
+:class:`EventTimes` derives it node by node, and gives the plan the columns and conditions by which it is
+run: the keys of its nearest groups, by which changes are gathered and counted, and the watermark before each
+row, by which a row is late for its group. What is not understood is refused; nothing is guessed.
 
 | relation | its columns of event time |
 |---|---|
@@ -14,8 +14,8 @@ its group. What is not understood is refused; nothing is guessed.
 | UNION, DISTINCT | those that are so in all of its sides, alike |
 """
 
-from windrow.spark.event_time.clocks import clocks_of
-from windrow.spark.event_time.facts import (
+from windrow.plan.event_time.derivation import EventTimes, Source
+from windrow.plan.event_time.facts import (
     HIDDEN,
     UNTIL,
     Closed,
@@ -28,8 +28,6 @@ from windrow.spark.event_time.facts import (
     Sessions,
     Timed,
 )
-from windrow.spark.event_time.lifetimes import with_lifetimes
-from windrow.spark.event_time.reading import EventTimes
 
 __all__ = [
     "HIDDEN",
@@ -43,7 +41,6 @@ __all__ = [
     "Occurrence",
     "Plain",
     "Sessions",
+    "Source",
     "Timed",
-    "clocks_of",
-    "with_lifetimes",
 ]

@@ -5,10 +5,7 @@ from __future__ import annotations
 from windrow.errors import AnalysisError, NotSupportedError, Span
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["ANTI_JOIN", "may_go", "never_complete", "unsupported"]
-
-ANTI_JOIN = "an ANTI JOIN"
-"""Why rows of one may go."""
+__all__ = ["may_go", "never_complete", "unsupported"]
 
 
 def never_complete(
@@ -28,24 +25,24 @@ def never_complete(
 
 def may_go(place: tuple[str, Span | None], why: str) -> AnalysisError:
     """The error for AFTER WATERMARK of rows that may go at any time; `place` is that of the clause."""
-    hint = "join by equal columns of event time, such as the ends of windows, and have one in PARTITION BY"
-    if why == ANTI_JOIN:
-        hint = "write WHERE NOT EXISTS (SELECT 1 FROM … WHERE …) with the condition of the join"
     return AnalysisError(
         f"no column of event time tells when rows of {why} stay: later rows may take them back at any time",
         condition="NEVER_COMPLETE",
         sql=place[0],
         span=place[1],
-        hint=f"{hint}; or leave AFTER WATERMARK out",
+        hint="join by equal columns of event time, such as the ends of windows, and have one in PARTITION BY;"
+        " or leave AFTER WATERMARK out",
     )
 
 
-def unsupported(tokens: TokenList, what: str, span: Span) -> NotSupportedError:
+def unsupported(
+    tokens: TokenList, what: str, span: Span | None, hint: str = "docs/sql/emit.md says what there is"
+) -> NotSupportedError:
     """The error for a part of a query that streams cannot be read by."""
     return NotSupportedError(
         f"{what} in a query over streams that is told by processing time is not supported",
         condition="UNSUPPORTED_QUERY",
         sql=tokens.sql,
         span=span,
-        hint="docs/sql/emit.md says what there is",
+        hint=hint,
     )

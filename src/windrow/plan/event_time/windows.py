@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
+from windrow.algebra.clock import Clock
 from windrow.algebra.time_windows import TimeWindow
-from windrow.spark.event_time.edits import Edits
-from windrow.spark.event_time.facts import Occurrence, Sessions
-from windrow.syntax.nodes import Range
-from windrow.syntax.sqltext import SqlText, quoted
-from windrow.syntax.table_functions import FunctionCall, window_call
+from windrow.plan.columns import Column
+from windrow.plan.nodes import Session, TimeWindows
 
-__all__ = ["greatest", "mapped", "settled", "told_sessions"]
+__all__ = ["greatest", "mapped", "settled", "window_of"]
+
+
+def window_of(node: TimeWindows | Session, time: Column, *, by_ids: bool = False) -> TimeWindow:
+    """The windowing function of a node.
+
+    Parameters
+    ----------
+    time
+        The column of the times.
+    by_ids
+        Whether the columns are called by their ids, and the time is the node's own.
+    """
+    if isinstance(node, TimeWindows):
+        rows, kind, lengths = node.rows, node.kind, node.lengths
+        added = node.columns[len(rows.columns) :]
+    else:
+        rows, kind, added = node.input, "SESSION", node.bounds
+        lengths = {"gap": node.gap} if node.longest is None else {"gap": node.gap, "maxdur": node.longest}
+    names = {column.id: column.id if by_ids else column.name for column in rows.columns}
+    shown = added[0].type.simpleString() if isinstance(node, Session) else time.type.simpleString()
+    clock = Clock.of(shown, "NANOSECOND")
+    assert clock is not None
+    of_time = time.type.simpleString()
+    return TimeWindow(
+        kind,
+        node.time if by_ids else time.name,
+        clock.kind if of_time == "int" else of_time,
+        clock,
+        lengths,
+        tuple(column.name for column in added),
+        tuple(names[key] for key in node.keys),
+    )
 
 
 def mapped(window: TimeWindow, watermark: str) -> dict[str, str]:
@@ -50,27 +78,6 @@ def settled(window: TimeWindow, watermark: str) -> str:
     ticks = f"({window.clock.of_column(watermark, window.time_type, window.clock.unit)})"
     _, end, *_ = window.columns(ticks, f"{ticks} - {window.lengths['gap']}L")
     return _value(end)
-
-
-def told_sessions(
-    edits: Edits,
-    query: Range,
-    occurrences: Iterable[Occurrence],
-    call: FunctionCall,
-    window: TimeWindow,
-    time: str,
-    number: str,
-) -> Sessions:
-    """Which session each row is in, as a query of its own; the query begins with what is in a range."""
-    start, body = query
-    first, last = call.tokens
-    relation = SqlText.of(edits.text(first, last - 1), edits.piece(last - 1, last))
-    (occurrence,) = (each for each in occurrences if each.number == number)
-    listed = f"SELECT {quoted(number)} AS number, {quoted(window.names[1])} AS end FROM "
-    text = SqlText.of(edits.text(start, body), listed, relation, " AS v")
-    of, stop = window_call(edits.tokens, call).data
-    is_plain = stop - of == 1 and edits.tokens[of].name.lower() == occurrence.stream
-    return Sessions(text, occurrence.stream, time, window if is_plain else None)
 
 
 def _value(column: str) -> str:

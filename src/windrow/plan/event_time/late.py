@@ -1,0 +1,83 @@
+"""Leaves rows out that are late for their groups: conditions over the watermark before each row.
+
+What is late is said twice: in the plan, of the groups of a row or of the pairs of a join, which leaves it out
+of those that were complete; and of each row of a stream by its rowtime alone, for the account. Whatever the
+plan leaves out is of a row that the account has as late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pyspark.sql.types import BooleanType
+
+from windrow.algebra.time_windows import TimeWindow
+from windrow.plan.columns import ROWS, Expression, Scope
+from windrow.plan.event_time.facts import EventColumn
+from windrow.plan.nodes import Filter, Join, Node, walk
+from windrow.plan.nodes import Input as Relation
+from windrow.plan.shown import Shown
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["late_for_groups", "late_for_sessions", "without", "without_pairs"]
+
+Marks = Mapping[int, str]
+"""The columns with watermarks, by where their streams stand."""
+
+_LABEL = "rows that are not late for their groups"
+
+
+def late_for_groups(telling: Sequence[tuple[SqlText, EventColumn]], marks: Marks) -> SqlText:
+    """SQL for whether a row is late: in each stream of its keys one is below the watermark there."""
+    least = _least(marks)
+    by_origin: dict[int, list[SqlText]] = {}
+    for key, event in telling:
+        text = SqlText.of("(", key, f") < {event.mapped.replace('{t}', least)}")
+        by_origin.setdefault(event.origin, []).append(text)
+    return SqlText.join(
+        " AND ", [SqlText.of("(", SqlText.join(" OR ", each), ")") for each in by_origin.values()]
+    )
+
+
+def late_for_sessions(
+    window: TimeWindow, time: str, event: EventColumn, marks: Marks
+) -> tuple[SqlText, str, str]:
+    """SQL for whether a row alone would make a session that is complete; and of what is compared for that,
+    what it is of a rowtime and of a watermark.
+    """
+    at, mapped = (
+        f"({window.clock.of_column(text, window.time_type, window.clock.unit)})"
+        for text in (f"{ROWS}.{time}", event.mapped)
+    )
+    after = f" + {window.lengths['gap']}L"
+    return SqlText.of(f"{at}{after} < {mapped.replace('{t}', _least(marks))}"), mapped + after, mapped
+
+
+def _least(marks: Marks) -> str:
+    names = [f"{ROWS}.{marks[at]}" for at in sorted(marks)]
+    return names[0] if len(names) == 1 else f"greatest({', '.join(names)})"
+
+
+def without(rows: Node, scope: Scope, late: SqlText) -> Filter:
+    """Rows without those that are late."""
+    condition = Expression(SqlText.of("NOT coalesce(", late, ", FALSE)"), BooleanType())
+    return Filter(rows, scope, (condition,), "WHERE", _LABEL)
+
+
+def without_pairs(rows: Node, late: SqlText, marks: Marks, shown: Shown) -> Node:
+    """Rows of an outer join of streams, in which a row that is late is no partner either."""
+    if isinstance(rows, Filter):
+        return replace(rows, input=without_pairs(rows.input, late, marks, shown))
+    if not isinstance(rows, Join) or rows.kind not in ("left", "right", "full") or rows.is_of_subquery:
+        return rows
+    if not all(_varies(side) for side in (rows.left, rows.right)):
+        return rows
+    made = shown.showing(rows, marks.values())
+    assert isinstance(made, Join)
+    condition = Expression(SqlText.of("NOT coalesce(", late, ", FALSE)"), BooleanType())
+    return replace(made, conditions=(*made.conditions, condition))
+
+
+def _varies(node: Node) -> bool:
+    return any(isinstance(one, Relation) and one.varies for one in walk(node))
