@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from windrow.spark.event_time import HIDDEN, EventTimes, with_lifetimes
 
 from windrow.algebra.clock import Clock
 from windrow.algebra.time_windows import TimeWindow
 from windrow.errors import AnalysisError, NotSupportedError, Span
-from windrow.spark.event_time import HIDDEN, EventTimes, with_lifetimes
 from windrow.syntax.table_functions import window_call
 from windrow.syntax.tokens import tokenize
 

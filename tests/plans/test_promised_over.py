@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from windrow.spark.event_time import Closed, EventTimes
 
 from tests.plans.test_event_time import CLOCK, LENGTHS
 from windrow.algebra.time_windows import TimeWindow
 from windrow.errors import AnalysisError, Span
-from windrow.spark.event_time import Closed, EventTimes
 from windrow.syntax.table_functions import window_call
 from windrow.syntax.tokens import tokenize
 

@@ -63,10 +63,22 @@ class Shown:
             case Mark() | Value():
                 return replace(node, left=self.showing(node.left, missing))
             case TimeWindows():
-                return over_rows(node, self.showing(node.rows, missing), missing)
+                return self._windows(node, missing)
             case Pieces():
                 return _further(node, self.showing(node.input, missing), missing)
         raise AssertionError(f"a {type(node).__name__} does not show {', '.join(missing)}")
+
+    def _windows(self, node: TimeWindows, missing: Sequence[str]) -> Node:
+        """Windows of time with columns of their rows, which those that they have stand above by other ids."""
+        own = {one.id: made for one, made in zip(node.rows.columns, node.columns, strict=False)}
+        others = [one for one in missing if one not in own]
+        made = over_rows(node, self.showing(node.rows, others), others)
+        again = [(Column(one, own[one].name, own[one].type), own[one]) for one in missing if one in own]
+        if not again:
+            return made
+        known = [(one, Expression(_text(shown.id), shown.type, shown.id)) for one, shown in again]
+        outputs = (*_passed(made.columns), *known)
+        return Project(made, Scope(), outputs, _listed(outputs), "columns")
 
     def has(self, node: Node, column: str) -> bool:
         """Whether a node can show a column."""

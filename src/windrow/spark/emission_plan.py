@@ -126,8 +126,8 @@ def read_plan(
     """
     reader = TableFunctions(gateway, inner, "batch", functions, lambda query: gateway.sql(query).schema)
     spelled = reader.text(0, len(inner))
-    calls = _calls(inner, functions, reader.frames, streams)
-    with gateway.views(reader.frames) as names, gateway.instead(spelled, names) as read:
+    calls, names = _calls(inner, functions, reader.frames, streams)
+    with gateway.instead(spelled, names) as read:
         tokens = tokenize(read)
         made = {name.lower(): key for key, name in names.items()}
         query_reader = Reader(tokens, frozenset(), frozenset({*streams, *made}))
@@ -198,15 +198,22 @@ def _source(name: str, stream: Stream, clocks: Mapping[str, str]) -> Source:
 
 def _calls(
     tokens: TokenList, functions: Functions, frames: Mapping[str, DataFrame], streams: Mapping[str, Stream]
-) -> dict[str, dict[str, int]]:
-    """Of each function of one's own, by its key, the streams that it reads, with where these stand."""
+) -> tuple[dict[str, dict[str, int]], dict[str, str]]:
+    """Of each function of one's own, by its key, the streams that it reads, with where these stand; and a
+    name that nothing else in the text has.
+    """
     found: dict[str, dict[str, int]] = {key: {} for key in frames}
+    names: dict[str, str] = {}
+    taken = {token.name.lower() for token in tokens.tokens if token.is_name} - {*functions}
     for at in range(len(tokens)) if frames else ():
         call = call_at(tokens, at, list(functions))
         if call is not None and f"__table{call.word}" in found:
             read = (place for place in range(*call.tokens) if _is_stream(tokens, place, streams))
-            found[f"__table{call.word}"] = {tokens[place].name.lower(): place for place in read}
-    return found
+            key = f"__table{call.word}"
+            found[key] = {tokens[place].name.lower(): place for place in read}
+            names[key] = call.name if call.name not in taken else f"{call.name}{call.word}"
+            taken.add(names[key])
+    return found, names
 
 
 def _is_stream(tokens: TokenList, at: int, streams: Mapping[str, Stream]) -> bool:

@@ -49,7 +49,6 @@ from windrow.plan.event_time.refusals import may_go, never_complete, unsupported
 from windrow.plan.event_time.windows import greatest, mapped, settled, window_of
 from windrow.plan.format import tree
 from windrow.plan.shown import Shown, chosen, over_rows, with_columns
-from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenList
 
@@ -161,7 +160,7 @@ class EventTimes:
         if self._met_by_keys and self._waits:  # what is not shown yet is needed
             closes, holds = (*closes, told), holds or (None if told else "of a join")
         has_keys = facts.grouped and not facts.whole
-        keys = list(dict.fromkeys([*facts.keys, *telling])) if has_keys else []
+        keys = facts.keys if has_keys else ()
         shown, names = self._with_hidden(node, made, [*keys, *telling, *(plain if by_keys else ())])
         of_settling = {each.stream for each in occurrences if each.place in facts.settling.stays}
         return Timed(
@@ -188,7 +187,7 @@ class EventTimes:
         if facts.whole:
             ids: Iterable[str] = self._named_once(node)
         else:
-            ids = (*facts.keys, *facts.telling) if facts.grouped else facts.telling
+            ids = facts.keys if facts.grouped else facts.telling
         found: dict[str, EventColumn] = {}
         for one in ids:
             event = facts.events.get(one)
@@ -232,9 +231,6 @@ class EventTimes:
     def _fresh(self, count: int) -> list[str]:
         self._made_ids += 1
         return [f"e{self._made_ids}_{at}" for at in range(count)]
-
-    def _refuse(self, what: str, at: Range) -> Exception:
-        return unsupported(self._tokens, what, self._tokens.span(*at))
 
     # -- nodes ---------------------------------------------------------------------------------------
 
@@ -296,7 +292,8 @@ class EventTimes:
             return Facts()
         if source.rowtime is None:
             if self._waits:
-                raise self._refuse(f"AFTER WATERMARK of {node.label}", node.at)
+                what = f"AFTER WATERMARK of {node.label}"
+                raise unsupported(self._tokens, what, self._tokens.span(*node.at))
             self._called_own = True
             for stream in sorted(source.streams):
                 place = len(self._occurrences)
@@ -387,15 +384,22 @@ class EventTimes:
         if kind in ("right", "full"):
             mine = optional(mine)
         hides = kind in ("semi", "anti")
-        events = dict(mine.events) if hides else {**mine.events, **theirs.events}
-        telling = mine.telling if hides or beside else (*mine.telling, *theirs.telling)
-        telling = (*telling, *(one for one, event in events.items() if event.peers))
         is_alone = hides or beside
+        events = dict(mine.events) if hides else {**mine.events, **theirs.events}
+        telling = mine.telling if is_alone else (*mine.telling, *theirs.telling)
+        telling = (*telling, *(one for one, event in events.items() if event.peers))
+        keys = mine.keys if is_alone else (*mine.keys, *theirs.keys)
+        is_grouped = mine.grouped or (theirs.grouped and not is_alone)
+        known = {events[key] for key in keys if key in events}
+        for one, event in events.items() if is_grouped else ():
+            if event.peers and event.tells and event not in known:
+                known.add(event)
+                keys = (*keys, one)
         return Facts(
             events,
             tuple(dict.fromkeys(telling)),
-            mine.keys if is_alone else (*mine.keys, *theirs.keys),
-            mine.grouped or (theirs.grouped and not is_alone),
+            keys,
+            is_grouped,
             mine.whole or (theirs.whole and not is_alone),
             mine.counted or (theirs.counted and not is_alone),
             all(facts.raw for facts in (mine, theirs) if facts.places),
@@ -440,7 +444,11 @@ class EventTimes:
         made: plan.Node = replace(node, left=left, right=right)
         if not theirs.varies:
             return made, mine
-        keys: Keys = node.keys if isinstance(node, plan.Mark) else ()
+        keys: Keys = ()
+        if isinstance(node, plan.Mark):  # where NULL counts as equal, columns are that never are NULL
+            known = {**mine.events, **theirs.events}
+            may_lack = {one for one, event in known.items() if event.is_optional}
+            keys = [key for key in node.keys if key != node.unknown or not may_lack & {*key}]
         mine, theirs = linked("anti", keys, mine, theirs)
         intervals = []
         if isinstance(node, plan.Mark):
