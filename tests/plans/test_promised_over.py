@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import pytest
-from windrow.spark.event_time import Closed, EventTimes
 
-from tests.plans.test_event_time import CLOCK, LENGTHS
-from windrow.algebra.time_windows import TimeWindow
-from windrow.errors import AnalysisError, Span
-from windrow.syntax.table_functions import window_call
-from windrow.syntax.tokens import tokenize
-
-STREAMS = {"s": (("k", "t", "v"), "t"), "r": (("l", "u", "w"), "u")}
+from tests.plans.emitted import recorded
+from tests.plans.emitted import timed as timed_in
+from windrow.errors import AnalysisError
+from windrow.plan.event_time import Closed
 
 
-def timed(text: str, promising: str, *, watermark: bool):
-    tokens = tokenize(text)
+@pytest.fixture(scope="module")
+def timed(spark):
+    session = recorded(
+        spark, s="k bigint, t bigint, v bigint, at bigint", r="l bigint, u bigint, w bigint, at bigint"
+    )
 
-    def window_of(call):
-        parsed = window_call(tokens, call)
-        time = tokens[parsed.time].name
-        return TimeWindow(parsed.kind, time, "bigint", CLOCK, LENGTHS, parsed.names, ("k",))
+    def known(text: str, promising: str, *, watermark: bool):
+        return timed_in(session, text, watermark=watermark, promising=promising.split())
 
-    place = Span(0, 1) if watermark else None
-    times = EventTimes(tokens, STREAMS, window_of, place, (text, place), promising=promising.split())
-    return times.read(0, len(tokens), 0)
+    return known
 
 
 def told(query):
@@ -77,14 +72,14 @@ def over(query):
         ("SELECT k, t FROM s UNION ALL SELECT l, u FROM r", {}, []),
     ],
 )  # fmt: skip
-def test_what_promises_may_tell(text, complete, closes):
+def test_what_promises_may_tell(timed, text, complete, closes):
     query = timed(text, "s r", watermark=True)
     assert told(query) == complete
     if closes is not None:
         assert sorted(over(query)) == sorted(closes)
 
 
-def test_what_is_shown_at_once_is_needed_until_the_other_side_is_over():
+def test_what_is_shown_at_once_is_needed_until_the_other_side_is_over(timed):
     found = over(timed("SELECT s.v, r.w FROM s JOIN r ON s.k = r.l", "s r", watermark=False))
     assert sorted(found) == ["r: s k=l", "s: r l=k"]
     outer = timed("SELECT s.v, r.w FROM s LEFT JOIN r ON s.k = r.l", "s r", watermark=False)
@@ -92,11 +87,11 @@ def test_what_is_shown_at_once_is_needed_until_the_other_side_is_over():
     assert outer.holds is None
 
 
-def test_what_waits_and_does_not_show_its_key_is_kept():
+def test_what_waits_and_does_not_show_its_key_is_kept(timed):
     assert timed("SELECT s.v FROM s JOIN r ON s.k = r.l", "s r", watermark=True).holds == "of a join"
 
 
-def test_streams_without_patterns_promise_nothing():
+def test_streams_without_patterns_promise_nothing(timed):
     with pytest.raises(AnalysisError) as error:
         timed("SELECT COUNT(*) FROM s GROUP BY k", "r", watermark=True)
     assert error.value.condition == "GROUP_WITHOUT_EVENT_TIME"
@@ -104,7 +99,7 @@ def test_streams_without_patterns_promise_nothing():
     assert (told(query), over(query), query.holds) == ({}, [], "of a join")
 
 
-def test_time_does_not_tell_of_what_is_made_of_groups_that_it_does_not_end():
+def test_time_does_not_tell_of_what_is_made_of_groups_that_it_does_not_end(timed):
     windows = "(SELECT wend, k FROM TUMBLE(TABLE s, DESCRIPTOR(t), 10) GROUP BY wend, k) AS a"
     beside = f"FROM {windows} JOIN (SELECT l, COUNT(*) AS n FROM r GROUP BY l) AS b ON a.k = b.l"
     query = timed(f"SELECT wend, n {beside}", "s r", watermark=True)

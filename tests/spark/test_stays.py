@@ -103,8 +103,8 @@ WHOLE |= {
     "NOT EXISTS within an interval": "SELECT k FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.k = s.k AND "
     "t.ts BETWEEN s.ts AND s.ts + 3)",
     "NOT IN of the time": "SELECT ts, k FROM s WHERE ts NOT IN (SELECT ts FROM t)",
-    "an anti join within an interval": "SELECT s.ts, s.k FROM s LEFT ANTI JOIN t ON t.k = s.k AND t.ts BETWEEN "
-    "s.ts AND s.ts + 3",
+    "an anti join within an interval": "SELECT s.ts, s.k FROM s LEFT ANTI JOIN t ON t.k = s.k AND "
+    "t.ts BETWEEN s.ts AND s.ts + 3",
     "how many follow": "SELECT ts, k, (SELECT COUNT(*) FROM t WHERE t.k = s.k AND t.ts <= s.ts + 3) "
     "AS n FROM s",
     "the first by the place of the time": "SELECT ts, k, v FROM s ORDER BY 1, 2, 3 LIMIT 3",
