@@ -12,6 +12,7 @@ from windrow.plan.nodes import (
     Join,
     Mark,
     Node,
+    OneRow,
     Over,
     Pieces,
     Project,
@@ -61,6 +62,8 @@ def _label(node: Node) -> str:
         case Aggregate():
             calls = ", ".join(dict.fromkeys(" ".join(call.column.name.split()) for call in node.calls))
             return f"{node.label}: {calls}" if calls else node.label
+        case OneRow():
+            return f"one row of {node.label}"
         case Input() | Mark() | Value() | Pieces():
             return node.label
         case Join() | Filter() | Over() | Session() | Distinct() | SetOperation() | Sort():

@@ -356,14 +356,10 @@ class Emitted:
     def varying(self) -> Varying:
         """The query's rows, with the columns of ours, and when they are there."""
         never = F.lit(NEVER).cast("bigint").alias(LEAVE)
-        found, reasons = self.varying_over(
-            {name: rows.withColumn(LEAVE, never) for name, rows in self.arrived.items()}
-        )
-        self.by_instants.update(dict.fromkeys(reasons, True))
-        return found
+        return self.varying_over({name: rows.withColumn(LEAVE, never) for name, rows in self.arrived.items()})
 
-    def varying_over(self, arrived: Mapping[str, DataFrame]) -> tuple[Varying, list[str]]:
-        """The same over these rows of each stream in the query, and why it is evaluated instant by instant.
+    def varying_over(self, arrived: Mapping[str, DataFrame]) -> Varying:
+        """The same over these rows of each stream in the query.
 
         Parameters
         ----------
@@ -390,12 +386,7 @@ class Emitted:
             runner = Runner(self.gateway, catalog, reader, "batch")
             found = runner.run(query)
             assert isinstance(found, Varying)
-            return found, [str(reason) for reason in runner.by_instants.values()]
-
-    @cached_property
-    def by_instants(self) -> dict[str, bool]:
-        """Why the query was evaluated instant by instant, if it was."""
-        return {}
+            return found
 
     @cached_property
     def shown(self) -> Varying:

@@ -84,11 +84,9 @@ class EmittedFlow:
         self._leaves = {each.name: self._source(each) for each in query.timed.occurrences}
         frames = {name: frame for name, (_, frame) in self._leaves.items()}
         try:
-            found, reasons = query.varying_over(frames)
+            found = query.varying_over(frames)
         except NotPlannedError as reason:
             raise NotIncremental(str(reason)) from None
-        if reasons:
-            raise NotIncremental(reasons[0])
         self._found = found
         kinds = StructType([found.frame.schema[name] for name in found.columns])
         if not is_plain(kinds):
