@@ -13,6 +13,7 @@ from windrow.algebra.statement import Statement
 from windrow.errors import Span
 from windrow.explain_match import explain_match
 from windrow.explain_text import order, section, shown, text_of, without_keys
+from windrow.plan.nodes import Node, Pieces, walk
 from windrow.rules.kernel_plan import needs_join
 from windrow.spark.batch import Bound, BoundWindow
 from windrow.spark.matching import BoundMatch
@@ -127,25 +128,33 @@ def _after_exchange(item: BoundWindow) -> list[str]:
     return ["a long partition in slices, by ranges of the first order key"]
 
 
-def explain_continuous(query: Continuous, by_instants: Mapping[Span, str]) -> str:
+def explain_continuous(query: Continuous, plans: Mapping[Span, Node]) -> str:
     """The plan of a continuous query as text: its inputs, then the SQL that is evaluated over them.
 
-    `by_instants` says of the queries that are evaluated instant by instant why they are.
+    `plans` are those of its queries; the reference has none.
     """
-    return "\n\n".join(_continuous(query, by_instants))
+    return "\n\n".join(_continuous(query, plans))
 
 
-def _continuous(query: Continuous, by_instants: Mapping[Span, str]) -> Iterator[str]:
+def _continuous(query: Continuous, plans: Mapping[Span, Node]) -> Iterator[str]:
     relation = query.query if isinstance(query, StreamQuery) else query
     names: dict[str, str] = {}
     for number, item in enumerate(relation.inputs, 1):
         names[item.key] = f"input {number}"
         if isinstance(item, WindowedStream) and isinstance(item.source, StreamQuery):
-            yield from _continuous(item.source, by_instants)
+            yield from _continuous(item.source, plans)
         elif isinstance(item, ChangelogOf):
-            yield from _continuous(item.query, by_instants)
+            yield from _continuous(item.query, plans)
         yield section(names[item.key], [("relation", relation.sql[item.span.start : item.span.stop])])
     title = query.kind if isinstance(query, StreamQuery) else "relation"
-    why = by_instants.get(relation.span)
-    how = "evaluated for whole logs" if why is None else f"evaluated instant by instant: {why}"
-    yield section(title, [("query", shown(relation.text, names)), ("", how)])
+    yield section(title, [("query", shown(relation.text, names)), ("", _how(plans.get(relation.span)))])
+
+
+def _how(plan: Node | None) -> str:
+    """How a query is evaluated; what has no nodes is a text that Spark evaluates over pieces of time."""
+    if plan is None:
+        return "evaluated instant by instant: the reference"
+    reasons = [str(node.why) for node in walk(plan) if isinstance(node, Pieces) and node.input is None]
+    return "; ".join(
+        ["evaluated for whole logs", *(f"by Spark at each piece of time: {why}" for why in reasons)]
+    )

@@ -1,4 +1,4 @@
-"""What is known of queries over two recorded streams, ``s(k, t, v)`` and ``r(k, u)``, and a table ``names``."""
+"""What is known of queries over recorded streams, and a table ``names``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["recorded", "timed"]
 
 
 def recorded(spark, **columns: str) -> Session:
-    """A session with streams of these columns, of which `t` or `u` is the rowtime, and `at` when rows came."""
+    """A session with streams of these columns: `t` or `u` is the rowtime, `at` says when rows came."""
     session = Session(spark.newSession())
     for name, schema in columns.items():
         frame = session.spark.createDataFrame([], schema)

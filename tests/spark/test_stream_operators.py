@@ -6,6 +6,7 @@ import pytest
 
 from tests.spark.test_continuous_property import changes, declare
 from windrow import Session
+from windrow.errors import WindrowError
 
 S = [(0, 1, 3), (1, 2, None), (1, 1, 1), (3, None, 2), (3, 1, 0)]
 T = [(0, 2, 1), (1, 1, None), (1, 1, 4), (3, 0, 0)]
@@ -105,16 +106,56 @@ COMPUTED = [
     # an aggregate that is none by its name
     "SELECT schema_of_variant_agg(parse_json(CAST(v AS STRING))) AS n FROM s [RANGE 3]",
 ]
-# what Spark alone understands, or understands in a way of its own
-BY_INSTANTS = [
-    "SELECT a.* FROM s [RANGE 3] a FULL JOIN t [RANGE 3] b USING (k)",
-    "SELECT -v AS v FROM s [RANGE 5] ORDER BY v + 0 LIMIT 1",
+# subqueries that read the query around them by more than equalities, in ON, without FROM, of several rows
+UNNESTED = [
+    "SELECT k, (SELECT MAX(b.v) FROM t [RANGE 5] b WHERE b.k < a.k) AS m FROM s [RANGE 3] a",
+    "SELECT k, (SELECT COUNT(*) FROM t [RANGE 5] b WHERE b.k <= a.k OR b.v = a.v) AS n FROM s [RANGE 3] a",
+    "SELECT k, (SELECT MAX(v) FROM t [RANGE 3] GROUP BY k ORDER BY k LIMIT 1) AS m FROM s [RANGE 3]",
+    "SELECT k, v, (SELECT v FROM t [ROWS 5] b WHERE b.k = a.k ORDER BY b.v DESC LIMIT 1) AS m FROM s [NOW] a",
+    "SELECT k, (SELECT DISTINCT b.k FROM t [RANGE 5] b WHERE b.k = a.k) AS m FROM s [RANGE 3] a",
+    "SELECT k, v FROM s [RANGE 3] WHERE v = (SELECT v FROM t [ROWS 1])",
+    "SELECT k FROM s [NOW] a WHERE EXISTS (SELECT 1 FROM t [ROWS 4] b WHERE b.v > a.v GROUP BY b.k)",
+    "SELECT k FROM s [RANGE 3] a WHERE v IN (SELECT MAX(b.v) FROM t [RANGE 5] b WHERE b.k <> a.k)",
+    "SELECT k FROM s [RANGE 3] a WHERE v NOT IN (SELECT MAX(b.v) FROM t [RANGE 5] b WHERE b.k <> a.k)",
+    "SELECT k FROM s [RANGE 3] WHERE EXISTS (SELECT 1 FROM t [RANGE 5] WHERE t.k = s.k AND t.v < s.v)",
+    "SELECT k, v FROM s [RANGE 3] a WHERE EXISTS (SELECT 1 FROM t [RANGE 2] a WHERE k = 1)",
+    "SELECT a.k FROM s [RANGE 3] a JOIN t [ROWS 3] b ON a.k = b.k AND a.v IN (SELECT v FROM t [ROWS 2])",
+    "SELECT a.k, b.v FROM s [ROWS 3] a LEFT JOIN t [ROWS 2] b ON b.k = a.k"
+    " AND EXISTS (SELECT 1 FROM t [NOW])",
+    "SELECT a.k, b.v FROM s [ROWS 3] a FULL JOIN t [ROWS 2] b ON b.k = a.k"
+    " AND b.v IN (SELECT v FROM s [NOW])",
+    "SELECT a.k, q.m FROM s [RANGE 3] a, LATERAL (SELECT MAX(v) AS m FROM t [RANGE 3] b WHERE b.k = a.k) q",
+    "SELECT a.k, q.* FROM s [NOW] a LEFT JOIN LATERAL (SELECT b.v, b.k AS l FROM t [ROWS 5] b"
+    " WHERE b.k = a.k ORDER BY b.v LIMIT 1) q ON q.l > 0",
+    "SELECT a.k, q.v FROM s [NOW] a JOIN LATERAL (SELECT v FROM t [NOW]) q ON q.v > a.v",
+    "SELECT (SELECT COUNT(*) FROM s [NOW]) AS n",
+    "SELECT 1 AS x WHERE EXISTS (SELECT 1 FROM s [NOW])",
+    "SELECT k FROM (WITH c AS (SELECT k, v FROM s [RANGE 3]) SELECT k FROM c WHERE v > 1) q",
+    "WITH o AS (WITH c AS (SELECT k, v FROM s [RANGE 3]) SELECT k FROM c WHERE v > 1) SELECT * FROM o",
+]
+# of which Spark computes a part, over pieces of time
+IN_PIECES = [
     "SELECT v FROM s [RANGE 3] WHERE (v IN (SELECT v FROM t [ROWS 2])) = false",
     "SELECT v FROM s [RANGE 3] WHERE NOT CASE WHEN v IN (SELECT v FROM t [ROWS 2]) THEN true ELSE false END",
     "SELECT k FROM (SELECT k, v IN (SELECT v FROM t [ROWS 2]) AS b FROM s [RANGE 3]) q WHERE NOT b",
+    "SELECT k, (SELECT MAX(v) FROM t [RANGE 3]) IN (SELECT v FROM t [RANGE 3]) AS b FROM s [RANGE 3]",
     "SELECT k, v, COUNT(*) AS c, GROUPING_ID(k, v) AS g FROM s [RANGE 3] GROUP BY CUBE (k, v)",
     "SELECT k, COUNT(*) AS c, GROUPING_ID() AS g FROM s [RANGE 3] GROUP BY ROLLUP (k)",
+    "SELECT k, v, COUNT(*) AS c FROM s [RANGE 3] GROUP BY k, v WITH ROLLUP",
+    "SELECT k, v, COUNT(*) AS c FROM s [RANGE 3] GROUP BY k, v GROUPING SETS ((k), (v))",
+    "SELECT k, COUNT(*), RANK() OVER (ORDER BY COUNT(*), k) AS r FROM s [RANGE 3] GROUP BY ROLLUP (k)",
+    "SELECT a.* FROM s [RANGE 3] a FULL JOIN t [RANGE 3] b USING (k)",
+    "SELECT b.*, a.* FROM s [RANGE 3] a RIGHT JOIN t [RANGE 3] b USING (v, k)",
+]
+# of which Spark evaluates the text as a whole at each piece of time
+WHOLE = [
+    "SELECT * FROM (SELECT k, v FROM s [RANGE 3]) PIVOT (SUM(v) FOR k IN (1, 2))",
     "SELECT COUNT(*) AS c FROM s [RANGE 1] GROUP BY GROUPING SETS (())",
+    "SELECT k FROM s [RANGE 3] UNION ALL VALUES (1L)",
+    "FROM s [RANGE 3] SELECT k",
+    "SELECT -v AS v FROM s [RANGE 5] ORDER BY v + 0 LIMIT 1",
+    "SELECT k FROM s [RANGE 3] WHERE v > (SELECT AVG(x) FROM (SELECT * FROM (SELECT k, v FROM s [RANGE 3])"
+    " PIVOT (SUM(v) FOR k IN (1 AS x, 2 AS w))) q)",
 ]
 QUERIES = [
     *(JOINS[0].format(join) for join in ("LEFT", "RIGHT", "INNER")),
@@ -128,6 +169,8 @@ QUERIES = [
     *NAMES,
     *BESIDE_GROUPS,
     *COMPUTED,
+    *UNNESTED,
+    *IN_PIECES,
 ]
 
 
@@ -150,13 +193,39 @@ def sessions(spark):
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.usefixtures("interpreted")
 def test_an_operator_gives_what_each_instant_gives(sessions, query):
-    assert "instant by instant" not in sessions["batch"].sql(query).plan()
+    assert "by Spark at each piece of time" not in sessions["batch"].sql(query).plan()
     assert changes(sessions["batch"], query) == changes(sessions["reference"], query)
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("query", BY_INSTANTS)
+@pytest.mark.parametrize("query", WHOLE)
 @pytest.mark.usefixtures("interpreted")
-def test_what_has_no_operator_is_evaluated_at_each_instant(sessions, query):
-    assert "instant by instant" in sessions["batch"].sql(query).plan()
+def test_what_has_no_nodes_is_evaluated_by_spark_at_each_piece_of_time(sessions, query):
+    assert "by Spark at each piece of time" in sessions["batch"].sql(query).plan()
     assert changes(sessions["batch"], query) == changes(sessions["reference"], query)
+
+
+REFUSED = [
+    ("SELECT k FROM s [RANGE 3] |> WHERE k = 1", "|>", "Session(execution='reference')"),
+    ("SELECT k, (SELECT SUM(v) OVER () FROM t [NOW] b WHERE b.k < a.k) AS x FROM s [NOW] a", "(SELECT", ""),
+]
+
+
+@pytest.mark.parametrize(("query", "place", "hint"), REFUSED)
+def test_what_cannot_be_evaluated_is_refused_at_its_place(sessions, query, place, hint):
+    with pytest.raises(WindrowError) as caught:
+        sessions["batch"].sql(query)
+    assert caught.value.condition == "UNSUPPORTED_QUERY"
+    assert query[caught.value.span.start :].startswith(place)
+    assert hint in caught.value.hint
+
+
+def test_a_subquery_for_one_value_that_gives_several_is_an_error_at_its_place(sessions):
+    query = "SELECT k, (SELECT v FROM t [RANGE 5]) AS m FROM s [RANGE 3]"
+    for session in sessions.values():
+        with pytest.raises(WindrowError) as caught:
+            session.sql(query).changelog().collect()
+        assert caught.value.condition == "SCALAR_SUBQUERY_TOO_MANY_ROWS"
+    with pytest.raises(WindrowError) as caught:
+        sessions["batch"].sql(query).changelog().collect()
+    assert query[caught.value.span.start :].startswith("(SELECT v")

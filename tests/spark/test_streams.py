@@ -9,7 +9,6 @@ import pytest
 
 from windrow import Session
 from windrow.errors import WindrowError
-from windrow.spark.snapshots import MOST_SETTING
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -401,12 +400,6 @@ def test_types_in_changelogs(ticks):
     assert caught.value.condition == "UNSUPPORTED_TIME_TYPE"
     maps = ticks.sql("SELECT map(1, k) AS m FROM ticks [RANGE 1]").changelog("op")
     assert [tuple(row) for row in maps.collect()][:2] == [("+I", 0, {1: 0}), ("-D", 1, {1: 0})]
-
-
-def test_the_number_of_instants_is_bounded(ticks, conf):
-    conf(MOST_SETTING, "3")
-    query = "SELECT COUNT(*) FROM ticks [NOW] GROUP BY GROUPING SETS (())"
-    assert refused(ticks, query)[0] == "TOO_MANY_INSTANTS"
 
 
 def test_parameters(ticks):

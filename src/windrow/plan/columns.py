@@ -84,9 +84,13 @@ class Scope:
         >>> scope.select(SqlText.of("s.k"), [SqlText.of("k > 1")]).render()
         'SELECT s.k FROM __w AS __w JOIN LATERAL (SELECT __w.b1_0 AS `k`) AS `s` WHERE (k > 1)'
         """
+        return SqlText.of(self.prefix, "SELECT ", listed, self.source(conditions))
+
+    def source(self, conditions: Iterable[SqlText] = ()) -> SqlText:
+        """What follows the SELECT list of such a query."""
         parts = [SqlText.of("(", condition, ")") for condition in conditions]
         where = SqlText.of(" WHERE ", SqlText.join(" AND ", parts)) if parts else SqlText()
-        return SqlText.of(self.prefix, "SELECT ", listed, " FROM ", self.rows(), where)
+        return SqlText.of(" FROM ", self.rows(), where)
 
 
 @dataclass(frozen=True, slots=True)

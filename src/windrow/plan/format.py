@@ -12,6 +12,7 @@ from windrow.plan.nodes import (
     Join,
     Mark,
     Node,
+    OneRow,
     Over,
     Pieces,
     Project,
@@ -77,6 +78,8 @@ def _label(node: Node, notes: Mapping[int, str]) -> str:
             return f"{node.kind} by {names[node.time]}{by}"
         case Input():
             return f"stream {node.label}" if id(node) in notes else node.label
+        case OneRow():
+            return f"one row of {node.label}"
         case Mark() | Value() | Pieces():
             return node.label
         case Join() | Filter() | Over() | Session() | Distinct() | SetOperation() | Sort():

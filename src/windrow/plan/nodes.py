@@ -31,6 +31,7 @@ __all__ = [
     "JoinKind",
     "Mark",
     "Node",
+    "OneRow",
     "Over",
     "Pieces",
     "Project",
@@ -398,15 +399,51 @@ class Aggregate:
 
 
 @dataclass(frozen=True, eq=False)
+class OneRow:
+    """The one row that a subquery for one value gives; it is an error where there are more.
+
+    Attributes
+    ----------
+    input
+        The groups of its rows: their keys, and the aggregates `count`, how many rows there are, and `value`.
+    count, value
+        These columns.
+    label, at
+        How the subquery is written, and where.
+    """
+
+    input: Aggregate
+    count: str
+    value: Column
+    label: str
+    at: Range
+
+    def __post_init__(self) -> None:
+        _has(self.input, (self.count, self.value.id))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The keys, and the value."""
+        return tuple(column for column in self.input.columns if column.id != self.count)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """One."""
+        return (self.input,)
+
+
+@dataclass(frozen=True, eq=False)
 class Pieces:
-    """A block that reads several rows in a way that only Spark understands.
+    """A block, or a whole query, that reads several rows in a way that only Spark understands.
 
     It is evaluated over the rows of each piece of time in which those of equal keys stay as they are.
 
     Attributes
     ----------
     input
-        The rows.
+        The rows; None where these are the pieces themselves, of the time of all that the text reads.
+    beside
+        Other relations that the text reads, by their keys in it: their rows have the times of pieces too.
     keys
         Columns of the input: rows that differ in them the block never reads together.
     halves
@@ -426,7 +463,8 @@ class Pieces:
         Of its columns those that are columns of the input, or keys, with what they are.
     """
 
-    input: Node
+    input: Node | None
+    beside: tuple[tuple[str, Node], ...]
     keys: tuple[str, ...]
     halves: tuple[SqlText, SqlText]
     empty: SqlText | None
@@ -437,7 +475,9 @@ class Pieces:
     passes: tuple[tuple[str, str], ...]
 
     def __post_init__(self) -> None:
-        _has(self.input, (*self.keys, *(source for _, source in self.passes)))
+        assert not (self.keys and self.beside), "rows beside others are cut where any of these changes"
+        if self.input is not None:
+            _has(self.input, (*self.keys, *(source for _, source in self.passes)))
 
     @property
     def text(self) -> SqlText:
@@ -446,8 +486,8 @@ class Pieces:
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """One."""
-        return (self.input,)
+        """All relations that the text reads."""
+        return (*(() if self.input is None else (self.input,)), *(one for _, one in self.beside))
 
 
 TIMES = f"{ROWS}.{ENTER}, {ROWS}.{LEAVE}"
@@ -630,7 +670,10 @@ class SetOperation:
 
 @dataclass(frozen=True, eq=False)
 class Sort:
-    """ORDER BY, and of the rows in that order those from `offset` on, at most `limit`."""
+    """ORDER BY, and of the rows in that order those from `offset` on, at most `limit`.
+
+    With `partition` these are so many of each combination of the values of these columns.
+    """
 
     input: Node
     keys: tuple[SortKey, ...]
@@ -638,9 +681,10 @@ class Sort:
     limit: int | None
     label: str
     at: Range
+    partition: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _has(self.input, (key.column for key in self.keys))
+        _has(self.input, (*self.partition, *(key.column for key in self.keys)))
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -654,8 +698,8 @@ class Sort:
 
 
 Node: TypeAlias = (
-    "Scan | Input | StreamWindow | Filter | Project | Join | Mark | Value | Aggregate | Pieces | Over"
-    " | Session | TimeWindows | Distinct | SetOperation | Sort"
+    "Scan | Input | StreamWindow | Filter | Project | Join | Mark | Value | Aggregate | OneRow | Pieces"
+    " | Over | Session | TimeWindows | Distinct | SetOperation | Sort"
 )
 
 

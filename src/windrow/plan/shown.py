@@ -65,6 +65,7 @@ class Shown:
             case TimeWindows():
                 return self._windows(node, missing)
             case Pieces():
+                assert node.input is not None, missing
                 return _further(node, self.showing(node.input, missing), missing)
         raise AssertionError(f"a {type(node).__name__} does not show {', '.join(missing)}")
 
@@ -97,7 +98,8 @@ class Shown:
             case TimeWindows():
                 return self.has(node.rows, column)
             case Pieces():
-                return (not node.is_grouped or column in node.keys) and self.has(node.input, column)
+                may_show = not node.is_grouped or column in node.keys
+                return may_show and node.input is not None and self.has(node.input, column)
         return False
 
 

@@ -23,7 +23,7 @@ Windows = Callable[["plan.TimeWindows | plan.Session", SqlText], SqlText]
 _JOINS = {"left": "LEFT JOIN", "right": "RIGHT JOIN", "full": "FULL JOIN", "semi": "LEFT SEMI JOIN",
           "anti": "LEFT ANTI JOIN", "inner": "JOIN"}  # fmt: skip
 _LEFT, _RIGHT, _PAIRS = "__l", "__r", "__p"
-_ONE = "__one"
+_ONE, _NUMBER = "__one", "__number"
 
 
 def sql_of_plan(node: plan.Node, windows: Windows | None = None) -> SqlText:
@@ -65,6 +65,13 @@ class _Sql:
                 return self._joined(node.left, node.right, kind, SqlText.of("TRUE"), node.columns)
             case plan.Aggregate():
                 return self._groups(node)
+            case plan.OneRow():
+                several = f"assert_true({node.count} <= 1, 'more than one row')"
+                value = f"if({several} IS NULL, {node.value.id}, NULL) AS {node.value.id}"
+                keys = [one.id for one in node.columns if one.id != node.value.id]
+                order = ", ".join(one.id for one in node.columns)
+                inner = SqlText.of(f"SELECT {', '.join([*keys, value])} FROM (", self.of(node.input), ")")
+                return SqlText.of(f"SELECT {order} FROM (", inner, ")")
             case plan.Pieces():
                 return self._pieces(node)
             case plan.Over():
@@ -175,11 +182,16 @@ class _Sql:
         return SqlText.of(_put(text, SqlText.of("(", rows, ")")), f" GROUP BY {by}" if by else "")
 
     def _pieces(self, node: plan.Pieces) -> SqlText:
-        if node.empty is not None:
+        if node.empty is not None and node.input is not None:
             return _renamed(self._over(node.input, node.empty), node.columns)
-        rows = SqlText.of(f"SELECT *, 0L AS {ENTER}, 1L AS {LEAVE} FROM (", self.of(node.input), ")")
         ids = [column.id for column in node.columns]
-        text = _put(node.text, SqlText.of("(", rows, ")"))
+        at = f"0L AS {ENTER}, 1L AS {LEAVE}"
+        rows = SqlText.of(f"(SELECT {at})")
+        if node.input is not None:
+            rows = SqlText.of(f"(SELECT *, {at} FROM (", self.of(node.input), "))")
+        text = _put(node.text, rows)
+        for key, one in node.beside:
+            text = _put(text, SqlText.of(f"(SELECT *, {at} FROM (", self.of(one), "))"), key)
         return SqlText.of(
             f"SELECT {', '.join(ids)} FROM (", text, f") AS {_LEFT}({', '.join([*ids, ENTER, LEAVE])})"
         )
@@ -199,6 +211,15 @@ class _Sql:
         )
 
     def _sorted(self, node: plan.Sort) -> SqlText:
+        if node.partition:
+            by = ", ".join(node.partition)
+            order = f"ORDER BY {', '.join(map(_ordered, node.keys)) or '1'}"
+            number = f"row_number() OVER (PARTITION BY {by} {order}) AS {_NUMBER}"
+            last = "TRUE" if node.limit is None else f"{_NUMBER} <= {node.offset + node.limit}"
+            return SqlText.of(
+                f"SELECT * EXCEPT ({_NUMBER}) FROM (SELECT *, {number} FROM (", self.of(node.input),
+                f")) WHERE {_NUMBER} > {node.offset} AND {last}",
+            )  # fmt: skip
         order = f" ORDER BY {', '.join(map(_ordered, node.keys))}" if node.keys else ""
         limit = "" if node.limit is None else f" LIMIT {node.limit}"
         offset = f" OFFSET {node.offset}" if node.offset else ""
@@ -223,6 +244,6 @@ def _renamed(text: SqlText, columns: Sequence[Column]) -> SqlText:
     return SqlText.of("SELECT * FROM (", text, f") AS {_LEFT}({', '.join(column.id for column in columns)})")
 
 
-def _put(text: SqlText, rows: SqlText) -> SqlText:
-    """A text in which a query stands for the rows that it is over."""
-    return SqlText.of(*(rows if part == Relation(ROWS) else part for part in text.parts))
+def _put(text: SqlText, rows: SqlText, key: str = ROWS) -> SqlText:
+    """A text in which a query stands for rows that it is over."""
+    return SqlText.of(*(rows if part == Relation(key) else part for part in text.parts))

@@ -18,7 +18,8 @@ from windrow.algebra.continuous import (
     StreamQuery,
     WindowedStream,
 )
-from windrow.errors import AnalysisError, Span, WindrowError, did_you_mean
+from windrow.errors import AnalysisError, NotSupportedError, Span, WindrowError, did_you_mean
+from windrow.plan.nodes import Node
 from windrow.plan.reader import NotPlannedError
 from windrow.spark.catalog import Catalog
 from windrow.spark.changelog import changelog
@@ -33,8 +34,6 @@ from windrow.syntax.lengths import Length
 from windrow.syntax.streams import StreamWindow
 
 __all__ = ["Result", "Runner"]
-
-_NAMES = ("UNRESOLVED_COLUMN", "AMBIGUOUS_REFERENCE")
 
 Result = Varying | Stream | DataFrame
 """What a continuous query gives; a DataFrame where nothing in it varies."""
@@ -54,14 +53,14 @@ class Runner:
 
     Attributes
     ----------
-    by_instants
-        Of the queries that are evaluated instant by instant, why.
+    plans
+        Of each query that was run, its plan; of none in the reference, which has none.
     """
 
     def __init__(self, gateway: Gateway, catalog: Catalog, reader: Reader, execution: str) -> None:
         self.gateway, self.catalog, self.reader, self.execution = gateway, catalog, reader, execution
         self.tokens, self.sql = reader.tokens, reader.tokens.sql
-        self.by_instants: dict[Span, str] = {}
+        self.plans: dict[Span, Node] = {}
         self._lengths: dict[tuple[int, int], Decimal] = {}
 
     def run(self, query: Continuous) -> Result:
@@ -92,26 +91,32 @@ class Runner:
         unrun = self.unrun(
             query, inputs, tables, clock
         )  # what is wrong with the text is told of it as written
-        if self.execution != "reference":
-            try:
-                planned = relation_of(self.gateway, self.reader, query, clock, inputs, tables)
-                return planned.renamed(unrun.names)
-            except NotPlannedError as found:
-                self.by_instants[query.span] = str(found)
-            except WindrowError as error:
-                if not error.condition.startswith(_NAMES):
-                    raise
-                self.by_instants[query.span] = "a name that the query as a whole knows alone"
-        else:
-            self.by_instants[query.span] = "the reference"
-        if self.gateway.plan_only:
-            return unrun
-        return by_snapshots(self.gateway, query.text, inputs, tables, clock, (query.sql, query.span))
+        if self.execution == "reference":
+            if self.gateway.plan_only:
+                return unrun
+            return by_snapshots(self.gateway, query.text, inputs, tables, clock)
+        try:
+            found, plan = relation_of(self.gateway, self.reader, query, clock, inputs, tables)
+        except NotPlannedError as reason:
+            if self.gateway.operators is not None:  # they are told why, and leave the query to Spark
+                raise
+            raise self._not_planned(query, reason) from None
+        self.plans[query.span] = plan
+        return found.renamed(unrun.names)
+
+    def _not_planned(self, query: Query, reason: NotPlannedError) -> NotSupportedError:
+        return NotSupportedError(
+            f"{reason} over windows of streams is not supported",
+            condition="UNSUPPORTED_QUERY",
+            sql=self.sql,
+            span=query.span if reason.at is None else self.tokens.span(*reason.at),
+            hint=reason.hint or "Session(execution='reference') evaluates it, instant by instant",
+        )
 
     def unrun(
         self, query: Query, inputs: dict[str, Varying], tables: dict[str, DataFrame], clock: Clock
     ) -> Varying:
-        """A relation of the query's columns and no rows, where it is only asked how it would be run."""
+        """A relation of the query's columns and no rows."""
         nothing = {key: item.visible().limit(0) for key, item in inputs.items()}
         frame = self.gateway.sql(query.text, {**nothing, **tables}).limit(0)
         never = {ENTER: F.lit(0).cast("bigint"), LEAVE: F.lit(0).cast("bigint")}

@@ -370,7 +370,8 @@ class Emitted:
             relations[key] = Varying.of(rows.withColumns(never), self.clock, [])
         plan = self.timed.plan
         with self.reading.as_written(self.gateway):
-            found = relation_of_plan(self.gateway, plan, self.clock, relations, self.reading.tables)
+            tables, tokens = self.reading.tables, self.reading.tokens
+            found = relation_of_plan(self.gateway, plan, self.clock, relations, tables, tokens)
         return found.renamed(tuple(column.name for column in plan.columns))
 
     @cached_property

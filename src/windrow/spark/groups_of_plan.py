@@ -104,10 +104,12 @@ def _with_empty(bags: Bags, rows: Rows, found: Rows, empty: DataFrame) -> Rows:
     return Rows(found.frame.unionAll(empty.crossJoin(times)), varies=True)
 
 
-def evaluated(bags: Bags, node: plan.Pieces, rows: Rows) -> Rows:
-    """What Spark gives of a block as a whole."""
-    rows = bags.varying(rows)
+def evaluated(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> Rows:
+    """What Spark gives of a block, or of a query, as a whole."""
     names = [column.id for column in node.columns]
+    if node.input is None or node.beside:
+        return _beside_others(bags, node, rows_of)
+    rows = bags.varying(rows_of(node.input))
     pieces = _pieces(bags, rows.frame, node.keys, "a group")
     found = Rows(bags.gateway.sql(node.text, {ROWS: pieces}).toDF(*names, ENTER, LEAVE), varies=True)
     if node.empty is None:
@@ -126,6 +128,35 @@ def in_sessions(bags: Bags, node: plan.Session, rows: Rows) -> Rows:
     bounds = {column.name: column.id for column in node.bounds}
     own = [column.id for column in node.input.columns]
     return Rows(found.withColumnsRenamed(bounds).select(*own, *bounds.values(), ENTER, LEAVE), varies=True)
+
+
+def _beside_others(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> Rows:
+    """What Spark gives of a text that reads several relations, all of them over the same pieces of time."""
+    given = {key: bags.varying(rows_of(one)) for key, one in node.beside}
+    if node.input is not None:
+        given[ROWS] = bags.varying(rows_of(node.input))
+    pieces = _timeline(bags, [one.frame for one in given.values()])
+    relations = {key: _cut(bags, one.frame, pieces) for key, one in given.items()}
+    relations.setdefault(ROWS, pieces)
+    names = [column.id for column in node.columns]
+    return Rows(bags.gateway.sql(node.text, relations).toDF(*names, ENTER, LEAVE), varies=True)
+
+
+def _timeline(bags: Bags, frames: Sequence[DataFrame]) -> DataFrame:
+    """The pieces of time between changes of any of these relations, from the logs' first instant on."""
+    origin = bags.origin()
+    whole = [] if origin is None else [(origin, NEVER)]
+    times = bags.gateway.spark.createDataFrame(whole, f"{ENTER} bigint, {LEAVE} bigint")
+    for frame in frames:
+        times = times.unionAll(frame.select(ENTER, LEAVE))
+    return run_keyed(bags.gateway, "timeline", [times], [], StructType([]))
+
+
+def _cut(bags: Bags, frame: DataFrame, pieces: DataFrame) -> DataFrame:
+    """The rows once for each of these pieces of time in which they are there."""
+    if not can_be_keyed(frame):
+        raise NotPlannedError("columns that a query over pieces of time cannot carry")
+    return run_keyed(bags.gateway, "join", [frame, pieces], [], inner(frame))
 
 
 def framed(
@@ -175,7 +206,7 @@ def _extends(node: plan.Project) -> bool:
 
 
 def first(bags: Bags, node: plan.Sort, rows: Rows) -> Rows:
-    """The first rows at each instant; of equals, any."""
+    """The first rows at each instant, of all or of each partition; of equals, any."""
     rows = bags.varying(rows)
     kinds = {column.id: column.type for column in node.columns}
     by = [key.column for key in node.keys]
@@ -189,4 +220,6 @@ def first(bags: Bags, node: plan.Sort, rows: Rows) -> Rows:
     ]
     ties = [SortKey(name) for name in rows.columns if is_orderable(kinds[name])]
     taken = First(tuple(rows.columns), (*keys, *ties), node.offset, node.limit)
-    return Rows(run_keyed(bags.gateway, "first", [frame], [], inner(rows.frame), first=taken), varies=True)
+    # in the order of a partition, whose rows are those of a key
+    found = run_keyed(bags.gateway, "first", [frame], node.partition, inner(rows.frame), first=taken)
+    return Rows(found, varies=True)

@@ -28,6 +28,7 @@ from windrow.plan.net import net_by
 from windrow.plan.reader import NotPlannedError, QueryReader
 from windrow.spark.arrow import arrow_type
 from windrow.spark.bags import Bags, Rows
+from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
 from windrow.spark.groups_of_plan import Specs, evaluated, first, framed, grouped, in_sessions, kernel_groups
 from windrow.spark.keyed import can_be_keyed, run_keyed
@@ -37,6 +38,7 @@ from windrow.spark.streams import Stream
 from windrow.spark.varying import Varying, columns_of
 from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.sqltext import SqlText
+from windrow.syntax.tokens import TokenList
 
 __all__ = ["relation_of", "relation_of_plan"]
 
@@ -48,8 +50,8 @@ def relation_of(
     clock: Clock,
     inputs: Mapping[str, Varying],
     tables: Mapping[str, DataFrame],
-) -> Varying:
-    """The relation of a query.
+) -> tuple[Varying, plan.Node]:
+    """The relation of a query, and its plan.
 
     Parameters
     ----------
@@ -66,9 +68,9 @@ def relation_of(
     known = _Given(inputs, tables)
     try:
         node = QueryReader(reader, SparkAnalyser(gateway), known).relation(query)
-    except UnknownShapeError as found:
-        raise NotPlannedError(str(found), found.at) from None
-    return relation_of_plan(gateway, node, clock, inputs, tables)
+    except UnknownShapeError as shape:
+        raise NotPlannedError(str(shape), shape.at) from None
+    return relation_of_plan(gateway, node, clock, inputs, tables, reader.tokens), node
 
 
 def relation_of_plan(
@@ -77,10 +79,11 @@ def relation_of_plan(
     clock: Clock,
     inputs: Mapping[str, Varying],
     tables: Mapping[str, DataFrame],
+    tokens: TokenList,
 ) -> Varying:
-    """The same of the plan of a query."""
+    """The relation of a plan, of which the places are in a text."""
     bags = Bags(gateway, inputs)
-    lowering = _Lowering(bags, tables)
+    lowering = _Lowering(bags, tables, tokens)
     rows = bags.varying(lowering.rows_of(node))
     streams: dict[int, Stream] = {}
     instants: DataFrame | None = None
@@ -125,6 +128,7 @@ class _Given:
 class _Lowering:
     bags: Bags
     tables: Mapping[str, DataFrame]
+    tokens: TokenList
     known: dict[int, Rows] = field(default_factory=dict)
     groups: dict[int, Specs | None] = field(default_factory=dict)
 
@@ -172,8 +176,10 @@ class _Lowering:
             case plan.Aggregate():
                 self.groups[id(node)] = kernel_groups(bags, node, self.rows_of)
                 return grouped(bags, node, self.groups[id(node)], self.rows_of)
+            case plan.OneRow():
+                return self._only(node)
             case plan.Pieces():
-                return evaluated(bags, node, self.rows_of(node.input))
+                return evaluated(bags, node, self.rows_of)
             case plan.Over():
                 return framed(bags, node, self.rows_of, self._projected)
             case plan.TimeWindows():
@@ -204,6 +210,20 @@ class _Lowering:
         listed = SqlText.of(node.listed, f", {plan.TIMES}") if rows.varies else node.listed
         frame = self.bags.gateway.sql(node.scope.select(listed), {ROWS: rows.frame})
         return Rows(frame.toDF(*_ids(node), *times), rows.varies)
+
+    def _only(self, node: plan.OneRow) -> Rows:
+        """The one row of each key, of which there may not be more."""
+        rows = self.rows_of(node.input)
+        several = raising(
+            "SCALAR_SUBQUERY_TOO_MANY_ROWS",
+            "more than one row is returned by a subquery used as an expression",
+            "an aggregate, or ORDER BY … LIMIT 1, gives one",
+            self.tokens.sql,
+            self.tokens.span(*node.at),
+        )
+        value = F.when(F.col(node.count) > 1, several).otherwise(F.col(node.value.id))
+        frame = rows.frame.withColumn(node.value.id, value).drop(node.count)
+        return Rows(frame, rows.varies)
 
     def _combined(self, node: plan.SetOperation) -> Rows:
         bags = self.bags

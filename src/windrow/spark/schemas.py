@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -37,11 +37,17 @@ class SparkAnalyser:
         """Whether the session raises errors where other modes give NULL."""
         return is_ansi(self._gateway)
 
-    def schema(self, text: SqlText, columns: Sequence[Column] | None = None) -> StructType:
-        """The columns of a query, over rows with these columns if it reads any."""
-        if columns is None or ROWS not in text.relations():
-            return self._gateway.sql(text).schema
-        return self._gateway.sql(text, {ROWS: self._none(columns)}).schema
+    def schema(
+        self,
+        text: SqlText,
+        columns: Sequence[Column] | None = None,
+        beside: Mapping[str, Sequence[Column]] | None = None,
+    ) -> StructType:
+        """The columns of a query, over rows with these columns if it reads any, and others by their keys."""
+        known = {**({} if columns is None else {ROWS: columns}), **(beside or {})}
+        read = text.relations()
+        given = {key: self._none(known[key]) for key in read if key in known}
+        return self._gateway.sql(text, given).schema
 
     def union(self, left: Sequence[Column], right: Sequence[Column]) -> StructType:
         """The types in which Spark puts both together."""

@@ -1,7 +1,7 @@
 """A continuous query instant by instant: its text over what its inputs are at each, on the driver.
 
-This is what the query means, so it is how the reference runs all of it, and how every other execution runs
-what it has no operator for. Its work is that of one query for each instant at which an input changes.
+This is what the query means, so it is how the reference runs all of it. Its work is that of one query for
+each instant at which an input changes.
 """
 
 from __future__ import annotations
@@ -17,16 +17,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
 from windrow.algebra.clock import NEVER, Clock
-from windrow.errors import NotSupportedError, Span
 from windrow.kernels.sorting import comparable
 from windrow.spark.gateway import Gateway
 from windrow.spark.varying import AT, ENTER, LEAVE, Varying, columns_of
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["MOST_SETTING", "by_snapshots", "frame_of", "keys_of", "refuse_many"]
+__all__ = ["by_snapshots", "frame_of", "keys_of"]
 
-MOST_SETTING = "spark.windrow.snapshots"
-_MOST = 10_000
 _AT_ONCE = 32
 
 
@@ -36,7 +33,6 @@ def by_snapshots(
     inputs: Mapping[str, Varying],
     tables: Mapping[str, DataFrame],
     clock: Clock,
-    place: tuple[str, Span],
 ) -> Varying:
     """The relation that a query makes of relations.
 
@@ -46,13 +42,6 @@ def by_snapshots(
         The query, in which the keys of `inputs` and `tables` stand for what they are at an instant.
     inputs, tables
         What varies, on this clock, and what does not.
-    place
-        The user's text and the stretch of it that the query is.
-
-    Raises
-    ------
-    NotSupportedError
-        ``TOO_MANY_INSTANTS`` for more instants than the setting `MOST_SETTING`.
     """
     empty = {key: item.visible().limit(0) for key, item in inputs.items()}
     schema = gateway.sql(text, {**empty, **tables}).schema
@@ -63,7 +52,6 @@ def by_snapshots(
     instants = _instants(
         held.values(), [ends[0] for item in inputs.values() if (ends := item.ends) is not None]
     )
-    refuse_many(gateway, len(instants), place)
     answers: list[pa.Table] = []
     for start in range(0, len(instants), _AT_ONCE):
         answers.append(_answers(gateway, text, held, tables, instants[start : start + _AT_ONCE], columns))
@@ -73,25 +61,6 @@ def by_snapshots(
     frame = frame_of(gateway, _lasting(answers, instants, columns), inner)
     changes = gateway.spark.createDataFrame([(at,) for at in _changes(held.values())], f"{AT} bigint")
     return Varying.of(frame, clock, streams, changes).renamed(names)
-
-
-def refuse_many(gateway: Gateway, instants: int, place: tuple[str, Span]) -> None:
-    """Refuse to evaluate a query at more instants than the setting says.
-
-    Raises
-    ------
-    NotSupportedError
-        ``TOO_MANY_INSTANTS``.
-    """
-    most = int(gateway.spark.conf.get(MOST_SETTING, str(_MOST)) or _MOST)
-    if instants > most:
-        raise NotSupportedError(
-            f"a query over {instants:,} instants that is evaluated instant by instant is not supported",
-            condition="TOO_MANY_INSTANTS",
-            sql=place[0],
-            span=place[1],
-            hint=f"{MOST_SETTING} allows {most:,}; docs/sql/streams.md says what is evaluated at once",
-        )
 
 
 def frame_of(gateway: Gateway, rows: pa.Table | None, schema: StructType) -> DataFrame:

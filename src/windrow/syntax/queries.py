@@ -39,8 +39,9 @@ class UnknownShapeError(Exception):
 class FromItem:
     """A relation in FROM: its tokens, its alias, and how it is joined to those before it.
 
-    `join` is inner, left, right, full, semi or anti; `on` the condition, None for all pairs. `using` are the
-    columns that are to be equal, None with NATURAL for all that both sides have.
+    One that is `lateral` reads those. `join` is inner, left, right, full, semi or anti; `on` the condition,
+    None for all pairs. `using` are the columns that are to be equal, None with NATURAL for all that both
+    sides have.
     """
 
     source: Range
@@ -49,11 +50,12 @@ class FromItem:
     join: str = "inner"
     on: Range | None = None
     using: tuple[str, ...] | None = ()
+    lateral: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A block: the ranges of its clauses, without their words.
+    """A block: the ranges of its clauses, without their words; without FROM it has no `source`.
 
     `windows` are the named windows: the brackets with their definitions.
     """
@@ -91,7 +93,7 @@ class SetOperation:
 Shape = Select | SetOperation | Ordered
 
 _SET = {"UNION": "union", "INTERSECT": "intersect", "EXCEPT": "except", "MINUS": "except"}
-_OTHER = {"LATERAL", "PIVOT", "UNPIVOT", "TABLESAMPLE", "ASOF"}
+_OTHER = {"PIVOT", "UNPIVOT", "TABLESAMPLE", "ASOF"}
 _TAIL = {"LIMIT", "OFFSET", "SORT", "CLUSTER", "DISTRIBUTE"}
 _CLAUSES = {"WHERE", "GROUP", "HAVING", "WINDOW", "QUALIFY"}
 _JOINS = {
@@ -103,14 +105,38 @@ _JOINS = {
 _JOIN_WORDS = {word for words in _JOINS for word in words} | {"NATURAL", "ASOF"}
 
 
-def parse_query(tokens: TokenList, start: int, stop: int) -> Shape:
+def parse_query(tokens: TokenList, start: int, stop: int, *, wholly: bool = False) -> Shape:
     """The shape of a query without a WITH list of its own; ORDER BY alone gives a bag no order.
+
+    With `wholly` blocks may have lateral queries in FROM, or no FROM.
 
     Raises
     ------
     UnknownShapeError
         Saying what is in it.
     """
+    shape = _query(tokens, start, stop)
+    if not wholly:
+        _refuse_more(shape)
+    return shape
+
+
+def _refuse_more(shape: Shape) -> None:
+    """Refuse what only some of those who ask for a shape know."""
+    if isinstance(shape, Ordered):
+        _refuse_more(shape.query)
+    elif isinstance(shape, SetOperation):
+        _refuse_more(shape.left)
+        _refuse_more(shape.right)
+    elif not shape.source:
+        raise UnknownShapeError("SELECT without FROM")
+    else:
+        for item in shape.source:
+            if item.lateral:
+                raise UnknownShapeError("LATERAL", (item.source[0] - 1, item.source[0]))
+
+
+def _query(tokens: TokenList, start: int, stop: int) -> Shape:
     while tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1:
         start, stop = start + 1, stop - 1
     if start >= stop:
@@ -136,8 +162,18 @@ def parse_query(tokens: TokenList, start: int, stop: int) -> Shape:
         raise UnknownShapeError(f"a query that begins with {tokens[start].text}", (start, start + 1))
     marks = _marks(tokens, level)
     if "FROM" not in marks:
-        raise UnknownShapeError("SELECT without FROM")
+        return _without_from(tokens, start + 1, level, stop)
     return parse_select(tokens, (start + 1, marks["FROM"]), marks["FROM"], stop)
+
+
+def _without_from(tokens: TokenList, start: int, level: list[int], stop: int) -> Select:
+    """A block that gives one row."""
+    found = [at for at in level if tokens.word(at) in _CLAUSES and tokens.word(at) != "WINDOW"]
+    where = next((at for at in found if tokens.word(at) == "WHERE"), None)
+    end = stop if where is None else where
+    if found not in ([], [where]) or tokens.word(start) in ("DISTINCT", "ALL") or start >= end:
+        raise UnknownShapeError("SELECT without FROM")
+    return Select(False, tuple(tokens.split(start, end)), (), None if where is None else (where + 1, stop))
 
 
 def parse_select(tokens: TokenList, items: Range, source: int, stop: int) -> Select:
@@ -211,7 +247,7 @@ def _ordered(tokens: TokenList, start: int, order: int | None, tails: list[int],
     items: tuple[OrderItem, ...] = ()
     if order is not None:
         items = tuple(order_item(tokens, item) for item in tokens.split(order + 2, tails[0]))
-    query = parse_query(tokens, start, tails[0] if order is None else order)
+    query = _query(tokens, start, tails[0] if order is None else order)
     return Ordered(query, items, clauses.get("LIMIT"), clauses.get("OFFSET"))
 
 
@@ -229,7 +265,7 @@ def _is_set_operator(tokens: TokenList, at: int) -> bool:
 
 def _set_operation(tokens: TokenList, start: int, at: int, stop: int) -> SetOperation:
     after = at + 1 + (tokens.word(at + 1) in ("ALL", "DISTINCT"))
-    left, right = parse_query(tokens, start, at), parse_query(tokens, after, stop)
+    left, right = _query(tokens, start, at), _query(tokens, after, stop)
     return SetOperation(_SET[tokens.word(at)], tokens.word(at + 1) == "ALL", left, right)
 
 
@@ -258,7 +294,7 @@ def _from_items(tokens: TokenList, start: int, stop: int) -> list[FromItem]:
 def _joined(tokens: TokenList, start: int, stop: int) -> list[FromItem]:
     """The relations of one element of FROM, between the words JOIN."""
     level = [at for at in tokens.level(start, stop) if not tokens.is_symbol(at - 1, ".")]
-    strange = next((at for at in level if tokens.word(at) in _OTHER), None)
+    strange = next((at for at in level if _is_strange(tokens, at)), None)
     if strange is not None:
         raise UnknownShapeError(tokens.word(strange), (strange, strange + 1))
     joins = [at for at in level if tokens.word(at) == "JOIN"]
@@ -289,7 +325,15 @@ def _joined(tokens: TokenList, start: int, stop: int) -> list[FromItem]:
     return items
 
 
+def _is_strange(tokens: TokenList, at: int) -> bool:
+    """Whether a word of FROM is of what is not taken apart; LATERAL may stand before a query."""
+    is_lateral = tokens.word(at) == "LATERAL"
+    return tokens.word(at) in _OTHER or (is_lateral and not tokens.is_symbol(at + 1, "("))
+
+
 def _item(tokens: TokenList, start: int, stop: int, join: str, on: Range | None) -> FromItem:
+    is_lateral = tokens.word(start) == "LATERAL" and tokens.is_symbol(start + 1, "(")
+    start += is_lateral
     if start >= stop:
         raise UnknownShapeError("an empty FROM")
     at = start + 1
@@ -319,4 +363,4 @@ def _item(tokens: TokenList, start: int, stop: int, join: str, on: Range | None)
             at = tokens.partner[at] + 1
     if at != stop:
         raise UnknownShapeError(f"{tokens[at].text} in FROM", (at, at + 1))
-    return FromItem(source, name, columns, join, on)
+    return FromItem(source, name, columns, join, on, lateral=is_lateral)

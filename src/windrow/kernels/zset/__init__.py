@@ -7,8 +7,19 @@ and work on all changes at once.
 from __future__ import annotations
 
 from windrow.kernels.zset.counts import COUNTS, counted
-from windrow.kernels.zset.elementary import Pieces, elementary, gaps
+from windrow.kernels.zset.elementary import Pieces, elementary, gaps, timeline
 from windrow.kernels.zset.join import overlapping
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 
-__all__ = ["COUNTS", "ENTER", "LEAVE", "NEVER", "Pieces", "counted", "elementary", "gaps", "overlapping"]
+__all__ = [
+    "COUNTS",
+    "ENTER",
+    "LEAVE",
+    "NEVER",
+    "Pieces",
+    "counted",
+    "elementary",
+    "gaps",
+    "overlapping",
+    "timeline",
+]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from windrow.kernels.zset.ordering import by_group_and_time
 from windrow.kernels.zset.relation import NEVER
 
-__all__ = ["Pieces", "elementary", "gaps"]
+__all__ = ["Pieces", "elementary", "gaps", "timeline"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -82,3 +82,13 @@ def gaps(enter: Ints, leave: Ints, origin: int) -> tuple[Ints, Ints]:
     begins = np.append(enter[order], np.int64(NEVER))
     empty = begins > reached
     return reached[empty], begins[empty]
+
+
+def timeline(enter: Ints, leave: Ints) -> tuple[Ints, Ints]:
+    """The stretches of time between one change of any row and the next, as enter and leave.
+
+    >>> timeline(np.array([0, 3]), np.array([NEVER, 5]))[0].tolist()
+    [0, 3, 5]
+    """
+    begins = np.unique(np.concatenate([enter, leave[leave != NEVER]]))
+    return begins, np.append(begins[1:], np.int64(NEVER))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from windrow.kernels.messages import CHUNK, KIND, NUMBER, Kind
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.zset.counts import COUNTS, counted
 from windrow.kernels.zset.delayed import delayed
-from windrow.kernels.zset.elementary import elementary, gaps
+from windrow.kernels.zset.elementary import elementary, gaps, timeline
 from windrow.kernels.zset.first import first_rows
 from windrow.kernels.zset.grouped import grouped
 from windrow.kernels.zset.join import overlapping
@@ -51,10 +52,11 @@ class Keyed:
     ----------
     operator
         ``expand``: each row once for every elementary interval of its key in which it is there; ``gaps``:
-        when no row is there; ``delay``: when rows are shown if the changes of a key are gathered; ``join``:
-        the pairs of rows that are there at one time; ``group``: the aggregates of the rows of each key;
-        ``first``: the first rows in an order at any time; ``windows``: rows with the windows of time that
-        they are in, sessions being those of a key; or one of `COUNTS`.
+        when no row is there; ``timeline``: the stretches of time between changes; ``delay``: when rows are
+        shown if the changes of a key are gathered; ``join``: the pairs of rows that are there at one time;
+        ``group``: the aggregates of the rows of each key; ``first``: the first rows of a key in an order at
+        any time; ``windows``: rows with the windows of time that they are in, sessions being those of a key;
+        or one of `COUNTS`.
     keys
         The columns that rows of one key have in common, on either side.
     layout
@@ -102,6 +104,9 @@ class Keyed:
         if self.operator == "gaps":
             times = gaps(_ints(rows, ENTER), _ints(rows, LEAVE), self.origin)
             yield pa.RecordBatch.from_arrays([pa.array(part) for part in times], names=[ENTER, LEAVE])
+        elif self.operator == "timeline":
+            times = timeline(_ints(rows, ENTER), _ints(rows, LEAVE))
+            yield pa.RecordBatch.from_arrays([pa.array(part) for part in times], names=[ENTER, LEAVE])
         elif self.operator == "expand":
             yield from self._expanded(rows)
         elif self.operator == "first":
@@ -134,12 +139,16 @@ class Keyed:
 
     def _first(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         assert self.first is not None
-        order, _ = sorted_partitions(rows, (), self.first.order)
+        order, bounds = sorted_partitions(rows, self.keys, self.first.order)
         enter, leave = _ints(rows, ENTER), _ints(rows, LEAVE)
         place = np.arange(rows.num_rows) if order is None else order
-        which = self.first.offset, self.first.limit
-        found, begins, stops = first_rows(enter[place], leave[place], *which)
-        yield from _put(rows.select(self.first.columns), place[found], begins, stops)
+        taken = []
+        for start, stop in pairwise(bounds):
+            part = place[start:stop]
+            found, *times = first_rows(enter[part], leave[part], self.first.offset, self.first.limit)
+            taken.append((part[found], *times))
+        index, begins, stops = (np.concatenate(parts) for parts in zip(*taken, strict=True))
+        yield from _put(rows.select(self.first.columns), index, begins, stops)
 
     def _delayed(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         others = rows.drop_columns([ENTER, LEAVE, COMPLETE])

@@ -155,6 +155,7 @@ class EventTimes:
         else:
             telling = {}
         told = closed_by(plain.values(), facts.places) if self._waits else ()
+        sessions = tuple(self._told_sessions(*each) for each in self._sessions)
         occurrences = tuple(self._occurrences[place] for place in sorted(self._occurrences))
         holds, closes = facts.holds or never_closed(occurrences, facts), facts.closes
         if self._met_by_keys and self._waits:  # what is not shown yet is needed
@@ -172,7 +173,7 @@ class EventTimes:
             facts.streams | of_settling,
             closes,
             holds,
-            tuple(self._told_sessions(*each) for each in self._sessions),
+            sessions,
             tuple(tree(node, self._notes)),
             self._has_lives,
             self._called_own,
@@ -265,6 +266,12 @@ class EventTimes:
                 return self._subquery(node, judged)
             case plan.Aggregate():
                 return self._aggregate(node)
+            case plan.OneRow():
+                made, facts = self._of(node.input, judged=False)
+                assert isinstance(made, plan.Aggregate)
+                return replace(node, input=made), facts
+            case plan.Pieces() if node.input is None or node.beside:
+                return self._whole(node)
             case plan.Pieces():
                 return self._pieces(node)
             case plan.Over():
@@ -687,8 +694,35 @@ class EventTimes:
         keys = (*facts.keys, *new) if facts.grouped else facts.keys
         return replace(facts, telling=(*facts.telling, *new), keys=keys)
 
+    def _whole(self, node: plan.Pieces) -> Derived:
+        """A text over several relations, of which only Spark knows what it does with them."""
+        inputs = [self._of(one, judged=False) for one in node.inputs]
+        made = [one for one, _ in inputs]
+        input_ = None if node.input is None else made.pop(0)
+        beside = tuple((key, one) for (key, _), one in zip(node.beside, made, strict=True))
+        found = replace(node, input=input_, beside=beside)
+        known = [facts for _, facts in inputs]
+        if not any(facts.varies for facts in known):
+            return found, Facts()
+        if self._waits:
+            at = getattr(node.why, "at", None)
+            span = None if at is None else self._tokens.span(*at)
+            raise unsupported(self._tokens, f"AFTER WATERMARK of {node.why}", span)
+        facts = Facts(
+            whole=True,
+            counted=True,
+            raw=False,
+            updates=True,
+            streams=frozenset().union(*(facts.streams for facts in known)),
+            places=frozenset().union(*(facts.places for facts in known)),
+            holds="of what only Spark understands",
+        )
+        self._said(node, facts, ALL_ROWS)
+        return found, facts
+
     def _pieces(self, node: plan.Pieces) -> Derived:
         """A block that only Spark understands."""
+        assert node.input is not None
         made, facts = self._of(node.input, judged=False)
         made = replace(node, input=made)
         if not facts.varies:

@@ -74,7 +74,7 @@ def paired(
 ) -> Rows:
     """The rows of a join."""
     own = (*left.relations, *right.relations) if left.own or right.own else ()
-    both = Rows(left.node, (*left.parts, *right.parts), own)
+    both = Rows(left.node, (*left.parts, *right.parts), own, (*left.around, *right.around))
     scope = both.scope(statement.prefix(at[0]))
     found = conditions_of(statement, left, right, conditions)
     joins: JoinKind = kind  # type: ignore[assignment]

@@ -1,31 +1,103 @@
-"""Blocks that read several rows in a way that only Spark understands: their text, over pieces of time."""
+"""What reads several rows in a way that only Spark understands: its text, over pieces of time.
+
+Of a block the rows carry the times of pieces, by which they are grouped or parted too. A whole query is
+evaluated at each piece by a lateral join with the relations as they are then.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from pyspark.sql.types import LongType
 
+from windrow.errors import WindrowError
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.plan.columns import Column, Scope
-from windrow.plan.nodes import TIMES, Pieces
+from windrow.plan.columns import ROWS, Column, Scope
+from windrow.plan.nodes import TIMES, Node, Pieces
 from windrow.plan.reader.groups import groups_by_all, is_grouped, key_places, keys_of
+from windrow.plan.reader.over import over_of
+from windrow.plan.reader.reading import Reading
 from windrow.plan.reader.rows import Rows, column_of, filtered
 from windrow.plan.reader.select import listed, sources_of
+from windrow.plan.reader.sources import input_of
 from windrow.plan.reader.statement import NotPlannedError, Statement
+from windrow.plan.reader.subqueries import alone, has_subquery, subqueries
 from windrow.syntax.nodes import Range
-from windrow.syntax.queries import Select, UnknownShapeError
+from windrow.syntax.queries import Select, UnknownShapeError, conjuncts
 from windrow.syntax.select_list import without_alias
-from windrow.syntax.sqltext import SqlText
+from windrow.syntax.sqltext import Piece, Relation, SqlText, quoted
 from windrow.syntax.tokens import TokenList
 from windrow.syntax.window_calls import is_over
 
-__all__ = ["framed_pieces", "grouped_pieces"]
+__all__ = ["asking_pieces", "asks", "framed_pieces", "grouped_pieces", "whole_pieces"]
 
 Reason = NotPlannedError | UnknownShapeError
 _SETS = ("ROLLUP", "CUBE", "GROUPING")
 _UNKNOWN = {"DISTRIBUTE", "CLUSTER"}
 _AFTER_KEYS = ("ORDER", "SORT", "ROWS", "RANGE")
+_TIMES = Column(ENTER, ENTER, LongType()), Column(LEAVE, LEAVE, LongType())
+
+
+def whole_pieces(reading: Reading, text: SqlText, at: Range, why: Reason) -> Pieces:
+    """A query that has no nodes of its own; `text` is it with the keys of what it reads.
+
+    Raises
+    ------
+    NotPlannedError, UnknownShapeError
+        `why`, where Spark does not evaluate it beside other rows either.
+    """
+    statement = reading.statement
+    inputs = statement.reader.inputs
+    places = {item.key: place for place, item in inputs.items()}
+    read = {key: input_of(reading, inputs[places[key]], places[key]) for key in text.relations()}
+    then = SqlText.of(*(_then(part, read) for part in text.parts))
+    before = SqlText.of("SELECT __q.*")
+    after = SqlText.of(" FROM ", Relation(ROWS), f" AS {ROWS} JOIN LATERAL (", then, ") AS __q")
+    whole = SqlText.of(before, f", {TIMES}", after)
+    known = {key: (*node.columns, *_TIMES) for key, node in read.items()}
+    try:
+        found = statement.analyser.schema(whole, _TIMES, known).fields[:-2]
+    except WindrowError:
+        raise why from None
+    ids = statement.fresh(len(found))
+    columns = tuple(Column(made, one.name, one.dataType) for made, one in zip(ids, found, strict=True))
+    label = statement.written(at)
+    return Pieces(None, tuple(read.items()), (), (before, after), None, columns, why, label, True, ())
+
+
+def _then(part: Piece | Relation, read: dict[str, Node]) -> Piece | Relation | SqlText:
+    """A part of a text, in which a relation is its rows at the time of a piece."""
+    if not isinstance(part, Relation):
+        return part
+    shown = ", ".join(f"__r.{column.id} AS {quoted(column.name)}" for column in read[part.key].columns)
+    return SqlText.of(f"(SELECT {shown} FROM ", part, f" AS __r WHERE __r.{ENTER} = {ROWS}.{ENTER})")
+
+
+def asks(statement: Statement, select: Select) -> bool:
+    """Whether a block that only looks at each row has subqueries over what varies."""
+    stretches = [*select.items, *([] if select.where is None else [select.where])]
+    return over_of(statement, select) is None and any(has_subquery(statement, one) for one in stretches)
+
+
+def asking_pieces(reading: Reading, select: Select, why: Reason) -> Pieces:
+    """A block of which Spark computes with subqueries that do not read it."""
+    statement = reading.statement
+    rows, _ = reading.from_where(reading, replace(select, where=None))
+    where = [] if select.where is None else conjuncts(statement.tokens, *select.where)
+    beside: dict[str, Node] = {}
+    for stretch in (*select.items, *where):
+        for bracket in subqueries(statement, stretch):
+            inner = alone(reading, bracket)
+            if inner is None:
+                raise NotPlannedError("a subquery that reads the query around it", bracket)
+            key = f"__asked{bracket[0]}"
+            beside[key] = inner
+            statement.instead[bracket] = SqlText.of(_then(Relation(key), beside))
+    scope = rows.scope(statement.prefix(select.items[0][0]))
+    halves = _halves(scope, listed(statement, select, rows), [statement.text(one) for one in where])
+    passes = [one for item in select.items for one in sources_of(statement, item, rows)]
+    return _made(statement, rows, [], halves, None, why, select, passes, beside)
 
 
 def grouped_pieces(
@@ -34,8 +106,10 @@ def grouped_pieces(
     """A block with groups."""
     tokens = statement.tokens
     keys = keys_of(statement, select, rows)
+    sets = SqlText()
     if keys is None:
-        _refuse_sets(statement, select)
+        sets = _sets(statement, select)
+    _part_by_times(statement, _definitions(statement, select))
     rows = filtered(statement, rows, conditions, "WHERE")
     texts = [statement.text(key) for key in keys or ()]
     columns = []
@@ -43,12 +117,12 @@ def grouped_pieces(
         rows, column = column_of(statement, rows, key)
         columns.append(column)
     if select.group_by is not None and not groups_by_all(tokens, select):
-        texts = [statement.text(select.group_by)]
+        texts = [sets] if keys is None else [statement.text(select.group_by)]
     items = listed(statement, select, rows)
     having = SqlText() if select.having is None else SqlText.of(" HAVING ", statement.text(select.having))
     scope = rows.scope(statement.prefix(select.items[0][0]))
     by = SqlText.of(" GROUP BY ", SqlText.join(", ", [*texts, SqlText.of(TIMES)]))
-    halves = _halves(scope, items, SqlText.of(by, having))
+    halves = _halves(scope, items, after=SqlText.of(by, having, _windows(statement, select)))
     empty = SqlText.of(scope.select(items), having) if keys == [] else None
     places = [without_alias(tokens, item) for item in select.items]
     found = dict(zip(keys or (), columns, strict=True))
@@ -58,42 +132,54 @@ def grouped_pieces(
 
 def _key_at(tokens: TokenList, place: Range, keys: Mapping[Range, str]) -> str | None:
     """The column of the key that stands at a place."""
-    found = (
-        column for key, column in keys.items() if place == key or place in key_places(tokens, key, place)
-    )
-    return next(found, None)
+    for key, column in keys.items():
+        if place == key or place in key_places(tokens, key, place):
+            return column
+    return None
 
 
 def framed_pieces(
     statement: Statement, select: Select, rows: Rows, conditions: Sequence[Range], why: Reason
 ) -> Pieces:
     """A block with functions over frames."""
-    tokens = statement.tokens
     brackets = _definitions(statement, select)
     rows = filtered(statement, rows, conditions, "WHERE")
     columns = []
     for key in _common_keys(statement, brackets):
         rows, column = column_of(statement, rows, key)
         columns.append(column)
+    _part_by_times(statement, brackets)
+    scope = rows.scope(statement.prefix(select.items[0][0]))
+    halves = _halves(scope, listed(statement, select, rows), after=_windows(statement, select))
+    passes = [one for item in select.items for one in sources_of(statement, item, rows)]
+    return _made(statement, rows, columns, halves, None, why, select, passes)
+
+
+def _halves(
+    scope: Scope, items: SqlText, conditions: Iterable[SqlText] = (), after: SqlText | None = None
+) -> tuple[SqlText, SqlText]:
+    """The text of a block up to the end of its list, and from there on."""
+    before = SqlText.of(scope.prefix, "SELECT ", items)
+    return before, SqlText.of(scope.source(conditions), after or SqlText())
+
+
+def _part_by_times(statement: Statement, brackets: Sequence[Range]) -> None:
+    """Have the rows of each piece of time apart in the partitions of functions over frames."""
+    tokens = statement.tokens
     for start, stop in brackets:
         if tokens.word(start) == "PARTITION":
             statement.instead[start + 2, start + 2] = f"{TIMES}, "
         elif start == stop or tokens.word(start) in _AFTER_KEYS:
             statement.instead[start, start] = f" PARTITION BY {TIMES} "
-    scope = rows.scope(statement.prefix(select.items[0][0]))
-    after = SqlText()
+
+
+def _windows(statement: Statement, select: Select) -> SqlText:
+    """The clauses of a block about functions over frames."""
+    text = SqlText()
     for word, clause in (("WINDOW", select.window), ("QUALIFY", select.qualify)):
         if clause is not None:
-            after = SqlText.of(after, f" {word} ", statement.text(clause))
-    halves = _halves(scope, listed(statement, select, rows), after)
-    passes = [one for item in select.items for one in sources_of(statement, item, rows)]
-    return _made(statement, rows, columns, halves, None, why, select, passes)
-
-
-def _halves(scope: Scope, items: SqlText, after: SqlText) -> tuple[SqlText, SqlText]:
-    """The text of a block up to the end of its list, and from there on."""
-    before = SqlText.of(scope.prefix, "SELECT ", items)
-    return before, SqlText.of(" FROM ", scope.rows(), after)
+            text = SqlText.of(text, f" {word} ", statement.text(clause))
+    return text
 
 
 def _made(
@@ -105,24 +191,22 @@ def _made(
     why: Reason,
     select: Select,
     passes: Sequence[str | None],
+    beside: dict[str, Node] | None = None,
 ) -> Pieces:
-    times = Column(ENTER, ENTER, LongType()), Column(LEAVE, LEAVE, LongType())
+    others = {key: (*node.columns, *_TIMES) for key, node in (beside or {}).items()}
     text = SqlText.of(halves[0], f", {TIMES}", halves[1])
-    found = statement.analyser.schema(text, (*rows.node.columns, *times)).fields[:-2]
+    found = statement.analyser.schema(text, (*rows.node.columns, *_TIMES), others).fields[:-2]
     columns = [
         Column(made, one.name, one.dataType)
         for made, one in zip(statement.fresh(len(found)), found, strict=True)
     ]
     label = f"SELECT {', '.join(statement.written(item) for item in select.items)}"
-    known = (
-        []
-        if len(passes) != len(columns)
-        else [
-            (column.id, source) for column, source in zip(columns, passes, strict=True) if source is not None
-        ]
-    )
+    known: list[tuple[str, str]] = []
+    if len(passes) == len(columns):
+        known = [(made.id, one) for made, one in zip(columns, passes, strict=True) if one is not None]
     return Pieces(
         rows.node,
+        tuple((beside or {}).items()),
         tuple(keys),
         halves,
         empty,
@@ -134,17 +218,29 @@ def _made(
     )
 
 
-def _refuse_sets(statement: Statement, select: Select) -> None:
-    """Refuse the forms of ROLLUP and its kin in which columns of ours would count."""
+def _sets(statement: Statement, select: Select) -> SqlText:
+    """What GROUP BY says where it is ROLLUP or one of its kin, beside columns of ours."""
     assert select.group_by is not None
     tokens, (start, stop) = statement.tokens, select.group_by
-    if tokens.word(stop - 2) == "WITH" or tokens.word(start) not in _SETS:
-        raise NotPlannedError("this form of GROUP BY", select.group_by)
-    if not any(tokens[at].is_name for at in range(start + 1, stop) if tokens.word(at) != "SETS"):
+    level = tokens.level(start, stop)
+    first = next(at for at in level if tokens.word(at) in _SETS)
+    if tokens.word(stop - 2) == "WITH":
+        text = SqlText.of(f"{tokens.word(stop - 1)} (", statement.text((start, stop - 2)), ")")
+    elif first > start and not tokens.is_symbol(first - 1, ","):  # keys, and of these GROUPING SETS
+        text = statement.text((first, stop))
+    else:
+        text = statement.text((start, stop))
+    if not any(tokens[at].is_name for at in range(start, stop) if tokens.word(at) not in (*_SETS, "SETS")):
         raise NotPlannedError("sets without a key", select.group_by)  # a row while there is nothing
-    read = [*select.items, *([] if select.having is None else [select.having])]
-    if any(tokens.word(at) == "GROUPING_ID" for item in read for at in range(*item)):
-        raise NotPlannedError("GROUPING_ID", select.group_by)
+    read = [*select.items, *(one for one in (select.having, select.qualify) if one is not None)]
+    for at in (at for item in read for at in range(*item)):
+        if tokens.word(at) == "GROUPING_ID" and tokens.is_symbol(at + 1, "("):
+            close = tokens.partner[at + 1]
+            # columns of ours come after the keys, and are in every set
+            statement.instead[at, at] = "shiftright("
+            statement.instead[close, close] = f", {TIMES}" if close > at + 2 else ""
+            statement.instead[close + 1, close + 1] = ", 2)"
+    return text
 
 
 def _definitions(statement: Statement, select: Select) -> list[Range]:

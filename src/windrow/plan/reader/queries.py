@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from windrow.algebra.continuous import Query, Reader
 from windrow.algebra.windows_in_text import windows_in
-from windrow.errors import AnalysisError, ParseError
+from windrow.errors import AnalysisError, ParseError, WindrowError
 from windrow.kernels.sorting import SortKey
 from windrow.plan.columns import Column, Scope
 from windrow.plan.nodes import Distinct, Filter, Node, Project, SetOperation, Sort, TimeWindows
 from windrow.plan.reader.groups import grouped, is_grouped
 from windrow.plan.reader.over import named_in, over_of, with_windows
-from windrow.plan.reader.pieces import framed_pieces, grouped_pieces
+from windrow.plan.reader.pieces import asking_pieces, asks, framed_pieces, grouped_pieces, whole_pieces
 from windrow.plan.reader.reading import Known, Reading
 from windrow.plan.reader.rows import Rows, cast, filtered, passed, renamed
 from windrow.plan.reader.select import each, shown_names
@@ -41,6 +41,8 @@ from windrow.syntax.tokens import Kind, TokenList
 
 __all__ = ["QueryReader", "order_at"]
 
+_NAMES = ("UNRESOLVED_COLUMN", "AMBIGUOUS_REFERENCE")
+
 
 def order_at(tokens: TokenList, start: int, stop: int) -> int | None:
     """Where the ORDER BY of a whole query stands."""
@@ -66,7 +68,17 @@ class QueryReader:
     ) -> None:
         self.statement = Statement(reader, analyser, numbers)
         self.tokens = reader.tokens
-        self._reading = Reading(self.statement, known, self.query, from_where, self._inside)
+        self._reading = Reading(
+            self.statement,
+            known,
+            self.query,
+            self._shape,
+            self._bracket,
+            self._bounds,
+            from_where,
+            unnested,
+            self._inside,
+        )
 
     def whole(self, start: int, stop: int, names: Sequence[str] | None = None) -> Node:
         """The plan of a whole query, with its ORDER BY; of its columns those that have `names`.
@@ -102,6 +114,9 @@ class QueryReader:
         NotPlannedError, UnknownShapeError
             Saying what of it has no plan.
         """
+        return self._planned(lambda: self._relation(query), lambda: query.text, query.tokens)
+
+    def _relation(self, query: Query) -> Node:
         given = self.statement.reader.after_with(*query.tokens) if query.items is None else query.items[0]
         self._reading.outside = frozenset({self.tokens.parent[given]})
         if query.items is not None:
@@ -109,7 +124,39 @@ class QueryReader:
         start, stop = query.tokens
         if stop - start == 1:
             return relation_of(self._reading, FromItem((start, stop), None, ())).node
-        return self.query(parse_query(self.tokens, self.statement.reader.after_with(start, stop), stop))
+        return self.query(self._shape(query.tokens))
+
+    def _bracket(self, stretch: Range) -> Node:
+        """The plan of a query that stands alone, in brackets or under a name."""
+        return self._planned(
+            lambda: self.query(self._shape(stretch)),
+            lambda: SqlText.of(
+                self.statement.reader.with_list(stretch[0], stretch), self.statement.reader.text(*stretch)
+            ),
+            stretch,
+        )
+
+    def _shape(self, stretch: Range) -> Shape:
+        """The shape of a query, which may have a WITH list of its own."""
+        start, stop = stretch
+        while self.tokens.is_symbol(start, "(") and self.tokens.partner[start] == stop - 1:
+            start, stop = start + 1, stop - 1
+        body = self.statement.reader.after_with(start, stop)
+        return parse_query(self.tokens, body, stop, wholly=True)
+
+    def _planned(self, read: Callable[[], Node], text: Callable[[], SqlText], at: Range) -> Node:
+        """The plan that is read of a query; where it has none, that of its text at each piece of time."""
+        reason: NotPlannedError | UnknownShapeError
+        try:
+            with self.statement.tried():
+                return read()
+        except (NotPlannedError, UnknownShapeError) as found:
+            reason = found
+        except WindrowError as error:
+            if not error.condition.startswith(_NAMES):
+                raise
+            reason = NotPlannedError("a name that the query as a whole knows alone", at)
+        return whole_pieces(self._reading, text(), at, reason)
 
     def query(self, shape: Shape) -> Node:
         """The plan of a query inside of another."""
@@ -140,6 +187,22 @@ class QueryReader:
         if lengths is not None:
             node = self._timed(shape, sessions(self.statement, shape, lengths, self.query))
             return node, [self._sort_key(node, item) for item in items], len(node.columns)
+        try:
+            with self.statement.tried():
+                return self._block(shape, items)
+        except (NotPlannedError, UnknownShapeError) as reason:
+            if is_grouped(self.tokens, shape) or not asks(self.statement, shape):
+                raise
+            why = reason
+        # what is computed of IN a subquery only Spark knows
+        return self._with_hidden(shape, items, lambda select: self._asked(select, why))
+
+    def _asked(self, select: Select, reason: NotPlannedError | UnknownShapeError) -> Node:
+        with self._or(reason):
+            return asking_pieces(self._reading, select, reason)
+
+    def _block(self, shape: Select, items: Sequence[OrderItem]) -> tuple[Node, list[SortKey], int]:
+        """A block with FROM, or without."""
         rows, conditions = from_where(self._reading, shape)
         if is_grouped(self.tokens, shape):
             return self._grouped(shape, rows, conditions, items)

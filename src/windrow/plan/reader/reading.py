@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -14,7 +14,7 @@ from windrow.plan.nodes import Node
 from windrow.plan.reader.rows import Rows
 from windrow.plan.reader.statement import Statement
 from windrow.syntax.nodes import Range
-from windrow.syntax.queries import Select, Shape
+from windrow.syntax.queries import Ordered, Select, Shape
 
 __all__ = ["Known", "Reading", "View"]
 
@@ -48,6 +48,15 @@ class Known(Protocol):
         """The columns of what is there when the query is run, and whether it varies; None for others."""
 
 
+class FromWhere(Protocol):
+    """Reads FROM and WHERE of a block."""
+
+    def __call__(
+        self, reading: Reading, select: Select, around: Rows | None = None
+    ) -> tuple[Rows, list[Range]]:
+        """The rows, beside those `around` that a subquery reads, and conditions still to be held."""
+
+
 @dataclass
 class Reading:
     """A query that is read.
@@ -58,8 +67,16 @@ class Reading:
         Its statement, and what names stand for.
     query
         Reads a query inside of it.
+    shape
+        The shape of a query in brackets, which may have a WITH list.
+    bracket
+        Reads one that stands alone, in brackets or under a name.
+    bounds
+        How many rows of an order are left out, and how many come then.
     from_where
         Reads FROM and WHERE of a block: the rows, and the conditions that are still to be held against each.
+    unnested
+        The rows with columns for the subqueries in stretches of a block.
     inside
         Reads the text of a view.
     named
@@ -71,7 +88,11 @@ class Reading:
     statement: Statement
     known: Known
     query: Callable[[Shape], Node]
-    from_where: Callable[[Reading, Select], tuple[Rows, list[Range]]]
+    shape: Callable[[Range], Shape]
+    bracket: Callable[[Range], Node]
+    bounds: Callable[[Ordered], tuple[int, int | None]]
+    from_where: FromWhere
+    unnested: Callable[[Reading, Select, Rows, Iterable[Range]], Rows]
     inside: Callable[[Reader], Reading]
     named: dict[Range, Node] = field(default_factory=dict)
     outside: frozenset[int] = frozenset()

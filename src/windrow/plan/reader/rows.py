@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql.types import BooleanType, DataType, IntegralType
@@ -13,6 +13,7 @@ from windrow.plan.reader.monotone import cast_follows, follows, rises_with
 from windrow.plan.reader.statement import Statement
 from windrow.syntax.expressions import Name, names_in, parse_expression
 from windrow.syntax.nodes import Range
+from windrow.syntax.queries import is_query
 from windrow.syntax.sqltext import SqlText
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "expression",
     "extended",
     "filtered",
+    "name_around",
     "passed",
     "reads_only",
     "renamed",
@@ -39,11 +41,15 @@ class Rows:
         The rows, and what their columns are called.
     own
         After USING, where columns of two relations have become one: the relations with all their columns.
+    around
+        In a subquery that reads the query around it: that one's relations, of which columns are in the rows.
+        In texts these stand by their ids.
     """
 
     node: Node
     parts: tuple[Part, ...]
     own: tuple[Part, ...] = ()
+    around: tuple[Part, ...] = ()
 
     @property
     def relations(self) -> tuple[Part, ...]:
@@ -60,6 +66,17 @@ class Rows:
 
     def resolved(self, name: Name) -> str | None:
         """The column that a path names; None where it names none, or several."""
+        return self._inside(name) or resolve(name, self.around)
+
+    def outside(self, name: Name) -> str | None:
+        """The column that a path names in the query around, where none of its own does."""
+        return resolve(name, self.around) if self._inside(name) is None else None
+
+    def by_ids(self) -> Rows:
+        """The rows without names: what reads them stands in the text by ids."""
+        return Rows(self.node, ())
+
+    def _inside(self, name: Name) -> str | None:
         found = resolve(name, self.parts)
         return resolve(name, self.own) if found is None and len(name.parts) > 1 else found
 
@@ -108,8 +125,32 @@ def _reads(statement: Statement, stretch: Range, rows: Rows) -> frozenset[str] |
 
 def reads_only(statement: Statement, stretch: Range, rows: Rows) -> bool:
     """Whether an expression reads columns of these rows, and nothing else."""
-    names = list(names_in(parse_expression(statement.tokens, *stretch, deeply=True)))
-    return bool(names) and all(rows.resolved(name) is not None for name in names)
+    start, stop = stretch
+    standing = {at: own for at, own in statement.columns_at.items() if start <= at[0] and at[1] <= stop}
+    ids = {column.id for column in rows.node.columns}
+    names = [
+        name
+        for name in names_in(parse_expression(statement.tokens, *stretch, deeply=True))
+        if not any(first <= name.range[0] and name.range[1] <= last for first, last in standing)
+    ]
+    return bool(names or standing) and (
+        ids.issuperset(standing.values()) and all(rows.resolved(name) is not None for name in names)
+    )
+
+
+def name_around(statement: Statement, stretches: Iterable[Range], rows: Rows) -> None:
+    """Let columns stand for the names in a block's text that only the query around it knows."""
+    tokens = statement.tokens
+    for stretch in stretches if rows.around else ():
+        queries = [at for at in range(*stretch) if tokens.is_symbol(at, "(") and is_query(tokens, at)]
+        for name in names_in(parse_expression(tokens, *stretch, deeply=True)):
+            column = rows.outside(name)
+            # a name in a query inside may be of its relations
+            if column is None or any(at < name.range[0] < tokens.partner[at] for at in queries):
+                continue
+            statement.instead[name.range] = f"{ROWS}.{column}"
+            statement.columns_at[name.range] = column
+            statement.around_read.add(column)
 
 
 def passed(columns: Sequence[Column]) -> Iterator[tuple[Column, Expression]]:

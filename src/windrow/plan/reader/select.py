@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windrow.plan.columns import ROWS, Column, Expression
+from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Project
+from windrow.plan.reader.joins import USING
 from windrow.plan.reader.rows import Rows, expression, source_of
 from windrow.plan.reader.statement import NotPlannedError, Statement
 from windrow.syntax.expressions import Operation, parse_expression
@@ -54,6 +55,13 @@ def listed(statement: Statement, select: Select, rows: Rows) -> SqlText:
     """The SELECT list, in which a star stands for the relations of FROM alone."""
     items = []
     for start, stop in select.items:
+        own = _own_star(statement, (start, stop), rows)
+        if own is not None:
+            pairs = zip(own.names, own.columns, strict=True)
+            items.append(
+                SqlText.of(", ".join(f"{ROWS}.{column} AS {quoted(name)}" for name, column in pairs))
+            )
+            continue
         if not statement.tokens.is_symbol(start, "*"):
             items.append(statement.item((start, stop)))
             continue
@@ -63,6 +71,21 @@ def listed(statement: Statement, select: Select, rows: Rows) -> SqlText:
         rest = statement.text((start + 1, stop)) if stop - start > 1 else SqlText()
         items.append(SqlText.of(star, " ", rest))
     return SqlText.join(", ", items)
+
+
+def _own_star(statement: Statement, item: Range, rows: Rows) -> Part | None:
+    """The relation of USING of which an item of SELECT is all columns, also those that have become one."""
+    tokens, (start, stop) = statement.tokens, item
+    is_star = stop - start == 3 and tokens.is_symbol(start + 1, ".") and tokens.is_symbol(start + 2, "*")
+    named = [part for part in rows.own if is_star and part.alias.lower() == tokens[start].name.lower()]
+    if len(named) != 1:
+        return None
+    merged = [name.lower() for part in rows.parts if part.alias.startswith(USING) for name in part.names]
+    pairs = sorted(
+        zip(named[0].names, named[0].columns, strict=True),
+        key=lambda pair: merged.index(pair[0].lower()) if pair[0].lower() in merged else len(merged),
+    )
+    return Part(named[0].alias, tuple(name for name, _ in pairs), tuple(column for _, column in pairs))
 
 
 def shown_names(statement: Statement, select: Select, rows: Rows) -> tuple[str, ...]:
@@ -85,6 +108,9 @@ def sources_of(statement: Statement, item: Range, rows: Rows) -> list[str | None
     tokens = statement.tokens
     if not _is_star(statement, item):
         return [source_of(statement, without_alias(tokens, item), rows)]
+    own = _own_star(statement, item, rows)
+    if own is not None:
+        return list(own.columns)
     start, stop = item
     is_bare_star = tokens.is_symbol(start, "*")
     alias = None if is_bare_star else tokens[start].name.lower()

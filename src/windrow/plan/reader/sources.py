@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyspark.sql.types import StructType
 
 from windrow.algebra.continuous import Input as Given
 from windrow.algebra.continuous import StreamQuery, WindowedStream
 from windrow.plan.columns import ROWS, Column, Part
 from windrow.plan.nodes import Input, Node, Scan, StreamWindow
-from windrow.plan.reader.joins import joined, using
+from windrow.plan.reader.joins import equality, joined, paired, using
 from windrow.plan.reader.reading import Reading, View
-from windrow.plan.reader.rows import Rows, renamed
+from windrow.plan.reader.rows import Rows, name_around, renamed
 from windrow.plan.reader.statement import NotPlannedError, Statement
-from windrow.plan.reader.subqueries import decided, has_subquery
+from windrow.plan.reader.subqueries import asked_in_on, decided, has_subquery, lateral
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Cte, Range
 from windrow.syntax.queries import FromItem, Select, UnknownShapeError, conjuncts, is_query, parse_query
+from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["from_where", "relation_of"]
+__all__ = ["from_where", "input_of", "relation_of"]
 
 
-def from_where(reading: Reading, select: Select) -> tuple[Rows, list[Range]]:
-    """The rows of FROM, and the conditions of WHERE that are still to be held against each."""
+def from_where(reading: Reading, select: Select, around: Rows | None = None) -> tuple[Rows, list[Range]]:
+    """The rows of FROM, and the conditions of WHERE that are still to be held against each.
+
+    In a subquery that reads the query around it each of its rows is beside those `around`.
+    """
     statement = reading.statement
     where = [] if select.where is None else conjuncts(statement.tokens, *select.where)
     asked = [part for part in where if has_subquery(statement, part)]
@@ -31,6 +37,10 @@ def from_where(reading: Reading, select: Select) -> tuple[Rows, list[Range]]:
     # of rows that an outer join makes WHERE is held against them after it
     is_padded = any(item.join in ("right", "full") for item in select.source)
     for item in select.source:
+        if item.lateral and rows is not None:
+            rows, further = lateral(reading, rows, item)
+            where += further
+            continue
         one = relation_of(reading, item)
         if rows is None:
             rows = one
@@ -38,17 +48,42 @@ def from_where(reading: Reading, select: Select) -> tuple[Rows, list[Range]]:
             rows = using(statement, rows, one, item)
             _name_own(statement, select, rows)
         else:
+            rows, one = asked_in_on(reading, select, rows, one, item)
             rows, where = joined(statement, rows, one, item, where, is_padded=is_padded)
-    assert rows is not None
+    if rows is None:
+        rows = Rows(_one_row(statement, select.items[0]), ())
     aliases = [part.alias.lower() for part in rows.relations]
     for number, alias in enumerate(aliases):
         if alias in aliases[:number]:
             raise NotPlannedError("relations of one name", select.source[number].source)
+    if around is not None:
+        rows, where = _beside(statement, select, around, rows, where)
     for part in asked:
         rows, rest = decided(reading, select, rows, part)
         where += [] if rest is None else [rest]
     # as written: a condition may keep the next one from rows for which it fails
     return rows, sorted(where)
+
+
+def _beside(
+    statement: Statement, select: Select, around: Rows, rows: Rows, where: list[Range]
+) -> tuple[Rows, list[Range]]:
+    """The rows of a subquery beside those of the query around it, by the equalities of WHERE."""
+    clauses = [select.where, select.group_by, select.having, select.window, select.qualify]
+    stretches = [without_alias(statement.tokens, item) for item in select.items]
+    stretches += [clause for clause in clauses if clause is not None]
+    name_around(statement, stretches, replace(rows, around=around.around))
+    keys, rest = [], []
+    outer = around.by_ids()
+    for part in where:
+        pair = equality(statement, outer, rows, part)
+        if pair is None:
+            rest.append(part)
+            continue
+        outer, rows, key = pair
+        keys.append(key)
+    both = paired(statement, outer, rows, keys, "inner", "JOIN of a subquery", select.source[0].source)
+    return replace(both, around=around.around), rest
 
 
 def relation_of(reading: Reading, item: FromItem) -> Rows:
@@ -69,14 +104,14 @@ def _node_of(reading: Reading, item: FromItem) -> Node:
     statement = reading.statement
     known = statement.reader.inputs.get(item.source)
     if known is not None:
-        return _input(reading, known, item.source)
+        return input_of(reading, known, item.source)
     start, stop = item.source
     tokens = statement.tokens
     cte = statement.cte(start) if stop - start == 1 and tokens[start].is_name else None
     if cte is not None and statement.varies(cte.body):
         return _named_query(reading, cte, item.source)
     if tokens.is_symbol(start, "(") and statement.varies(item.source):
-        return reading.query(parse_query(tokens, start, stop))
+        return reading.bracket(item.source)
     if statement.varies(item.source):
         raise NotPlannedError("a function of a stream", item.source)
     return _table(statement, item.source)
@@ -87,7 +122,7 @@ def _named_query(reading: Reading, cte: Cte, source: Range) -> Node:
     if cte.recursive:
         raise NotPlannedError("WITH RECURSIVE", source)
     if cte.body not in reading.named:
-        reading.named[cte.body] = reading.query(parse_query(tokens, *cte.body))
+        reading.named[cte.body] = reading.bracket(cte.body)
     node, at = reading.named[cte.body], cte.item[0] + 1
     if not tokens.is_symbol(at, "("):
         return node
@@ -97,7 +132,7 @@ def _named_query(reading: Reading, cte: Cte, source: Range) -> Node:
     return renamed(reading.statement, node, names, "columns")
 
 
-def _input(reading: Reading, item: Given, source: Range) -> Node:
+def input_of(reading: Reading, item: Given, source: Range) -> Node:
     """A relation that is given, a stream, with or without a window, or a view of one."""
     given = reading.known.given(item)
     if given is not None:
@@ -155,6 +190,12 @@ def _table(statement: Statement, source: Range) -> Node:
     return _scan(statement, f"__table{statement.numbers[0]}_{source[0]}", kinds, text, source)
 
 
+def _one_row(statement: Statement, at: Range) -> Scan:
+    """The one row of a block without FROM."""
+    text = SqlText.of("SELECT 1 AS one")
+    return _scan(statement, f"__row{statement.numbers[0]}", statement.analyser.schema(text), text, at)
+
+
 def _name_own(statement: Statement, select: Select, rows: Rows) -> None:
     """Let columns stand for those of USING that are named with their relations.
 
@@ -176,6 +217,9 @@ def _name_own(statement: Statement, select: Select, rows: Rows) -> None:
                 tokens[at].is_name and tokens.is_symbol(at + 1, ".") and not tokens.is_symbol(at - 1, ".")
             )
             if is_path and tokens[at].name.lower() in aliases:
+                if tokens.is_symbol(at + 2, "*") and (at, at + 3) in select.items:
+                    at += 3
+                    continue
                 if tokens.is_symbol(at + 2, "*"):
                     what = "all columns of one of the relations of USING"
                     raise NotPlannedError(what, (at, at + 3), "name the columns")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from pyspark.sql.types import DataType, StructType
 
@@ -19,6 +19,8 @@ from windrow.syntax.streams import begins_relation
 from windrow.syntax.window_calls import is_over
 
 __all__ = ["Analyser", "NotPlannedError", "Statement", "Texts"]
+
+Standing: TypeAlias = "tuple[dict[Range, str | SqlText], set[int], dict[Range, str]]"
 
 
 class NotPlannedError(Exception):
@@ -40,8 +42,13 @@ class Analyser(Protocol):
     def is_ansi(self) -> bool:
         """Whether the session raises errors where other modes give NULL."""
 
-    def schema(self, text: SqlText, columns: Sequence[Column] | None = None) -> StructType:
-        """The columns of a query, over rows with these columns if it reads any.
+    def schema(
+        self,
+        text: SqlText,
+        columns: Sequence[Column] | None = None,
+        beside: Mapping[str, Sequence[Column]] | None = None,
+    ) -> StructType:
+        """The columns of a query, over rows with these columns if it reads any, and others by their keys.
 
         Raises
         ------
@@ -74,7 +81,7 @@ class Texts:
     def __init__(self, reader: Reader) -> None:
         self.reader, self.tokens = reader, reader.tokens
         # what stands in the text in place of stretches of it, and functions of OVER that are understood
-        self.instead: dict[Range, str] = {}
+        self.instead: dict[Range, str | SqlText] = {}
         self.windows: set[int] = set()
 
     def text(self, tokens: Range) -> SqlText:
@@ -90,7 +97,7 @@ class Texts:
         # of stretches that begin together what is put between tokens comes first, and then the longest
         for (first, last), text in sorted(self.instead.items(), key=lambda one: _order(one[0])):
             if start <= first and last <= stop:
-                parts += [self._plain((start, first)), f" {text} "]
+                parts += [self._plain((start, first)), SqlText.of(" ", text, " ")]
                 start = last
         return SqlText.of(*parts, self._plain((start, stop)))
 
@@ -170,12 +177,15 @@ class Statement(Texts):
     ----------
     columns_at
         The columns that stand in place of stretches of the text, where these are columns alone.
+    around_read
+        The columns of queries around subqueries that these have read.
     """
 
     def __init__(self, reader: Reader, analyser: Analyser, numbers: list[int] | None = None) -> None:
         super().__init__(reader)
         self.analyser = analyser
         self.columns_at: dict[Range, str] = {}
+        self.around_read: set[str] = set()
         self._numbers = [0] if numbers is None else numbers
 
     @property
@@ -186,12 +196,20 @@ class Statement(Texts):
     @contextmanager
     def tried(self) -> Iterator[None]:
         """What stands in the text is as before, if reading goes on after an error inside."""
-        before = dict(self.instead), set(self.windows), dict(self.columns_at)
+        before = self.standing()
         try:
             yield
         except (WindrowError, NotPlannedError, UnknownShapeError):
-            self.instead, self.windows, self.columns_at = before
+            self.stand(before)
             raise
+
+    def standing(self) -> Standing:
+        """What stands in the text now."""
+        return dict(self.instead), set(self.windows), dict(self.columns_at)
+
+    def stand(self, before: Standing) -> None:
+        """Have in the text again what stood there."""
+        self.instead, self.windows, self.columns_at = before
 
     def fresh(self, count: int) -> list[str]:
         """Ids for so many columns that no other has."""

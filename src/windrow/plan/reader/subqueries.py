@@ -7,40 +7,40 @@ the text in their place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql.types import BooleanType
+from pyspark.sql.types import BooleanType, LongType
 
+from windrow.algebra.nodes import AggregateCall
 from windrow.errors import WindrowError
-from windrow.plan.columns import ROWS, Column
-from windrow.plan.nodes import Aggregate, Join, Mark, Node, Value
+from windrow.plan.columns import ROWS, Column, Part
+from windrow.plan.nodes import Aggregate, Call, Join, Mark, Node, OneRow, Value
+from windrow.plan.reader.dependent import count_nothing, dependent, joined_back, null_safe
 from windrow.plan.reader.groups import grouped, is_grouped
 from windrow.plan.reader.joins import alike, conditions_of, equality, paired
 from windrow.plan.reader.over import over_of
 from windrow.plan.reader.reading import Reading
-from windrow.plan.reader.rows import Rows, column_of, filtered, reads_only, renamed
+from windrow.plan.reader.rows import Rows, column_of, filtered, name_around, reads_only, renamed
 from windrow.plan.reader.statement import NotPlannedError, Statement
-from windrow.syntax.expressions import Opaque, Operation, names_in, parse_expression
+from windrow.syntax.expressions import Opaque, Operation, parse_expression
 from windrow.syntax.nodes import Range
-from windrow.syntax.queries import Select, Shape, conjuncts, parse_query
+from windrow.syntax.queries import FromItem, Ordered, Select, Shape, UnknownShapeError, conjuncts
 from windrow.syntax.select_list import without_alias
+from windrow.syntax.sqltext import SqlText
 
-__all__ = ["decided", "has_subquery", "unnested"]
+__all__ = ["alone", "asked_in_on", "decided", "has_subquery", "lateral", "subqueries", "unnested"]
 
 _BEFORE_OPERAND = ("AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE")
-_COUNTS = ("count", "count_if", "count_distinct")
-"""Aggregates that are 0 of no rows; others are NULL."""
-
 _BOOLEAN = ("AND", "OR", "NOT", "=", "<>", "<", "<=", ">", ">=", "<=>", "IS NULL", "IN", "BETWEEN")
 
 
 def has_subquery(statement: Statement, part: Range) -> bool:
     """Whether a stretch has a subquery over something that varies."""
-    return any(True for _ in _subqueries(statement, part))
+    return any(True for _ in subqueries(statement, part))
 
 
-def _subqueries(statement: Statement, part: Range) -> Iterator[Range]:
+def subqueries(statement: Statement, part: Range) -> Iterator[Range]:
     """The brackets of the subqueries over what varies in a stretch, of which none is inside another."""
     tokens, (at, stop) = statement.tokens, part
     while at < stop:
@@ -90,7 +90,7 @@ def _stood(reading: Reading, select: Select, rows: Rows, stretch: Range, *, is_c
     """The rows with columns that stand in a stretch in place of its subqueries."""
     statement = reading.statement
     tokens = statement.tokens
-    for first, stop in _subqueries(statement, stretch):
+    for first, stop in subqueries(statement, stretch):
         word = tokens.word(first - 1)
         if word == "EXISTS":
             rows, found = _partners(reading, rows, (first, stop), None)
@@ -116,14 +116,13 @@ def _stood(reading: Reading, select: Select, rows: Rows, stretch: Range, *, is_c
 def _marked(statement: Statement, rows: Rows, found: _Partners, at: Range, before: str = "") -> Rows:
     """The rows with a column that says whether they have partners, which stands in the text."""
     (made,) = statement.fresh(1)
-    both = Rows(rows.node, (*rows.parts, *found.rows.parts))
     label = statement.written(at)
     node = Mark(
         rows.node,
         found.rows.node,
         tuple(found.keys),
-        conditions_of(statement, rows, found.rows, found.conditions),
-        both.scope(statement.prefix(at[0])),
+        conditions_of(statement, rows.by_ids(), found.rows, found.conditions),
+        found.rows.scope(statement.prefix(at[0])),
         Column(made, label, BooleanType()),
         found.unknown,
         label,
@@ -136,52 +135,171 @@ def _marked(statement: Statement, rows: Rows, found: _Partners, at: Range, befor
 
 
 def _with_value(reading: Reading, rows: Rows, bracket: Range) -> Rows:
-    """The rows with the one value that an aggregate over what varies has at any time."""
+    """The rows with the one value that a subquery has at any time."""
     statement = reading.statement
-    shape = parse_query(statement.tokens, *bracket)
-    if not isinstance(shape, Select) or shape.group_by is not None or not is_grouped(statement.tokens, shape):
-        raise NotPlannedError("a subquery that may give several rows for one value", bracket)
-    inner = _alone(reading, shape)
+    inner = alone(reading, bracket)
     if inner is None:
-        return _with_value_of(reading, rows, shape, bracket)
+        return _with_value_of(reading, rows, bracket)
     if len(inner.columns) != 1:
         raise NotPlannedError("a subquery of several columns for one value", bracket)
-    node = Value(rows.node, inner, shape.having is None, statement.written(bracket), bracket)
-    statement.instead[bracket] = f"{ROWS}.{inner.columns[0].id}"
-    statement.columns_at[bracket] = inner.columns[0].id
+    shape = reading.shape(bracket)
+    is_there = True
+    if _is_one(reading, shape):
+        is_there = isinstance(shape, Select) and shape.having is None
+    else:
+        inner = _only(statement, inner, (), inner.columns[0], bracket)
+    node = Value(rows.node, inner, is_there, statement.written(bracket), bracket)
+    _stand(statement, bracket, inner.columns[-1].id)
     return replace(rows, node=node)
 
 
-def _with_value_of(reading: Reading, rows: Rows, select: Select, bracket: Range) -> Rows:
+def _with_value_of(reading: Reading, rows: Rows, bracket: Range) -> Rows:
+    """The rows with the value of a subquery that reads them."""
+    statement = reading.statement
+    shape = reading.shape(bracket)
+    try:
+        with statement.tried():
+            return _with_aggregate_of(reading, rows, shape, bracket)
+    except (NotPlannedError, UnknownShapeError):
+        found = dependent(reading, rows, bracket)
+    if len(found.columns) != 1:
+        raise NotPlannedError("a subquery of several columns for one value", bracket)
+    node, value = found.node, found.columns[0]
+    if not _is_one(reading, shape):
+        known = next(column for column in node.columns if column.id == value)
+        node = _only(statement, node, [theirs for _, theirs in found.keys], known, bracket)
+        found = replace(found, node=node, keys=_renumbered(found.keys, node))
+        value = node.columns[-1].id
+    label = statement.written(bracket)
+    rows = joined_back(statement, rows, Rows(node, ()), found.keys, "left", label, bracket)
+    _stand(statement, bracket, value)
+    return rows
+
+
+def _renumbered(keys: Sequence[tuple[str, str]], node: Node) -> tuple[tuple[str, str], ...]:
+    return tuple((mine, column.id) for (mine, _), column in zip(keys, node.columns, strict=False))
+
+
+def _is_one(reading: Reading, shape: Shape) -> bool:
+    """Whether a query gives one row at most."""
+    if isinstance(shape, Ordered):
+        return reading.bounds(shape)[1] in (0, 1) or _is_one(reading, shape.query)
+    return (
+        isinstance(shape, Select) and shape.group_by is None and is_grouped(reading.statement.tokens, shape)
+    )
+
+
+def _only(statement: Statement, node: Node, keys: Sequence[str], value: Column, bracket: Range) -> OneRow:
+    """The one row of each key, of which there may not be more."""
+    names = [column.name for column in node.columns if column.id in keys]
+    inside = renamed(statement, node, [*names, value.name], "columns", [*keys, value.id])
+    ids = statement.fresh(len(keys) + 2)
+    by = tuple(
+        (Column(own, column.name, column.type), column.id)
+        for own, column in zip(ids, inside.columns[:-1], strict=False)
+    )
+    count = Column(ids[-2], "count(*)", LongType())
+    only = Column(ids[-1], value.name, value.type)
+    span = statement.tokens.span(*bracket)
+    calls = (
+        Call(count, AggregateCall(count.id, "count", None, False, (), SqlText.of("count(1)"), span),
+             None, True, bracket),
+        # of one row; which of several does not count
+        Call(only, AggregateCall(only.id, "max", None, False, (),
+             SqlText.of(f"any_value({ROWS}.{value.id})"), span), inside.columns[-1].id, True, bracket),
+    )  # fmt: skip
+    groups = Aggregate(inside, by, calls, "GROUP BY the query around", bracket)
+    return OneRow(groups, count.id, only, statement.written(bracket), bracket)
+
+
+def _stand(statement: Statement, at: Range, column: str) -> None:
+    """Have a column stand in the text."""
+    statement.instead[at] = f"{ROWS}.{column}"
+    statement.columns_at[at] = column
+
+
+def _with_aggregate_of(reading: Reading, rows: Rows, select: Shape, bracket: Range) -> Rows:
     """The rows with the value that an aggregate has over those rows of the subquery that equal each.
 
     They are joined with groups by what is equal; what the aggregates are of no rows is known of those here.
+
+    Raises
+    ------
+    NotPlannedError
+        Where it is none, or reads the query around it in another way.
     """
     statement = reading.statement
-    what = "a subquery for one value that reads the query around it"
-    if select.having is not None or len(select.items) != 1 or over_of(statement, select) is not None:
-        raise NotPlannedError(f"{what} in this form", bracket)
+    if not isinstance(select, Select) or not _is_one(reading, select) or select.having is not None:
+        raise NotPlannedError("a subquery that is no aggregate", bracket)
+    if len(select.items) != 1 or over_of(statement, select) is not None:
+        raise NotPlannedError("an aggregate in this form", bracket)
     rows, found = _correlated(reading, rows, select, None)
     if found.conditions or not found.keys:
-        raise NotPlannedError(f"{what} by more than equalities", (found.conditions or (bracket,))[0])
+        raise NotPlannedError("an aggregate by more than equalities", bracket)
     mine, theirs = zip(*found.keys, strict=True)
     groups = grouped(statement, select, found.rows, [], theirs)
+    count_nothing(statement, groups)
     assert isinstance(groups.node, Aggregate)
-    for call in groups.node.calls:
-        if not call.is_known:
-            raise NotPlannedError("an aggregate that only Spark knows", call.at)
-        if call.call.function in _COUNTS:
-            statement.instead[call.at] = f"coalesce({ROWS}.{call.column.id}, 0L)"
-            del statement.columns_at[call.at]
     keys = [(one, column.id) for one, (column, _) in zip(mine, groups.node.keys, strict=True)]
     label = statement.written(bracket)
     rows = replace(
         rows, node=_of_subquery(paired(statement, rows, groups, keys, "left", label, bracket)).node
     )
     rows, value = column_of(statement, rows, without_alias(statement.tokens, select.items[0]))
-    statement.instead[bracket] = f"{ROWS}.{value}"
-    statement.columns_at[bracket] = value
+    _stand(statement, bracket, value)
     return rows
+
+
+# -- FROM ------------------------------------------------------------------------------------------------
+
+
+def asked_in_on(
+    reading: Reading, select: Select, left: Rows, right: Rows, item: FromItem
+) -> tuple[Rows, Rows]:
+    """The sides of a join with columns that stand for the subqueries in its condition.
+
+    A subquery stands beside the rows that it, or what it is compared with, reads.
+    """
+    statement = reading.statement
+    for part in [] if item.on is None else conjuncts(statement.tokens, *item.on):
+        if not has_subquery(statement, part):
+            continue
+        try:
+            with statement.tried():
+                left = _stood(reading, select, left, part, is_condition=True)
+            continue
+        except NotPlannedError:
+            pass
+        except WindrowError as error:
+            if not error.condition.startswith("UNRESOLVED_COLUMN"):
+                raise
+        right = _stood(reading, select, right, part, is_condition=True)
+    return left, right
+
+
+def lateral(reading: Reading, rows: Rows, item: FromItem) -> tuple[Rows, list[Range]]:
+    """The rows with those of a query in FROM that reads them, and conditions still to be held."""
+    statement = reading.statement
+    label = f"{item.join.upper()} JOIN LATERAL"
+    on = [] if item.on is None else conjuncts(statement.tokens, *item.on)
+    if item.join not in ("inner", "left") or item.using != ():
+        raise NotPlannedError(f"{label} in this form", item.source, "JOIN LATERAL … ON, or LEFT JOIN LATERAL")
+    inner = alone(reading, item.source)
+    keys: tuple[tuple[str, str], ...] = ()
+    if inner is None:
+        found = dependent(reading, rows, item.source)
+        inner, keys = found.node, found.keys
+        columns = [column for column in inner.columns if column.id in found.columns]
+    else:
+        columns = list(inner.columns)
+    names = item.columns or tuple(column.name for column in columns)
+    if len(names) != len(columns):
+        raise NotPlannedError("other names for the columns than there are columns", item.source)
+    alias = item.alias or f"__t{statement.numbers[0]}"
+    part = Part(alias, tuple(names), tuple(column.id for column in columns))
+    conditions = on if item.join == "left" else []
+    both = joined_back(statement, rows, Rows(inner, (part,)), keys, item.join, label, item.source, conditions)
+    return both, on if item.join == "inner" else []
 
 
 # -- partners --------------------------------------------------------------------------------------------
@@ -203,14 +321,12 @@ class _Partners:
 def _partners(reading: Reading, rows: Rows, bracket: Range, operand: Range | None) -> tuple[Rows, _Partners]:
     """The partners in a subquery: any of EXISTS, those with the value of what stands before IN."""
     statement = reading.statement
-    shape = parse_query(statement.tokens, *bracket)
+    shape = reading.shape(bracket)
     if operand is None and isinstance(shape, Select) and _is_plain(statement, shape):
-        return _correlated(reading, rows, shape, None)
-    inner = _alone(reading, shape)
+        return _partners_of(reading, rows, bracket, None)
+    inner = alone(reading, bracket)
     if inner is None:
-        if not isinstance(shape, Select) or not _is_plain(statement, shape):
-            raise NotPlannedError("a subquery with groups that reads the query around it", bracket)
-        return _correlated(reading, rows, shape, operand)
+        return _partners_of(reading, rows, bracket, operand)
     made = renamed(statement, inner, [column.name for column in inner.columns], "columns")
     found = _Partners(Rows(made, ()))
     if operand is None:
@@ -222,6 +338,32 @@ def _partners(reading: Reading, rows: Rows, bracket: Range, operand: Range | Non
     return rows, replace(found, rows=other, keys=(key,))
 
 
+def _partners_of(
+    reading: Reading, rows: Rows, bracket: Range, operand: Range | None
+) -> tuple[Rows, _Partners]:
+    """The partners in a subquery that may read the query around it."""
+    statement = reading.statement
+    shape = reading.shape(bracket)
+    if isinstance(shape, Select) and _is_plain(statement, shape):
+        try:
+            with statement.tried():
+                return _correlated(reading, rows, shape, operand)
+        except (NotPlannedError, UnknownShapeError):
+            pass
+        except WindrowError as error:
+            if not error.condition.startswith("UNRESOLVED_COLUMN"):
+                raise
+    found = dependent(reading, rows, bracket)
+    rows, other, keys = null_safe(statement, rows, Rows(found.node, ()), found.keys, bracket)
+    if operand is not None:
+        if len(found.columns) != 1:
+            raise NotPlannedError("IN a subquery of several columns", bracket, "select one")
+        rows, mine = column_of(statement, rows, operand)
+        rows, other, key = alike(statement, rows, other, (mine, found.columns[0]), operand)
+        keys.append(key)
+    return rows, _Partners(other, tuple(keys))
+
+
 def _correlated(
     reading: Reading, rows: Rows, select: Select, operand: Range | None
 ) -> tuple[Rows, _Partners]:
@@ -231,24 +373,27 @@ def _correlated(
     both: list[Range] = []
     inside, _ = reading.from_where(reading, replace(select, where=None))
     where = [] if select.where is None else conjuncts(statement.tokens, *select.where)
+    items = [without_alias(statement.tokens, item) for item in select.items]
+    name_around(statement, [*where, *items], replace(inside, around=(*rows.parts, *rows.own, *rows.around)))
     for condition in where:
         pair = None
         if not reads_only(statement, condition, inside):
-            pair = equality(statement, rows, inside, condition)
+            pair = equality(statement, rows.by_ids(), inside, condition)
         if pair is not None:
-            rows, inside, key = pair
+            outer, inside, key = pair
+            rows = replace(rows, node=outer.node)
             keys.append(key)
         elif has_subquery(statement, condition):
             inside, rest = decided(reading, select, inside, condition)
             inside = filtered(statement, inside, [] if rest is None else [rest], "WHERE")
-        elif _reads_beyond(statement, condition, inside, rows):
+        elif _reads_beyond(statement, condition, rows):
             both.append(condition)
         else:
             inside = filtered(statement, inside, [condition], "WHERE")
     if operand is not None:
         if len(select.items) != 1:
             raise NotPlannedError("IN a subquery of several columns", select.items[1], "select one")
-        item = without_alias(statement.tokens, select.items[0])
+        item = items[0]
         if not reads_only(statement, item, inside):
             raise NotPlannedError("a value of a subquery that reads the query around it", item)
         rows, mine = column_of(statement, rows, operand)
@@ -261,8 +406,8 @@ def _correlated(
 def _paired(reading: Reading, rows: Rows, found: _Partners, kind: str, part: Range) -> Rows:
     statement = reading.statement
     label = statement.written(part)
-    made = paired(statement, rows, found.rows, found.keys, kind, label, part, found.conditions)
-    return _of_subquery(made)
+    pairs = paired(statement, rows.by_ids(), found.rows, found.keys, kind, label, part, found.conditions)
+    return replace(rows, node=_of_subquery(pairs).node)
 
 
 def _of_subquery(rows: Rows) -> Rows:
@@ -276,21 +421,24 @@ def _is_plain(statement: Statement, select: Select) -> bool:
     return not is_grouped(statement.tokens, select) and over_of(statement, select) is None
 
 
-def _alone(reading: Reading, shape: Shape) -> Node | None:
+def alone(reading: Reading, bracket: Range) -> Node | None:
     """The plan of a subquery; None if it reads what is around it."""
     try:
         with reading.statement.tried():
-            return reading.query(shape)
+            return reading.query(reading.shape(bracket))
     except WindrowError as error:
         if not error.condition.startswith("UNRESOLVED_COLUMN"):
             raise
-    return None
+        return None
+    except (NotPlannedError, UnknownShapeError):
+        return reading.bracket(bracket)
 
 
-def _reads_beyond(statement: Statement, condition: Range, inside: Rows, around: Rows) -> bool:
-    """Whether a condition in a subquery names a column that only the query around it has."""
-    names = names_in(parse_expression(statement.tokens, *condition, deeply=True))
-    return any(inside.resolved(one) is None and around.resolved(one) for one in names)
+def _reads_beyond(statement: Statement, condition: Range, around: Rows) -> bool:
+    """Whether a condition in a subquery reads a column that only the query around it has."""
+    start, stop = condition
+    ids = {column.id for column in around.node.columns}
+    return any(own in ids and start <= at[0] and at[1] <= stop for at, own in statement.columns_at.items())
 
 
 # -- where IN stands -------------------------------------------------------------------------------------

@@ -15,6 +15,8 @@ from windrow.plan.nodes import (
     Join,
     Mark,
     Node,
+    OneRow,
+    Pieces,
     Project,
     Scan,
     SetOperation,
@@ -64,7 +66,14 @@ def _over(node: Node, inputs: list[Node]) -> Node:
             return replace(node, left=inputs[0], right=inputs[1])
         case TimeWindows():
             return replace(node, spelled=inputs[0])
+        case Pieces():
+            keys = [key for key, _ in node.beside]
+            beside = tuple(zip(keys, inputs[len(inputs) - len(keys) :], strict=True))
+            return replace(node, input=None if node.input is None else inputs[0], beside=beside)
         case Aggregate():
             assert isinstance(inputs[0], Project)
+            return replace(node, input=inputs[0])
+        case OneRow():
+            assert isinstance(inputs[0], Aggregate)
             return replace(node, input=inputs[0])
     return replace(node, input=inputs[0])

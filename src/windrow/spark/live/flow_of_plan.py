@@ -133,6 +133,9 @@ class _Lowering:
                 raise NotPlannedError(what, node.at, _IN_WHERE if node.unknown is None else _NOT_EXISTS)
             case plan.Value():
                 raise NotPlannedError("this subquery", node.at, _IN_WHERE)
+            case plan.OneRow():
+                what = "a subquery that may give several rows for one value"
+                raise NotPlannedError(what, node.at, "give it one row: an aggregate without GROUP BY")
             case plan.Pieces():
                 raise node.why
             case plan.TimeWindows():
@@ -275,6 +278,9 @@ class _Lowering:
     def _sort(self, node: plan.Sort) -> Place:
         if not node.keys:  # it would be any rows, and others whenever the query is run
             raise NotPlannedError(f"{node.label.split()[0].upper()} without ORDER BY", node.at)
+        if node.partition:
+            what = "LIMIT in a subquery that reads the query around it"
+            raise NotPlannedError(what, node.at, "an aggregate, such as MAX, in place of ORDER BY … LIMIT 1")
         for key in node.keys:
             kind = _type(node.input, key.column)
             if not _has_line(kind):

@@ -444,6 +444,8 @@ class _Lowering:
         """Refuse subqueries over tables, which every micro-batch would run, and what reads several rows."""
         tokens = self.reader.tokens
         for one in plan.walk(node):
+            if isinstance(one, plan.Pieces):
+                raise one.why
             if type(one) in _KINDS:
                 raise NotPlannedError(_KINDS[type(one)])
             for expression in _expressions(one):
@@ -456,7 +458,7 @@ class _Lowering:
 _KINDS = {
     plan.Mark: "a subquery",
     plan.Value: "a subquery",
-    plan.Pieces: "an expression over groups or frames that only Spark understands",
+    plan.OneRow: "a subquery",
     plan.Over: "OVER",
     plan.Distinct: "DISTINCT",
     plan.SetOperation: "a set operator",

@@ -1,0 +1,313 @@
+"""Subqueries that read the query around them: evaluated once for each combination of what they read of it.
+
+These combinations stand beside the rows of the subquery, as columns by which it is grouped, counted and
+ordered too; what it gives is joined back with the rows around it by them. So a subquery may read what is
+around it anywhere, through several levels (Neumann and Kemper: Unnesting Arbitrary Queries, 2015).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    NumericType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from windrow.kernels.sorting import SortKey
+from windrow.plan.columns import ROWS, Column, Expression, Part
+from windrow.plan.nodes import Aggregate, Distinct, Node, Project, Sort
+from windrow.plan.reader.groups import grouped, is_grouped
+from windrow.plan.reader.joins import paired
+from windrow.plan.reader.over import named_in, over_of
+from windrow.plan.reader.reading import Reading
+from windrow.plan.reader.rows import Rows, column_of, extended, filtered, passed, renamed
+from windrow.plan.reader.select import each
+from windrow.plan.reader.statement import NotPlannedError, Statement
+from windrow.syntax.expressions import Name, names_in, parse_expression
+from windrow.syntax.nodes import OrderItem, Range
+from windrow.syntax.queries import Ordered, Select, Shape
+from windrow.syntax.select_list import alias_of
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["Dependent", "count_nothing", "dependent", "joined_back", "null_safe"]
+
+_COUNTS = ("count", "count_if", "count_distinct")
+"""Aggregates that are 0 of no rows; others are NULL."""
+
+
+@dataclass(frozen=True)
+class Dependent:
+    """The rows of a subquery for each combination of what it reads of the query around it.
+
+    Attributes
+    ----------
+    node
+        The rows, those columns first.
+    keys
+        Columns of the rows around, and those of `node` that hold the same.
+    columns
+        The columns of `node` that the subquery gives.
+    """
+
+    node: Node
+    keys: tuple[tuple[str, str], ...]
+    columns: tuple[str, ...]
+
+
+def dependent(reading: Reading, rows: Rows, bracket: Range) -> Dependent:
+    """A subquery that reads these rows.
+
+    Raises
+    ------
+    NotPlannedError
+        Where it reads them in a way that has no nodes.
+    """
+    statement = reading.statement
+    shape = reading.shape(bracket)
+    before, outer = statement.standing(), statement.around_read
+    wanted = _may_read(statement, rows, bracket)
+    # once to see what is read, and once with that alone
+    for _ in range(2):
+        statement.stand(before)
+        statement.around_read = set()
+        if not wanted:
+            raise NotPlannedError("a subquery that reads the query around it in this way", bracket)
+        around, keys = _around(statement, rows, wanted)
+        found = _read(reading, shape, around, bracket)
+        read = [mine for mine, theirs in keys if theirs in statement.around_read]
+        if read == wanted:
+            break
+        wanted = read
+    statement.around_read = outer | set(wanted)
+    pairs = zip(keys, found.node.columns, strict=False)
+    return replace(found, keys=tuple((mine, column.id) for (mine, _), column in pairs))
+
+
+def _may_read(statement: Statement, rows: Rows, bracket: Range) -> list[str]:
+    """The columns of the rows that a subquery may name."""
+    names = names_in(parse_expression(statement.tokens, *bracket, deeply=True))
+    found = dict.fromkeys(rows.resolved(Name(name.parts[:2], name.range)) for name in names)
+    return [column for column in found if column is not None]
+
+
+def _around(statement: Statement, rows: Rows, wanted: Sequence[str]) -> tuple[Rows, list[tuple[str, str]]]:
+    """Each combination of some columns of the rows, under names of the query around."""
+    known = {column.id: column.name for column in rows.node.columns}
+    made = renamed(statement, rows.node, [known[one] for one in wanted], "columns", wanted)
+    ids = {one: column.id for one, column in zip(wanted, made.columns, strict=True)}
+    parts = []
+    for part in (*rows.parts, *rows.own, *rows.around):
+        pairs = [
+            (name, ids[column])
+            for name, column in zip(part.names, part.columns, strict=True)
+            if column in ids
+        ]
+        if pairs:
+            parts.append(Part(part.alias, tuple(name for name, _ in pairs), tuple(own for _, own in pairs)))
+    node = Distinct(made, f"DISTINCT {', '.join(known[one] for one in wanted)}")
+    return Rows(node, (), (), tuple(parts)), list(ids.items())
+
+
+def _read(reading: Reading, shape: Shape, around: Rows, bracket: Range) -> Dependent:
+    """The rows of a subquery beside those around it."""
+    statement = reading.statement
+    order: Sequence[OrderItem] = ()
+    bounds: tuple[int, int | None] = 0, None
+    query = shape
+    if isinstance(query, Ordered):
+        order, bounds, query = query.order, reading.bounds(query), query.query
+    if not isinstance(query, Select) or over_of(statement, query) is not None:
+        what = "OVER" if isinstance(query, Select) else "a set operator"
+        raise NotPlannedError(f"{what} in a subquery that reads the query around it", bracket)
+    keys = [column.id for column in around.node.columns]
+    rows, conditions = reading.from_where(reading, query, around)
+    if is_grouped(statement.tokens, query):
+        rows, keys = _groups(reading, query, rows, conditions, around, bracket)
+    else:
+        rows = filtered(statement, rows, conditions, "WHERE")
+    rows = reading.unnested(reading, query, rows, query.items)
+    rows, hidden = _ordered(statement, query, rows, order)
+    return _selected(statement, query, rows, keys, list(zip(order, hidden, strict=True)), bounds, bracket)
+
+
+def _groups(
+    reading: Reading,
+    select: Select,
+    rows: Rows,
+    conditions: Sequence[Range],
+    around: Rows,
+    bracket: Range,
+) -> tuple[Rows, list[str]]:
+    """The groups of a subquery, and the columns in them of the query around."""
+    statement = reading.statement
+    own = [column.id for column in around.node.columns]
+    groups = grouped(statement, select, rows, conditions, own)
+    assert isinstance(groups.node, Aggregate)
+    keys = [column.id for column, _ in groups.node.keys[: len(own)]]
+    if select.group_by is None:  # a row also of no rows
+        count_nothing(statement, groups)
+        pairs = list(zip(own, keys, strict=True))
+        groups = joined_back(statement, around, groups, pairs, "left", "LEFT JOIN groups", bracket)
+        keys = own
+    else:
+        _rename(statement, dict(zip(own, keys, strict=True)), select)
+    if select.having is not None:
+        groups = reading.unnested(reading, select, groups, [select.having])
+        named_in(statement, select, select.having, groups)
+        groups = filtered(statement, groups, [select.having], "HAVING")
+    return replace(groups, around=around.around), keys
+
+
+def _rename(statement: Statement, ids: dict[str, str], select: Select) -> None:
+    """Have columns of groups stand where those of their rows stood."""
+    stretches = [*select.items, *([] if select.having is None else [select.having])]
+    for at, own in list(statement.columns_at.items()):
+        if own in ids and any(start <= at[0] and at[1] <= stop for start, stop in stretches):
+            statement.columns_at[at] = ids[own]
+            statement.instead[at] = f"{ROWS}.{ids[own]}"
+
+
+def count_nothing(statement: Statement, groups: Rows) -> None:
+    """Have what aggregates are of no rows stand for those of groups that are not there."""
+    assert isinstance(groups.node, Aggregate)
+    for call in groups.node.calls:
+        if not call.is_known:
+            raise NotPlannedError("an aggregate that only Spark knows", call.at)
+        if call.call.function in _COUNTS:
+            statement.instead[call.at] = f"coalesce({ROWS}.{call.column.id}, 0L)"
+            del statement.columns_at[call.at]
+
+
+def _ordered(
+    statement: Statement, select: Select, rows: Rows, order: Sequence[OrderItem]
+) -> tuple[Rows, list[str]]:
+    """The rows with the columns of ORDER BY."""
+    tokens, found = statement.tokens, []
+    named = {alias_of(tokens, item) for item in select.items} - {None}
+    for item in order:
+        start, stop = item.expression
+        is_place = stop - start == 1 and tokens[start].text.isdigit()
+        if is_place or (stop - start == 1 and tokens[start].name.lower() in named):
+            what = "ORDER BY a name of SELECT's in a subquery that reads the query around it"
+            raise NotPlannedError(what, item.expression, "order by the expression")
+        rows, column = column_of(statement, rows, item.expression)
+        found.append(column)
+    return rows, found
+
+
+def _selected(
+    statement: Statement,
+    select: Select,
+    rows: Rows,
+    keys: Sequence[str],
+    order: Sequence[tuple[OrderItem, str]],
+    bounds: tuple[int, int | None],
+    bracket: Range,
+) -> Dependent:
+    """What SELECT gives of the rows, after the columns of the query around."""
+    node = each(statement, select, rows, ())
+    if node.is_whole:
+        raise NotPlannedError("columns of a subquery that reads the query around it", bracket)
+    known = {column.id: column for column in rows.node.columns}
+    beside = [*keys, *(column for _, column in order)]
+    further = [
+        (Column(made, known[own].name, known[own].type), one)
+        for made, own, (_, one) in zip(
+            statement.fresh(len(beside)), beside, passed([known[own] for own in beside]), strict=True
+        )
+    ]
+    listed = SqlText.join(", ", [*(one.text for _, one in further), node.listed])
+    outputs = (*further, *node.outputs)
+    found: Node = Project(rows.node, node.scope, outputs, listed, "columns of a subquery")
+    made = [column.id for column, _ in further]
+    if select.distinct:
+        if order:
+            raise NotPlannedError("ORDER BY beside DISTINCT in such a subquery", bracket)
+        found = Distinct(found, "DISTINCT")
+    if bounds != (0, None):
+        by = tuple(
+            SortKey(column, item.descending, item.nulls_first)
+            for (item, _), column in zip(order, made[len(keys) :], strict=True)
+        )
+        label = "the first rows of each"
+        found = Sort(found, by, *bounds, label, bracket, tuple(made[: len(keys)]))
+    return Dependent(found, (), tuple(column.id for column, _ in node.outputs))
+
+
+# -- joining back ----------------------------------------------------------------------------------------
+
+
+def joined_back(
+    statement: Statement,
+    left: Rows,
+    right: Rows,
+    pairs: Sequence[tuple[str, str]],
+    kind: str,
+    label: str,
+    at: Range,
+    conditions: Sequence[Range] = (),
+) -> Rows:
+    """The rows with what belongs to them; NULL belongs to NULL."""
+    one, other, keys = null_safe(statement, left, right, pairs, at)
+    return paired(statement, one, other, keys, kind, label, at, conditions)
+
+
+def null_safe(
+    statement: Statement, left: Rows, right: Rows, pairs: Sequence[tuple[str, str]], at: Range
+) -> tuple[Rows, Rows, list[tuple[str, str]]]:
+    """Both sides with keys that are equal where these columns are, or are both NULL."""
+    keys: list[tuple[str, str]] = []
+    for mine, theirs in pairs:
+        left, ours = _without_null(statement, left, mine, at)
+        right, others = _without_null(statement, right, theirs, at)
+        keys += zip(ours, others, strict=True)
+    return left, right, keys
+
+
+def _without_null(statement: Statement, rows: Rows, column: str, at: Range) -> tuple[Rows, list[str]]:
+    """The rows with a column that is never NULL, and one that says where the column was."""
+    kind = rows.type_of(column)
+    name = next(one.name for one in rows.node.columns if one.id == column)
+    nothing = _nothing(kind)
+    if nothing is None:
+        what = f"a column of type {kind.simpleString().upper()} that a subquery reads"
+        raise NotPlannedError(what, at, "read a number, text or time of it in a query in FROM")
+    reads = frozenset([column])
+    made = statement.fresh(2)
+    whole = SqlText.of(f"coalesce({ROWS}.{column}, {nothing})")
+    further = [
+        (Column(made[0], name, kind), Expression(whole, kind, reads=reads)),
+        (
+            Column(made[1], f"{name} IS NULL", BooleanType()),
+            Expression(SqlText.of(f"{ROWS}.{column} IS NULL"), BooleanType(), reads=reads),
+        ),
+    ]
+    return extended(rows, SqlText(), further, f"{name}, {name} IS NULL"), made
+
+
+def _nothing(kind: DataType) -> str | None:
+    """Some value of a type."""
+    match kind:
+        case NumericType():
+            return f"CAST(0 AS {kind.simpleString()})"
+        case StringType() if kind.simpleString() == "string":
+            return "''"
+        case BooleanType():
+            return "false"
+        case DateType():
+            return "DATE '1970-01-01'"
+        case TimestampType():
+            return "TIMESTAMP '1970-01-01'"
+        case TimestampNTZType():
+            return "TIMESTAMP_NTZ '1970-01-01'"
+        case BinaryType():
+            return "X''"
+    return None
