@@ -48,13 +48,8 @@ SPARK_LAYERS = {
     "operators over relations that vary": """
         aggregates_of_plan bags groups_of_plan pairs_of_plan relation_of_plan stream_windows table_functions
         """,
-    "event time": """
-        event_time event_time.beneath event_time.clocks event_time.columns event_time.edits event_time.facts
-        event_time.from_clause event_time.intervals event_time.joins event_time.keys event_time.late
-        event_time.lifetimes event_time.operators event_time.plain event_time.reading event_time.refusals
-        event_time.settling event_time.windows promised_over steps_of_time
-        """,
-    "queries over recorded logs": "continuous emission emit_reference",
+    "event time": "promised_over steps_of_time local_clocks",
+    "queries over recorded logs": "continuous emission emission_plan emit_reference",
     "live: sources, sinks, checkpoints": """
         live.account live.arrivals live.checkpoint live.envelopes live.failures live.file_batches
         live.file_order live.incoming live.kafka live.malformed live.seals live.set_aside live.side_outputs

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-
-from pyspark.sql.types import DataType
+from collections.abc import Collection
 
 from windrow.algebra.changing import refuse_changing
 from windrow.algebra.clock import Clock
@@ -13,8 +11,7 @@ from windrow.algebra.expand import Expander
 from windrow.algebra.names import verbatim
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, WindrowError
 from windrow.explain_live import explain_emitted
-from windrow.plan.columns import Column, Scope
-from windrow.plan.event_time import EventTimes, Timed
+from windrow.plan.event_time import Timed
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation, TimeVaryingRelation
 from windrow.spark.arrived import nothing_arrived
@@ -26,7 +23,6 @@ from windrow.spark.emit_reference import shown_by_definition
 from windrow.spark.gateway import Gateway
 from windrow.spark.lengths import ticks_of
 from windrow.spark.live import EmittedPlan
-from windrow.spark.schemas import SparkAnalyser
 from windrow.spark.streams import Stream
 from windrow.syntax.emit import Emission, parse_emission
 from windrow.syntax.mistakes import unsupported_statement
@@ -247,12 +243,6 @@ def _timed(
 ) -> Timed:
     """What is known of the query, whose keys may have a lifetime."""
     watermark = tokens[emission.watermark].span if emission.watermark is not None else None
-    analyser = SparkAnalyser(gateway)
-
-    def typed(text: SqlText, scope: Scope, columns: Sequence[Column]) -> DataType:
-        listed = SqlText.of("(", text, ") AS value")
-        return analyser.schema(scope.select(listed), columns)[0].dataType
-
     lifetime = None
     if (living := emission.lifetime) is not None:
 
@@ -260,9 +250,7 @@ def _timed(
             return ticks_of(gateway, tokens, recorded[name].clock, "a lifetime", living)
 
         lifetime = length, (tokens.sql, tokens.span(living.tokens[0] - 2, living.tokens[1]))
-    times = EventTimes(reading.tokens, reading.sources, watermark, (tokens.sql, watermark), typed, lifetime)
-    with reading.as_written(gateway):
-        timed = times.read(reading.plan)
+    timed = reading.timed(gateway, watermark, (tokens.sql, watermark), lifetime)
     if watermark is not None:
         for each in timed.streams:
             arrival = recorded[each].timed

@@ -92,7 +92,7 @@ def test_a_query_says_which_rows_it_keeps_and_what_it_cannot_do(session, tmp_pat
     assert kept("SELECT s.k FROM s JOIN r ON s.k = r.k EMIT STREAM").endswith("of a join")
     lives = session.sql("SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT STREAM STATE LIFETIME 5")
     assert lives._live.keeps.startswith("rows until the watermark has passed their sessions")
-    assert "lives of keys by t: updating" in lives.plan()
+    assert "keeps groups until the watermark has passed the end of their life" in lives.plan()
     with refused("MISSING_KEY"):
         lives.start(Memory(), mode="upsert")
     live = session.sql(f"{COUNTS.format('s')} EMIT STREAM")

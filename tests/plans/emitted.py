@@ -8,10 +8,8 @@ from dataclasses import replace
 from windrow import Session
 from windrow.algebra.expand import Expander
 from windrow.errors import Span
-from windrow.plan.event_time import EventTimes, Timed
+from windrow.plan.event_time import Timed
 from windrow.spark.emission_plan import read_plan
-from windrow.spark.schemas import SparkAnalyser
-from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import tokenize
 
 __all__ = ["recorded", "timed"]
@@ -48,12 +46,6 @@ def timed(
             for key, source in found.sources.items()
         }
 
-        def typed(text, scope, columns):
-            listed = SqlText.of("(", text, ") AS value")
-            return SparkAnalyser(gateway).schema(scope.select(listed), columns)[0].dataType
-
         place = Span(0, 1) if watermark else None
         living = None if lifetime is None else (lambda _: lifetime, (text, Span(0, 1)))
-        times = EventTimes(found.tokens, sources, place, (text, place), typed, living)
-        with found.as_written(gateway):
-            return times.read(found.plan)
+        return replace(found, sources=sources).timed(gateway, place, (text, place), living)

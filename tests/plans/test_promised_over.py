@@ -66,7 +66,7 @@ def over(query):
         ("SELECT n FROM s JOIN (SELECT l, COUNT(*) AS n FROM r GROUP BY l) AS b ON s.k = b.l",
          {"s": "k", "r": "l"}, None),
         ("SELECT k, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) AS n FROM s", {}, []),
-        ("SELECT k FROM s WHERE v IN (SELECT w FROM r)", {}, []),
+        ("SELECT k FROM s WHERE v IN (SELECT w FROM r)", {}, ["r: s v=w, r w=w", "s: s v=v, r w=v"]),
         ("SELECT k, wend FROM SESSION(TABLE s PARTITION BY k, DESCRIPTOR(t), 3) GROUP BY k, wend, v",
          {"s": "k"}, None),
         ("SELECT k, t FROM s UNION ALL SELECT l, u FROM r", {}, []),

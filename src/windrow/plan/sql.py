@@ -173,7 +173,9 @@ class _Sql:
     def _groups(self, node: plan.Aggregate) -> SqlText:
         inside = node.input
         texts = {column.id: one.text for column, one in inside.outputs}
-        keys = [SqlText.of(", (", texts[source], f") AS {source}") for _, source in node.keys]
+        own = {column.id for column in inside.input.columns}
+        computed = [source for _, source in node.keys if source not in own]
+        keys = [SqlText.of(", (", texts[source], f") AS {source}") for source in computed]
         rows = self._over(inside.input, inside.scope.select(SqlText.of(f"{ROWS}.*", *keys)))
         shown = [SqlText.of(f"{ROWS}.{source} AS {column.id}") for column, source in node.keys]
         shown += [SqlText.of(one.call.text, f" AS {one.column.id}") for one in node.calls]

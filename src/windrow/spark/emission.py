@@ -25,6 +25,7 @@ from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE
 from windrow.plan import nodes
 from windrow.plan.event_time import HIDDEN, Completeness, Judging, Occurrence, Sessions, Timed
 from windrow.plan.event_time.windows import window_of
+from windrow.plan.reader import NotPlannedError
 from windrow.plan.sql import sql_of_plan
 from windrow.spark.admission import PROMISED
 from windrow.spark.arrow import is_orderable
@@ -346,7 +347,12 @@ class Emitted:
     def varying(self) -> Varying:
         """The query's rows, with the columns of ours, and when they are there."""
         never = F.lit(NEVER).cast("bigint").alias(LEAVE)
-        return self.varying_over({name: rows.withColumn(LEAVE, never) for name, rows in self.arrived.items()})
+        try:
+            return self.varying_over(
+                {name: rows.withColumn(LEAVE, never) for name, rows in self.arrived.items()}
+            )
+        except NotPlannedError as reason:
+            raise self.reading.unsupported(reason) from None
 
     def varying_over(self, arrived: Mapping[str, DataFrame]) -> Varying:
         """The same over these rows of each stream in the query.
@@ -355,6 +361,11 @@ class Emitted:
         ----------
         arrived
             With the columns of :attr:`arrived`, and `LEAVE`.
+
+        Raises
+        ------
+        NotPlannedError
+            Saying what of it has no operator.
         """
         relations = {}
         for each in self.timed.occurrences:

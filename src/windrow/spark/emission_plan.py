@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructField
+from pyspark.sql.types import DataType, StructField
 
 from windrow.algebra.continuous import Input, NamedRelation, Query, Reader
 from windrow.algebra.edits import Edits
-from windrow.plan.event_time import Source
+from windrow.errors import NotSupportedError, Span
+from windrow.plan.columns import Column, Scope
+from windrow.plan.event_time import EventTimes, Source, Timed
 from windrow.plan.event_time.refusals import unsupported
 from windrow.plan.nodes import Node
 from windrow.plan.reader import NotPlannedError, QueryReader
@@ -67,14 +69,35 @@ class PlanReading:
                 stack.enter_context(gateway.instead(text, names))
             yield
 
-    def called(self, gateway: Gateway, frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-        """What functions of one's own make of the rows of streams.
+    def timed(
+        self,
+        gateway: Gateway,
+        watermark: Span | None,
+        place: tuple[str, Span | None],
+        lifetime: tuple[Callable[[str], int], tuple[str, Span]] | None = None,
+    ) -> Timed:
+        """What is known of the query, as :class:`EventTimes` has it.
 
-        Parameters
-        ----------
-        frames
-            The rows, by :func:`read_by`.
+        Raises
+        ------
+        WindrowError
+            As there.
         """
+        analyser = SparkAnalyser(gateway)
+
+        def typed(text: SqlText, scope: Scope, columns: Sequence[Column]) -> DataType:
+            return analyser.schema(scope.select(SqlText.of("(", text, ") AS value")), columns)[0].dataType
+
+        with self.as_written(gateway):
+            times = EventTimes(self.tokens, self.sources, watermark, place, typed, lifetime)
+            return times.read(self.plan)
+
+    def unsupported(self, reason: NotPlannedError) -> NotSupportedError:
+        """The error for a part of the query that has no operator."""
+        return _unsupported(self.tokens, reason, None)
+
+    def called(self, gateway: Gateway, frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+        """What functions of one's own make of the rows of streams, by what the plan calls these."""
         return {} if self.own is None else self.own.called(gateway, frames)
 
 
@@ -141,10 +164,7 @@ def read_plan(
         try:
             node = QueryReader(query_reader, SparkAnalyser(gateway), known).relation(query)
         except (NotPlannedError, UnknownShapeError) as reason:
-            at = reason.at
-            span = tokens.span(*at) if at is not None else query.span
-            hint = getattr(reason, "hint", None)
-            raise unsupported(tokens, str(reason), span, *([] if hint is None else [hint])) from None
+            raise _unsupported(tokens, reason, query.span) from None
     clocks = clocks_of(gateway, streams)
     sources, tables = {}, {}
     keys: dict[str, str] = {}
@@ -162,6 +182,14 @@ def read_plan(
         own = _own(inner, functions, reader.frames, calls, keys)
     texts: tuple[_Read, ...] = ((text, {}), (spelled, names))
     return PlanReading(texts, tokens, node, sources, tables, own)
+
+
+def _unsupported(
+    tokens: TokenList, reason: NotPlannedError | UnknownShapeError, place: Span | None
+) -> NotSupportedError:
+    span = place if reason.at is None else tokens.span(*reason.at)
+    hint = reason.hint if isinstance(reason, NotPlannedError) else None
+    return unsupported(tokens, str(reason), span, *([] if hint is None else [hint]))
 
 
 @dataclass(frozen=True)

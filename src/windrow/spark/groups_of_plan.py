@@ -73,7 +73,9 @@ def _by_spark(bags: Bags, node: plan.Aggregate, rows: Rows) -> Rows:
     inside = node.input
     columns = {column.id: one.text for column, one in inside.outputs}
     sources = [source for _, source in node.keys]
-    keys = [SqlText.of(", (", columns[source], f") AS {source}") for source in sources]
+    own = {column.id for column in inside.input.columns}
+    computed = [source for source in sources if source not in own]
+    keys = [SqlText.of(", (", columns[source], f") AS {source}") for source in computed]
     text = inside.scope.select(SqlText.of(f"{ROWS}.*", *keys))
     pieces = _pieces(bags, bags.gateway.sql(text, {ROWS: rows.frame}), sources, "a group")
     shown = [SqlText.of(f"{ROWS}.{source} AS {column.id}") for column, source in node.keys]

@@ -19,7 +19,7 @@ from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Cte, Range
 from windrow.syntax.queries import FromItem, Select, UnknownShapeError, conjuncts, is_query, parse_query
 from windrow.syntax.select_list import without_alias
-from windrow.syntax.sqltext import SqlText
+from windrow.syntax.sqltext import SqlText, quoted
 
 __all__ = ["from_where", "input_of", "relation_of"]
 
@@ -56,6 +56,7 @@ def from_where(reading: Reading, select: Select, around: Rows | None = None) -> 
     for number, alias in enumerate(aliases):
         if alias in aliases[:number]:
             raise NotPlannedError("relations of one name", select.source[number].source)
+    _spell_stars(statement, select, rows)
     if around is not None:
         rows, where = _beside(statement, select, around, rows, where)
     for part in asked:
@@ -194,6 +195,21 @@ def _one_row(statement: Statement, at: Range) -> Scan:
     """The one row of a block without FROM."""
     text = SqlText.of("SELECT 1 AS one")
     return _scan(statement, f"__row{statement.numbers[0]}", statement.analyser.schema(text), text, at)
+
+
+def _spell_stars(statement: Statement, select: Select, rows: Rows) -> None:
+    """Let stars inside of expressions stand for the relations of FROM alone: ``struct(*)``."""
+    tokens = statement.tokens
+    clauses = [select.where, select.group_by, select.having, select.window, select.qualify]
+    star = ", ".join(f"{quoted(part.alias)}.*" for part in rows.parts)
+    for start, stop in [*select.items, *(clause for clause in clauses if clause is not None)]:
+        at = start + tokens.is_symbol(start, "*")
+        while at < stop:
+            if tokens.is_symbol(at, "(") and is_query(tokens, at):
+                at = tokens.partner[at]
+            elif statement.is_inner_star(at) and (len(rows.parts) == 1 or tokens.word(at + 1) != "EXCEPT"):
+                statement.instead[at, at + 1] = star
+            at += 1
 
 
 def _name_own(statement: Statement, select: Select, rows: Rows) -> None:
