@@ -24,7 +24,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.lengths import ticks_of
 from windrow.spark.live import EmittedPlan
 from windrow.spark.streams import Stream
-from windrow.syntax.emit import Emission, parse_emission
+from windrow.syntax.emit import Emission, clauses_in, parse_emission
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.spellings import spelled
@@ -109,7 +109,7 @@ def remember_view(catalog: Catalog, tokens: TokenList, statement: Range) -> None
     query = tokens.text(*body)
     if tokens.word(at) != "AS" or not expander.leads_to_streams(body):
         return
-    if _OTHERS.search(query) or _BRACKETS.search(query):
+    if _OTHERS.search(query) or _BRACKETS.search(query) or clauses_in(tokens, *body):
         return
     text = expander.text(*body).render()
     catalog.texts[name.lower()] = f"SELECT * FROM ({text}) AS v{columns}" if columns else text

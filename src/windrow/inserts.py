@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from windrow.algebra.continuous import Reader
+from windrow.composed import located
 from windrow.errors import WindrowError
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation, StartedRelation, StreamRelation
@@ -13,6 +13,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live import Insert, IntoStream, Table
 from windrow.spark.live.into_stream import refuse_other
 from windrow.spark.live.queries import queries_of
+from windrow.syntax.emit import clauses_in
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.spellings import spelled
@@ -25,7 +26,12 @@ _QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "VALUES", "ISTREAM", "DSTREAM", "
 
 
 def gives_stream(tokens: TokenList, start: int, stop: int) -> bool:
-    """Whether a query gives a stream: SELECT STREAM, ISTREAM(…) and its like."""
+    """Whether a query gives a stream: SELECT STREAM, ISTREAM(…) and its like, EMIT STREAM."""
+    if any(
+        tokens.word(at) == "EMIT" and tokens.word(at + 1) == "STREAM"
+        for at in clauses_in(tokens, start, stop)
+    ):
+        return True
     written = spelled(tokens, start, stop)
     inside = written.tokens
     last = stop - len(tokens) + len(inside)
@@ -37,16 +43,9 @@ def live_of(
     gateway: Gateway, tokens: TokenList, body: int, stop: int, run_query: Callable[[str], Relation]
 ) -> Relation:
     """The query of a statement, live if it can be; errors are at their place in the statement."""
-    first = tokens.span(body, stop)
-    # blanks in place of what comes before: positions of errors are those of the statement
-    query = re.sub(r"[^\n]", " ", tokens.sql[: first.start]) + tokens.sql[first.start : first.stop]
     gateway.prefers_live = gives_stream(tokens, body, stop)
-    try:
+    with located(tokens, (body, stop)) as query:
         return run_query(query)
-    except WindrowError as error:
-        if error.sql == query:
-            error.sql = tokens.sql
-        raise
 
 
 def start_insert(

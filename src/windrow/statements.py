@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 from windrow.algebra.bind import bind
 from windrow.algebra.names import verbatim
 from windrow.asked import Asked
+from windrow.composed import located, may_be_composed, queries_inside, relation_inside, with_emitted
 from windrow.continuous import has_stream_words, is_continuous, run_continuous
 from windrow.emit import may_be_emitted, may_be_view, remember_view, run_emission
 from windrow.errors import NotSupportedError, ParseError
 from windrow.explain import explain
 from windrow.explain_live import explain_live
 from windrow.gathered import may_read_gathered, with_gathered
+from windrow.inserts import insert_into_table
 from windrow.naming import refresh
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation
@@ -34,6 +36,7 @@ from windrow.spark.streams import Stream
 from windrow.spark.table_functions import TableFunctions, calls_table_functions
 from windrow.syntax.apart import clauses_apart
 from windrow.syntax.blocks import split_statements
+from windrow.syntax.emit import clauses_in
 from windrow.syntax.match_recognize import find_matches
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
@@ -93,6 +96,10 @@ def _run(
         with with_gathered(gateway, known, text) as read:
             if read is not None:
                 return _run(gateway, read, [], execution, catalog)
+    if catalog is not None and may_be_composed(text):
+        composed = _composed(gateway, catalog, text, positional, execution)
+        if composed is not None:
+            return composed
     if catalog is not None and may_join_versions(text):
         with with_versions(gateway, catalog, text) as read:
             if read is not None:
@@ -152,6 +159,29 @@ def _run(
     )
 
 
+def _composed(
+    gateway: Gateway, catalog: Catalog, text: str, positional: list[Any], execution: str
+) -> Relation | None:
+    """Run a statement with queries with EMIT inside of it; None if there are none."""
+    tokens = tokenize(text)
+    statement = _only_statement(tokens)
+
+    def run_query(query: str) -> Relation:
+        return _run(gateway, query, positional, execution, catalog)
+
+    if tokens.word(statement[0]) == "INSERT" and clauses_in(tokens, *statement):
+        inserted = insert_into_table(gateway, tokens, statement, run_query)
+        if inserted is not None:
+            return inserted
+    view = _view_query(tokens, statement) if clauses_in(tokens, *statement) else None
+    if view is not None and any(tokens.parent[at] < 0 for at in clauses_in(tokens, *view)):
+        frame = relation_inside(tokens, view, run_query).df
+        frame = _create_view(gateway, tokens, (statement[0], view[0]), frame)
+        return Relation(frame, "a view of what a query with EMIT gives", gateway)
+    with with_emitted(gateway, catalog, tokens, _query_of(tokens, statement), run_query) as read:
+        return None if read is None else _run(gateway, read, [], execution, catalog)
+
+
 def _rowtimes(catalog: Catalog | None) -> dict[str, str]:
     return {} if catalog is None else catalog.rowtimes
 
@@ -181,6 +211,14 @@ def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
             if read is not None:
                 _check(gateway, read, catalog)
                 return
+    if may_be_composed(text):
+        tokens = tokenize(text)
+        inside = queries_inside(tokens, _query_of(tokens, _only_statement(tokens)))
+        for query in inside:
+            with located(tokens, query) as query_text:
+                _check(gateway, query_text, catalog)
+        if inside:  # what is around them is known when these give their columns
+            return
     if may_join_versions(text):
         with with_versions(gateway, catalog, text) as read:
             if read is not None:

@@ -128,6 +128,10 @@ def translate(
             hint = hint or meant_unit(source, span)
         elif kind is ParseError:
             hint = hint or meant_syntax(source, span)
+            near = re.search(r" at or near '([^']*)'", message)
+            if near is not None and near[1] not in source[span.start : span.stop]:
+                # words of ours follow, which the user has not written
+                message = re.sub(r" at or near .*", " after this", message)
         elif condition == "UNRESOLVED_ROUTINE":
             called = re.match(r"\w+", source[span.start :])
             hint = hint or meant_one_row_each(source, span) or (meant_function(called[0]) if called else None)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from windrow.errors import NotSupportedError, ParseError, did_you_mean
+from windrow.errors import ParseError, did_you_mean
 from windrow.syntax.lengths import Length, LengthReader
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import Kind, TokenList
 
-__all__ = ["EMIT_ENVELOPES", "Emission", "parse_emission"]
+__all__ = ["EMIT_ENVELOPES", "Emission", "clauses_in", "parse_emission"]
 
 EMIT_ENVELOPES = ("one-sql", "delta", "op", "diff")
 _SHAPES = "EMIT STREAM, EMIT AFTER WATERMARK, EMIT STREAM AFTER DELAY INTERVAL 5 MINUTES AND AFTER WATERMARK"
@@ -74,18 +74,7 @@ def parse_emission(tokens: TokenList, start: int, stop: int) -> Emission:
     ------
     ParseError
         ``PARSE_SYNTAX_ERROR``.
-    NotSupportedError
-        ``UNSUPPORTED_CLAUSE`` for EMIT within a query.
     """
-    for at in range(start, stop):
-        if tokens.parent[at] > (tokens.parent[start] if start < stop else -1) and _clause(tokens, at, stop):
-            raise NotSupportedError(
-                f"{_clause(tokens, at, stop)} within a query is not supported",
-                condition="UNSUPPORTED_CLAUSE",
-                sql=tokens.sql,
-                span=tokens[at].span,
-                hint="it says how the whole is shown: write it at the end",
-            )
     found = [at for at in tokens.level(start, stop) if _clause(tokens, at, stop)]
     if not found:
         return Emission((start, stop))
@@ -112,6 +101,11 @@ def parse_emission(tokens: TokenList, start: int, stop: int) -> Emission:
             else:
                 emission = replace(emission, lifetime=_length(tokens, value, clause))
     return emission
+
+
+def clauses_in(tokens: TokenList, start: int, stop: int) -> list[int]:
+    """Where these clauses begin in a stretch, inside of brackets too."""
+    return [at for at in range(start, stop) if _clause(tokens, at, stop)]
 
 
 def _clause(tokens: TokenList, at: int, stop: int) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from windrow.syntax.create_stream import parse_create_stream
-from windrow.syntax.emit import parse_emission
+from windrow.syntax.emit import clauses_in, parse_emission
 from windrow.syntax.lengths import Length
 from windrow.syntax.match_recognize import find_matches
 from windrow.syntax.pattern_windows import find_pattern_windows
@@ -53,9 +53,12 @@ def written_lengths(tokens: TokenList, start: int, stop: int) -> Iterator[Length
         if call is not None and tokens.word(index) != "TABLE":  # which wraps a call that begins later
             yield from window_call(tokens, call).lengths.values()
     if _EMIT.search(sql):
-        emission = parse_emission(tokens, start, stop)
-        found = (emission.delay, emission.lateness, emission.lifetime)
-        yield from (length for length in found if length is not None)
+        brackets = {tokens.parent[at] for at in clauses_in(tokens, start, stop)}
+        for bracket in sorted(brackets):
+            query = (start, stop) if bracket < start else (bracket + 1, tokens.partner[bracket])
+            emission = parse_emission(tokens, *query)
+            found = (emission.delay, emission.lateness, emission.lifetime)
+            yield from (length for length in found if length is not None)
     if _STREAM.search(sql):
         written = spelled(tokens, start, stop)
         of_sources = [length for one in written.sources.values() for length in (one.delay, one.future)]

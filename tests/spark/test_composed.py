@@ -1,0 +1,114 @@
+"""Queries with EMIT inside of other statements stand there as the tables that they give."""
+
+from __future__ import annotations
+
+import pytest
+
+from windrow import AnalysisError, NotSupportedError, ParseError, Session
+
+BEST = "SELECT t, item, MAX(price) AS best FROM offers GROUP BY t, item EMIT STREAM AFTER WATERMARK"
+
+
+@pytest.fixture(scope="module")
+def session(spark):
+    session = Session(spark.newSession())
+    rows = [(1, 3, "pen", 10, None), (2, 4, "ink", 5, 2), (3, 6, "pen", 12, 5), (4, None, None, None, 30)]
+    log = session.spark.createDataFrame(rows, "at int, t bigint, item string, price int, upto bigint")
+    session.stream("offers", log, rowtime="t", ptime="at", watermark="upto")
+    return session
+
+
+@pytest.fixture
+def table(session, tmp_path):
+    yield f"kept USING parquet LOCATION '{tmp_path / 'kept'}'"
+    session.sql("DROP TABLE IF EXISTS kept")
+
+
+def listed(relation) -> list[tuple[object, ...]]:
+    return sorted(map(tuple, relation.collect()))
+
+
+ALL = [(3, "pen", 10, False, 3, 0), (4, "ink", 5, False, 3, 0), (6, "pen", 12, False, 4, 0)]
+
+
+def test_what_is_told_is_a_table_in_brackets(session):
+    assert listed(session.sql(BEST)) == ALL
+    query = f"SELECT item, COUNT(*) AS n FROM ({BEST}) AS b WHERE NOT undo GROUP BY item"
+    assert listed(session.sql(query)) == [("ink", 1), ("pen", 2)]
+    assert listed(session.sql(f"WITH b AS ({BEST}) SELECT MAX(best) FROM b")) == [(12,)]
+    several = f"SELECT a.t FROM ({BEST}) a JOIN (SELECT t FROM offers AS OF SYSTEM TIME 2) b ON a.t = b.t"
+    assert listed(session.sql(several)) == [(3,), (4,)]
+    nested = f"SELECT * FROM (SELECT t FROM (SELECT t FROM ({BEST})) WHERE t > 3)"
+    assert listed(session.sql(nested)) == [(4,), (6,)]
+    bound = "SELECT n FROM (SELECT COUNT(*) AS n FROM offers WHERE price > :least EMIT STREAM) WHERE NOT undo"
+    assert listed(session.sql(bound, least=9)) == [(1,), (2,)]
+
+
+def test_a_view_holds_what_is_told(session):
+    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW best (a, b, c, d, e, f) AS {BEST}")
+    assert listed(session.sql("SELECT * FROM best")) == ALL
+    session.sql("DROP VIEW best")
+
+
+def test_a_table_takes_what_is_told(session, table):
+    session.sql(f"CREATE TABLE {table} AS {BEST}")
+    assert listed(session.sql("TABLE kept")) == ALL
+    session.sql(f"INSERT INTO kept {BEST}")
+    assert listed(session.sql("SELECT COUNT(*) FROM kept")) == [(6,)]
+    session.sql(f"INSERT OVERWRITE kept SELECT * FROM ({BEST}) WHERE best > 9")
+    assert listed(session.sql("TABLE kept")) == [row for row in ALL if row[2] > 9]
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "condition", "fragment"),
+    [
+        (f"SELECT * FROM ({BEST}) EMIT STREAM", NotSupportedError, "UNSUPPORTED_CLAUSE", "EMIT"),
+        (f"SELECT * FROM ({BEST}) b JOIN offers o ON o.t = b.t", NotSupportedError, "UNSUPPORTED_CLAUSE",
+         "EMIT"),
+        ("SELECT * FROM (SELECT nope FROM offers EMIT STREAM)", AnalysisError, "UNRESOLVED_COLUMN", "nope"),
+        ("SELECT * FROM (SELECT t FROM offers EMIT STRAM)", ParseError, "PARSE_SYNTAX_ERROR", "STRAM"),
+        ("SELECT nope FROM (SELECT t FROM offers EMIT STREAM)", AnalysisError, "UNRESOLVED_COLUMN", "nope"),
+        ("CREATE VIEW v AS SELECT t FROM offers EMIT STREAM", NotSupportedError, "UNSUPPORTED_STATEMENT",
+         "CREATE"),
+    ],
+)  # fmt: skip
+def test_errors_are_at_their_place_in_the_statement(session, query, kind, condition, fragment):
+    with pytest.raises(kind) as error:
+        session.sql(query)
+    assert error.value.condition.startswith(condition)
+    (context,) = error.value.getQueryContext()
+    assert context.fragment() == fragment
+    assert query[context.startIndex() : context.stopIndex() + 1] == fragment
+    assert error.value.hint
+
+
+def test_what_stands_inside_is_checked(session):
+    session.check(f"INSERT INTO kept {BEST}")
+    with pytest.raises(AnalysisError) as error:
+        session.check("SELECT * FROM (SELECT nope FROM offers EMIT STREAM)")
+    assert error.value.getQueryContext()[0].fragment() == "nope"
+
+
+def test_what_goes_on_is_started_into_a_table(spark, tmp_path):
+    session = Session(spark.newSession())
+    session.sql(f"CREATE STREAM came (ROWTIME t BIGINT, price INT) LOCATION '{tmp_path / 'came'}'")
+    session.sql("INSERT INTO came VALUES (1, 5), (2, 3), (30, 1)")
+    columns = "t BIGINT, n BIGINT, undo BOOLEAN, ptime TIMESTAMP, ver BIGINT"
+    session.sql(f"CREATE TABLE told ({columns}) USING parquet LOCATION '{tmp_path / 'told'}'")
+    session.sql(f"SET spark.windrow.checkpoint = {tmp_path / 'checkpoint'}")
+    query = "SELECT t, COUNT(*) AS n FROM came GROUP BY t"
+    try:
+        session.sql(f"INSERT INTO told {query} EMIT STREAM")
+        (name,) = session.queries
+        live = session.queries[name]
+        live.process_all_available()
+        live.stop()
+        assert [(row[0], row[1]) for row in listed(session.sql("TABLE told"))] == [(1, 1), (2, 1), (30, 1)]
+        # without STREAM it is a table: what there is now
+        session.sql(
+            f"CREATE TABLE now USING parquet LOCATION '{tmp_path / 'now'}' AS {query} EMIT AFTER DELAY 0"
+        )
+        assert listed(session.sql("TABLE now")) == [(1, 1), (2, 1), (30, 1)]
+    finally:
+        for name in ("told", "now"):
+            session.sql(f"DROP TABLE IF EXISTS {name}")
