@@ -6,7 +6,7 @@ evaluated at each piece by a lateral join with the relations as they are then.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql.types import LongType
@@ -20,6 +20,7 @@ from windrow.plan.reader.over import over_of
 from windrow.plan.reader.reading import Reading
 from windrow.plan.reader.rows import Rows, column_of, filtered
 from windrow.plan.reader.select import listed
+from windrow.plan.reader.sessions import timed_in
 from windrow.plan.reader.sources import input_of
 from windrow.plan.reader.statement import NotPlannedError, Statement
 from windrow.plan.reader.subqueries import alone, has_subquery, subqueries
@@ -28,7 +29,9 @@ from windrow.syntax.queries import Select, UnknownShapeError, conjuncts
 from windrow.syntax.sqltext import Piece, Relation, SqlText, quoted
 from windrow.syntax.window_calls import is_over
 
-__all__ = ["asking_pieces", "asks", "framed_pieces", "grouped_pieces", "whole_pieces"]
+__all__ = [
+    "asking_pieces", "asks", "framed_pieces", "grouped_pieces", "lasting_sessions", "whole_pieces",
+]  # fmt: skip
 
 Reason = NotPlannedError | UnknownShapeError
 _SETS = ("ROLLUP", "CUBE", "GROUPING")
@@ -37,8 +40,23 @@ _AFTER_KEYS = ("ORDER", "SORT", "ROWS", "RANGE")
 _TIMES = Column(ENTER, ENTER, LongType()), Column(LEAVE, LEAVE, LongType())
 
 
-def whole_pieces(reading: Reading, text: SqlText, at: Range, why: Reason) -> Pieces:
-    """A query that has no nodes of its own; `text` is it with the keys of what it reads.
+def lasting_sessions(reading: Reading, select: Select) -> Pieces:
+    """Sessions of a longest duration, of which Spark goes through the rows of each."""
+    statement = reading.statement
+    reader = statement.reader
+    _, timed = timed_in(statement, select)
+    given = {"__timed": reading.bracket(timed)}
+    begin, end = select.items[0][0], select.source[0].source[1]
+    before, after = reader.text(begin, timed[0]), reader.text(timed[1], end)
+    text = SqlText.of("SELECT ", before, Relation("__timed"), " ", after)
+    why = NotPlannedError("sessions of a longest duration", timed)
+    return whole_pieces(reading, text, timed, why, given)
+
+
+def whole_pieces(
+    reading: Reading, text: SqlText, at: Range, why: Reason, given: Mapping[str, Node] | None = None
+) -> Pieces:
+    """A query that has no nodes of its own; `text` is it with the keys of what it reads, or is `given`.
 
     Raises
     ------
@@ -48,14 +66,18 @@ def whole_pieces(reading: Reading, text: SqlText, at: Range, why: Reason) -> Pie
     statement = reading.statement
     inputs = statement.reader.inputs
     places = {item.key: place for place, item in inputs.items()}
-    read = {key: input_of(reading, inputs[places[key]], places[key]) for key in text.relations()}
+    known = given or {}
+    read = {
+        key: known[key] if key in known else input_of(reading, inputs[places[key]], places[key])
+        for key in text.relations()
+    }
     then = SqlText.of(*(_then(part, read) for part in text.parts))
     whole = SqlText.of(
         f"SELECT __q.*, {TIMES} FROM ", Relation(ROWS), f" AS {ROWS} JOIN LATERAL (", then, ") AS __q"
     )
-    known = {key: (*node.columns, *_TIMES) for key, node in read.items()}
+    columns_of = {key: (*node.columns, *_TIMES) for key, node in read.items()}
     try:
-        found = statement.analyser.schema(whole, _TIMES, known).fields[:-2]
+        found = statement.analyser.schema(whole, _TIMES, columns_of).fields[:-2]
     except WindrowError:
         raise why from None
     ids = statement.fresh(len(found))

@@ -14,7 +14,14 @@ from windrow.plan.columns import Column, Scope
 from windrow.plan.nodes import Distinct, Filter, Node, Project, SetOperation, Sort, TimeWindows
 from windrow.plan.reader.groups import grouped, is_grouped
 from windrow.plan.reader.over import named_in, over_of, with_windows
-from windrow.plan.reader.pieces import asking_pieces, asks, framed_pieces, grouped_pieces, whole_pieces
+from windrow.plan.reader.pieces import (
+    asking_pieces,
+    asks,
+    framed_pieces,
+    grouped_pieces,
+    lasting_sessions,
+    whole_pieces,
+)
 from windrow.plan.reader.reading import Known, Reading
 from windrow.plan.reader.rows import Rows, cast, filtered, passed, renamed
 from windrow.plan.reader.select import each, shown_names
@@ -194,8 +201,11 @@ class QueryReader:
             node = self.query(shape)
             return node, [self._sort_key(node, item) for item in items], len(node.columns)
         lengths = session_lengths(shape)
-        if lengths is not None:
+        if lengths is not None and self._reading.known.keeps_sessions:
             node = self._timed(shape, sessions(self.statement, shape, lengths, self.query))
+            return node, [self._sort_key(node, item) for item in items], len(node.columns)
+        if lengths is not None and lengths[1] is not None:
+            node = lasting_sessions(self._reading, shape)
             return node, [self._sort_key(node, item) for item in items], len(node.columns)
         try:
             with self.statement.tried():

@@ -38,6 +38,10 @@ class View(Protocol):
 class Known(Protocol):
     """What names stand for."""
 
+    @property
+    def keeps_sessions(self) -> bool:
+        """Whether sessions are a node of their own, and not only the blocks that they become."""
+
     def stream(self, name: str) -> StructType | None:
         """The columns of a stream whose rows come; None for a view of one."""
 

@@ -19,6 +19,8 @@ class KnownStreams:
         The session's.
     """
 
+    keeps_sessions = True
+
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
 
