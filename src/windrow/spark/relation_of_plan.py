@@ -108,6 +108,7 @@ class _Given:
 
     inputs: Mapping[str, Varying]
     tables: Mapping[str, DataFrame]
+
     def stream(self, name: str) -> None:
         """None: streams have windows by now."""
 
