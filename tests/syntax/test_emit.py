@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from windrow.algebra.expand import Expander
-from windrow.errors import NotSupportedError, ParseError
-from windrow.syntax.emit import parse_emission
+from windrow.composed import queries_inside
+from windrow.errors import ParseError
+from windrow.syntax.emit import clauses_in, parse_emission
 from windrow.syntax.tokens import tokenize
 
 
@@ -98,10 +99,13 @@ def test_mistakes_are_told_where_they_are(text, hint):
     assert hint in (error.value.hint or "")
 
 
-def test_emit_within_a_query_is_refused():
-    with pytest.raises(NotSupportedError) as error:
-        read("SELECT * FROM (SELECT a FROM s EMIT STREAM) WHERE undo")
-    assert error.value.condition == "UNSUPPORTED_CLAUSE"
+def test_clauses_within_a_query_are_of_that():
+    text = "SELECT * FROM (SELECT a FROM s EMIT STREAM) WHERE undo AS OF SYSTEM TIME 3"
+    tokens = tokenize(text)
+    assert [tokens[at].text for at in clauses_in(tokens, 0, len(tokens))] == ["EMIT", "AS"]
+    assert parse_emission(tokens, 0, len(tokens)).emit is None
+    (place,) = queries_inside(tokens, (0, len(tokens)))
+    assert tokens.text(*place) == "SELECT a FROM s EMIT STREAM"
 
 
 def expanded(text: str, **views: str) -> str:
