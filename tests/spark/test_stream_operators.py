@@ -154,6 +154,9 @@ UNNESTED = [
 ]
 # of which Spark computes a part, over pieces of time
 IN_PIECES = [
+    "SELECT k, wstart, wend, COUNT(*) AS c FROM SESSION(TABLE(SELECT * FROM s [RANGE 9] WHERE k IN"
+    " (SELECT k FROM t [RANGE 9])) PARTITION BY k, DESCRIPTOR(ts), gap => 2, maxdur => 3)"
+    " GROUP BY k, wstart, wend",
     "SELECT v FROM s [RANGE 3] WHERE (v IN (SELECT v FROM t [ROWS 2])) = false",
     "SELECT v FROM s [RANGE 3] WHERE NOT CASE WHEN v IN (SELECT v FROM t [ROWS 2]) THEN true ELSE false END",
     "SELECT k FROM (SELECT k, v IN (SELECT v FROM t [ROWS 2]) AS b FROM s [RANGE 3]) q WHERE NOT b",
@@ -168,9 +171,6 @@ IN_PIECES = [
 ]
 # of which Spark evaluates the text as a whole at each piece of time
 WHOLE = [
-    "SELECT k, wstart, wend, COUNT(*) AS c FROM SESSION(TABLE(SELECT * FROM s [RANGE 9] WHERE k IN"
-    " (SELECT k FROM t [RANGE 9])) PARTITION BY k, DESCRIPTOR(ts), gap => 2, maxdur => 3)"
-    " GROUP BY k, wstart, wend",
     "SELECT * FROM (SELECT k, v FROM s [RANGE 3]) PIVOT (SUM(v) FOR k IN (1, 2))",
     "SELECT COUNT(*) AS c FROM s [RANGE 1] GROUP BY GROUPING SETS (())",
     "SELECT k FROM s [RANGE 3] UNION ALL VALUES (1L)",

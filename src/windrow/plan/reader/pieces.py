@@ -30,9 +30,7 @@ from windrow.syntax.sqltext import Piece, Relation, SqlText, quoted
 from windrow.syntax.tokens import TokenList
 from windrow.syntax.window_calls import is_over
 
-__all__ = [
-    "asking_pieces", "asks", "framed_pieces", "grouped_pieces", "whole_pieces",
-]  # fmt: skip
+__all__ = ["asking_pieces", "asks", "framed_pieces", "grouped_pieces", "whole_pieces"]
 
 Reason = NotPlannedError | UnknownShapeError
 _SETS = ("ROLLUP", "CUBE", "GROUPING")
@@ -57,9 +55,9 @@ def whole_pieces(reading: Reading, text: SqlText, at: Range, why: Reason) -> Pie
     before = SqlText.of("SELECT __q.*")
     after = SqlText.of(" FROM ", Relation(ROWS), f" AS {ROWS} JOIN LATERAL (", then, ") AS __q")
     whole = SqlText.of(before, f", {TIMES}", after)
-    columns_of = {key: (*node.columns, *_TIMES) for key, node in read.items()}
+    known = {key: (*node.columns, *_TIMES) for key, node in read.items()}
     try:
-        found = statement.analyser.schema(whole, _TIMES, columns_of).fields[:-2]
+        found = statement.analyser.schema(whole, _TIMES, known).fields[:-2]
     except WindrowError:
         raise why from None
     ids = statement.fresh(len(found))

@@ -12,12 +12,11 @@ from windrow.plan.nodes import Node, Session
 from windrow.plan.reader.over import AT
 from windrow.plan.reader.rows import renamed
 from windrow.plan.reader.statement import Statement
-from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, Shape, parse_query
 from windrow.syntax.sqltext import Relation, SqlText, quoted
-from windrow.syntax.window_calls import WindowCall, window_calls
+from windrow.syntax.window_calls import window_calls
 
-__all__ = ["session_lengths", "sessions", "timed_in"]
+__all__ = ["session_lengths", "sessions"]
 
 
 def session_lengths(select: Select) -> tuple[int, int | None] | None:
@@ -31,7 +30,11 @@ def sessions(
     """The rows with their sessions, which the text numbers by how often a row comes after a gap."""
     tokens, reader = statement.tokens, statement.reader
     gap, longest = lengths
-    call, timed = timed_in(statement, select)
+    numbered = _inside(statement, select)
+    while not (calls := window_calls(tokens, numbered.items, None)):
+        numbered = _inside(statement, numbered)
+    (call,) = calls
+    timed = _inside(statement, numbered).source[0].source
     rows = query(parse_query(tokens, *timed))
     columns = {column.name.lower(): column.id for column in rows.columns}
     keys = [tokens[start].name for start, _ in call.partition]
@@ -60,15 +63,6 @@ def sessions(
     node = Session(rows, by, columns[TICKS], gap, longest, text, bounds, label)
     shown = [column for column in node.columns if column.name != TICKS]
     return renamed(statement, node, [one.name for one in shown], "columns", [one.id for one in shown])
-
-
-def timed_in(statement: Statement, select: Select) -> tuple[WindowCall, Range]:
-    """The function that numbers the sessions of such a block, and the query that gives rows their time."""
-    numbered = _inside(statement, select)
-    while not (calls := window_calls(statement.tokens, numbered.items, None)):
-        numbered = _inside(statement, numbered)
-    (call,) = calls
-    return call, _inside(statement, numbered).source[0].source
 
 
 def _inside(statement: Statement, select: Select) -> Select:
