@@ -11,9 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.zset import COUNTS, NEVER, counted, elementary, gaps, overlapping
+from windrow.kernels.cells import Layout
+from windrow.kernels.sorting import SortKey
+from windrow.kernels.zset import COUNTS, ENTER, LEAVE, NEVER, counted, elementary, gaps, overlapping, timeline
 from windrow.kernels.zset.first import first_rows
 from windrow.kernels.zset.grouped import grouped
+from windrow.kernels.zset.stage import First, Keyed
 
 INSTANTS = range(12)
 interval = st.tuples(st.integers(0, 9), st.integers(1, 9) | st.none()).map(
@@ -64,6 +67,32 @@ def test_gaps_are_where_no_row_is(rows, origin):
         covered = ((enter <= tick) & (tick < leave)).any()
         in_gap = ((begins <= tick) & (tick < ends)).sum()
         assert in_gap == (tick >= origin and not covered)
+
+
+@settings(deadline=None)
+@given(rows)
+def test_the_timeline_changes_where_any_row_does(rows):
+    _, enter, leave = arrays(rows)
+    begins, ends = timeline(enter, leave)
+    assert begins.tolist() == sorted({*enter.tolist(), *leave.tolist()} - {NEVER})
+    assert ends.tolist() == [*begins.tolist()[1:], NEVER][: len(begins)]
+
+
+@settings(deadline=None)
+@given(rows, st.integers(0, 2), st.none() | st.integers(0, 2))
+def test_the_first_rows_of_a_key_are_those_of_its_rows_alone(rows, offset, limit):
+    group, enter, leave = arrays(rows)
+    taken = First(("g", "n"), (SortKey("n"),), offset, limit)
+    stage = Keyed("first", ("g",), Layout(1), first=taken)
+    columns = {"g": group, "n": np.arange(len(group)), ENTER: enter, LEAVE: leave}
+    found = [row for batch in stage.rows(pa.table(columns)) for row in batch.to_pylist()]
+    for tick in [*INSTANTS, 100]:
+        given_then = {row["n"] for row in found if row[ENTER] <= tick < row[LEAVE]}
+        wanted = set()
+        for each in range(3):
+            there = np.flatnonzero((group == each) & (enter <= tick) & (tick < leave))
+            wanted |= set(there[offset : None if limit is None else offset + limit].tolist())
+        assert given_then == wanted
 
 
 @settings(deadline=None, max_examples=200)

@@ -127,6 +127,13 @@ OVER_ALL = [
     "SELECT STREAM who FROM bids b WHERE price > 20 OR EXISTS"
     " (SELECT 1 FROM sold s WHERE s.auction = b.auction AND s.at > 0)",
     "SELECT STREAM b.who, s.item FROM bids b JOIN sold s ON CAST(b.auction AS STRING) = s.auction",
+    "SELECT STREAM b.* FROM bids b JOIN sold USING (auction)",
+    "SELECT STREAM who, (SELECT COUNT(*) FROM sold s WHERE s.at < b.at) AS n FROM bids b",
+    "SELECT STREAM who FROM bids b WHERE at < (SELECT MAX(s.at) FROM sold s WHERE s.auction <> b.auction)",
+    "SELECT STREAM who FROM bids b WHERE at IN (SELECT MIN(s.at) FROM sold s WHERE s.auction <= b.auction)",
+    "SELECT STREAM b.who, q.item FROM bids b JOIN LATERAL"
+    " (SELECT s.item FROM sold s WHERE s.auction = b.auction AND s.at < b.at) AS q ON true",
+    "SELECT STREAM who FROM (WITH c AS (SELECT who, price FROM bids) SELECT DISTINCT who FROM c) AS q",
     # and what attacks have found
     "SELECT STREAM a.who, b.item, c.item AS other FROM bids a, sold b, sold c WHERE a.price > 4 AND c.at > 0",
     "SELECT STREAM auction FROM (SELECT CAST(auction AS INT) AS auction FROM sold) FULL JOIN"
@@ -360,7 +367,12 @@ def test_rows_come_in_order_as_far_as_they_may_be_out_of_it(spark, session, tmp_
             "SELECT STREAM who FROM bids b LEFT JOIN sold s ON b.auction = s.auction AND b.price > 1",
             "b.price > 1",
         ),
-        ("SELECT STREAM b.* FROM bids b JOIN sold USING (auction)", "b.*"),
+        ("SELECT STREAM who, (SELECT item FROM sold) AS item FROM bids", "(SELECT item"),
+        (
+            "SELECT STREAM who, (SELECT item FROM sold s WHERE s.auction = b.auction ORDER BY s.at LIMIT 1)"
+            " AS i FROM bids b",
+            "(SELECT item",
+        ),
         ("SELECT STREAM who, COUNT(*) FROM bids GROUP BY who WITH ROLLUP", "who WITH ROLLUP"),
         ("SELECT STREAM MAX(price) FROM bids GROUP BY who ORDER BY auction + 1", None),
         ("SELECT STREAM DISTINCT who FROM bids LIMIT 3", "LIMIT 3"),

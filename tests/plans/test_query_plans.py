@@ -6,9 +6,13 @@ import pytest
 from pyspark.sql.types import LongType
 
 from windrow import Session
+from windrow.algebra.continuous import Reader
 from windrow.plan.columns import Column, Part, Scope
 from windrow.plan.format import tree
 from windrow.plan.nodes import Distinct, Filter, Scan, walk
+from windrow.spark.continuous import Runner
+from windrow.spark.gateway import Gateway
+from windrow.syntax.tokens import tokenize
 
 QUERIES = {
     "rows": "SELECT STREAM k, price * 2 AS p FROM bids WHERE price > 10 ORDER BY k",
@@ -42,8 +46,60 @@ QUERIES = {
     " WHERE x > 1",
     "a query in FROM that has a column twice": "SELECT x + y AS z FROM (SELECT k AS x, k AS y FROM bids"
     " [RANGE 5]) q",
+    "a subquery for one value by an inequality": "SELECT STREAM k, (SELECT COUNT(*) FROM sold s"
+    " WHERE s.price < b.price) AS n FROM bids b",
+    "a subquery with groups that reads the query around": "SELECT STREAM k FROM bids b WHERE EXISTS"
+    " (SELECT s.k FROM sold s WHERE s.price < b.price GROUP BY s.k HAVING COUNT(*) > 1)",
+    "a query in a subquery that reads the one around": "SELECT STREAM k FROM bids b WHERE price >"
+    " (SELECT AVG(m) FROM (SELECT s.k, MAX(s.price) AS m FROM sold s WHERE s.price <> b.price GROUP BY s.k)"
+    " q)",
+    "in of ON": "SELECT STREAM b.k FROM bids b JOIN sold s ON b.k = s.k"
+    " AND b.price IN (SELECT price FROM sold)",
+    "lateral": "SELECT STREAM b.k, q.n FROM bids b LEFT JOIN LATERAL (SELECT COUNT(*) AS n FROM sold s"
+    " WHERE s.k = b.k) q ON q.n > 1",
+    "with inside": "SELECT STREAM k FROM (WITH c AS (SELECT k FROM bids) SELECT DISTINCT k FROM c) q",
+    "all columns of a relation of using": "SELECT STREAM s.* FROM bids b FULL JOIN sold s USING (k)",
     "rows as they come": "SELECT STREAM k, price + 1 AS p FROM bids WHERE price > 1",
 }
+
+
+OVER_LOGS = {
+    "one row for one value": "SELECT k, (SELECT price FROM sold [ROWS 1]) AS p FROM bids [RANGE 5]",
+    "the first row for one value": "SELECT k, (SELECT s.price FROM sold [RANGE 5] s WHERE s.k = b.k"
+    " ORDER BY s.ts LIMIT 1) AS p FROM bids [RANGE 5] b",
+    "in of which the value is computed with": "SELECT k FROM bids [RANGE 5]"
+    " WHERE (price IN (SELECT price FROM sold [RANGE 5])) = false",
+    "without from": "SELECT (SELECT COUNT(*) FROM bids [NOW]) AS n",
+    "pivot": "SELECT * FROM (SELECT k, price FROM bids [RANGE 5]) PIVOT (SUM(price) FOR k IN (1, 2))",
+    "rollup": "SELECT k, COUNT(*) AS n, GROUPING_ID() AS g FROM bids [RANGE 5] GROUP BY k WITH ROLLUP",
+}
+"""What runs over recorded logs alone, and plans that only these have."""
+
+
+@pytest.fixture(scope="module")
+def logs(spark):
+    session = Session(spark.newSession())
+    rows = session.spark.createDataFrame([], "ts timestamp, k bigint, price bigint")
+    for name in ("bids", "sold"):
+        session.stream(name, rows, rowtime="ts")
+    return session
+
+
+@pytest.mark.parametrize("name", OVER_LOGS)
+def test_a_query_over_recorded_logs_is_read_into_these_nodes(logs, snapshot, name):
+    assert "\n".join(tree(read(logs, OVER_LOGS[name]))) == snapshot
+
+
+def read(session, query):
+    """The plan of a query over recorded logs."""
+    gateway = Gateway(session.spark)
+    gateway.plan_only = True
+    tokens = tokenize(query)
+    reader = Reader(tokens, frozenset(session._catalog.streams), frozenset())
+    runner = Runner(gateway, session._catalog, reader, "batch")
+    runner.run(reader.read(0, len(tokens)))
+    (plan,) = runner.plans.values()
+    return plan
 
 
 @pytest.fixture(scope="module")

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from windrow.algebra.clock import NEVER
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.reader import NotPlannedError
-from windrow.spark.arrow import is_orderable
+from windrow.spark.arrow import contains, is_orderable
 from windrow.spark.gateway import Gateway
-from windrow.spark.keyed import can_be_keyed, run_keyed
+from windrow.spark.keyed import is_carried, run_keyed
 from windrow.spark.varying import Varying
+from windrow.syntax.nodes import Range
 
 __all__ = ["Bags", "Rows", "inner"]
 
@@ -72,11 +73,38 @@ class Bags:
         The sides have the same columns.
         """
         schema = inner(frames[0])
-        known = all(is_orderable(field.dataType) for field in schema)
-        if not known or not all(map(can_be_keyed, frames)):
-            raise NotPlannedError("columns that are not compared")
-        sides = [frame.select(*schema.names, ENTER, LEAVE) for frame in frames]
-        return Rows(run_keyed(self.gateway, operator, sides, schema.names, schema), varies=True)
+        for frame in frames:
+            self.refuse_kinds(frame)
+        names, sides = schema.names, [frame.select(*schema.names, ENTER, LEAVE) for frame in frames]
+        strange = [field for field in schema if not is_orderable(field.dataType)]
+        if not strange:
+            return Rows(run_keyed(self.gateway, operator, sides, names, schema), varies=True)
+        # Spark itself compares no maps and variants; rows of a join are told apart by their texts
+        texts = {f"__text{number}": _text(field) for number, field in enumerate(strange)}
+        sides = [side.withColumns(texts) for side in sides]
+        compared = [name for name in names if is_orderable(schema[name].dataType)]
+        found = run_keyed(self.gateway, operator, sides, [*compared, *texts], inner(sides[0]))
+        return Rows(found.select(*names, ENTER, LEAVE), varies=True)
+
+    def refuse_kinds(self, frame: DataFrame, at: Range | None = None) -> None:
+        """Refuse columns that operators do not take.
+
+        Raises
+        ------
+        NotPlannedError
+            For collated strings and intervals of months and days.
+        """
+        for field in frame.schema:
+            if not is_carried(field.dataType):
+                kind = field.dataType.simpleString().upper()
+                hint = "cast them in a query in FROM: COLLATE UTF8_BINARY, or to numbers"
+                raise NotPlannedError(f"a join, group or set operator with columns of type {kind}", at, hint)
+
+
+def _text(field: StructField) -> Column:
+    """A text that is the same for copies of a value."""
+    value = F.col(field.name)
+    return F.to_json(F.struct(value)) if contains(field.dataType, "variant") else value.cast("string")
 
 
 def inner(frame: DataFrame) -> StructType:

@@ -27,6 +27,7 @@ from windrow.spark.aggregates_of_plan import kernel_aggregates
 from windrow.spark.arrow import is_orderable
 from windrow.spark.bags import Bags, Rows, inner
 from windrow.spark.keyed import can_be_keyed, run_keyed
+from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Relation, SqlText
 
 __all__ = ["evaluated", "first", "framed", "grouped", "in_sessions", "kernel_groups"]
@@ -77,7 +78,7 @@ def _by_spark(bags: Bags, node: plan.Aggregate, rows: Rows) -> Rows:
     computed = [source for source in sources if source not in own]
     keys = [SqlText.of(", (", columns[source], f") AS {source}") for source in computed]
     text = inside.scope.select(SqlText.of(f"{ROWS}.*", *keys))
-    pieces = _pieces(bags, bags.gateway.sql(text, {ROWS: rows.frame}), sources, "a group")
+    pieces = _pieces(bags, bags.gateway.sql(text, {ROWS: rows.frame}), sources, node.at)
     shown = [SqlText.of(f"{ROWS}.{source} AS {column.id}") for column, source in node.keys]
     shown += [SqlText.of(one.call.text, f" AS {one.column.id}") for one in node.calls]
     by = ", ".join([*(f"{ROWS}.{source}" for source in sources), plan.TIMES])
@@ -86,10 +87,9 @@ def _by_spark(bags: Bags, node: plan.Aggregate, rows: Rows) -> Rows:
     return Rows(found, varies=True)
 
 
-def _pieces(bags: Bags, frame: DataFrame, keys: Sequence[str], what: str) -> DataFrame:
+def _pieces(bags: Bags, frame: DataFrame, keys: Sequence[str], at: Range | None = None) -> DataFrame:
     """The rows once for each piece of time in which those of equal keys stay as they are."""
-    if not can_be_keyed(frame):
-        raise NotPlannedError(f"columns that {what} cannot carry")
+    bags.refuse_kinds(frame, at)
     return run_keyed(bags.gateway, "expand", [frame], keys, inner(frame))
 
 
@@ -112,7 +112,7 @@ def evaluated(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> Rows:
     if node.input is None or node.beside:
         return _beside_others(bags, node, rows_of)
     rows = bags.varying(rows_of(node.input))
-    pieces = _pieces(bags, rows.frame, node.keys, "a group")
+    pieces = _pieces(bags, rows.frame, node.keys)
     found = Rows(bags.gateway.sql(node.text, {ROWS: pieces}).toDF(*names, ENTER, LEAVE), varies=True)
     if node.empty is None:
         return found
@@ -156,8 +156,7 @@ def _timeline(bags: Bags, frames: Sequence[DataFrame]) -> DataFrame:
 
 def _cut(bags: Bags, frame: DataFrame, pieces: DataFrame) -> DataFrame:
     """The rows once for each of these pieces of time in which they are there."""
-    if not can_be_keyed(frame):
-        raise NotPlannedError("columns that a query over pieces of time cannot carry")
+    bags.refuse_kinds(frame)
     return run_keyed(bags.gateway, "join", [frame, pieces], [], inner(frame))
 
 
@@ -168,7 +167,7 @@ def framed(
     chain = _frames_of_a_block(node)
     common = set.intersection(*(set(one.partition) for one in chain if isinstance(one, plan.Over)))
     base = bags.varying(rows_of(chain[-1].input))
-    rows = Rows(_pieces(bags, base.frame, sorted(common), "a frame"), varies=True)
+    rows = Rows(_pieces(bags, base.frame, sorted(common), node.at), varies=True)
     for one in reversed(chain):
         if isinstance(one, plan.Project):
             rows = project(one, rows)
@@ -212,8 +211,8 @@ def first(bags: Bags, node: plan.Sort, rows: Rows) -> Rows:
     rows = bags.varying(rows)
     kinds = {column.id: column.type for column in node.columns}
     by = [key.column for key in node.keys]
-    if not can_be_keyed(rows.frame) or not all(is_orderable(kinds[name]) for name in by):
-        raise NotPlannedError("columns that are not ordered", node.at)
+    bags.refuse_kinds(rows.frame, node.at)
+    assert all(is_orderable(kinds[name]) for name in by), "Spark orders by no others"
     # a column may be ordered by twice
     names = [f"__o{number}" for number in range(len(by))]
     frame = rows.frame.withColumns({name: F.col(column) for name, column in zip(names, by, strict=True)})

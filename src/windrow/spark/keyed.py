@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructType
+from pyspark.sql.types import DataType, LongType, StructType
 
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.cells import Layout
@@ -22,13 +22,17 @@ from windrow.spark.layout import shuffled
 from windrow.spark.to_cells import to_cells
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["can_be_keyed", "run_keyed"]
+__all__ = ["can_be_keyed", "is_carried", "run_keyed"]
 
 
 def can_be_keyed(frame: DataFrame) -> bool:
     """Whether all columns can go through an operator."""
-    kinds = [field.dataType for field in frame.schema]
-    return all(can_travel(kind) and not contains(kind, "collated") for kind in kinds)
+    return all(is_carried(field.dataType) for field in frame.schema)
+
+
+def is_carried(kind: DataType) -> bool:
+    """Whether values of a type can go through an operator, which compares strings as they are."""
+    return can_travel(kind) and not contains(kind, "collated")
 
 
 def run_keyed(

@@ -17,9 +17,9 @@ from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Expression, Scope
-from windrow.plan.reader import NotPlannedError
 from windrow.spark.bags import Bags, Rows, inner
-from windrow.spark.keyed import can_be_keyed, run_keyed
+from windrow.spark.keyed import run_keyed
+from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 
 __all__ = ["joined", "marked", "valued"]
@@ -35,13 +35,13 @@ Keys = Sequence[tuple[str, str]]
 def joined(bags: Bags, node: plan.Join, left: Rows, right: Rows) -> Rows:
     """The rows of a join."""
     if node.kind == "inner":
-        return _pairs(bags, left, right, node.keys, node.conditions, node.scope)
+        return _pairs(bags, left, right, node.keys, node.conditions, node.scope, node.at)
     if left.varies and not right.varies and node.kind in _SPARK_JOINS:
         return _beside_table(bags, node, left, right)
     left, right = bags.varying(left), bags.varying(right)
     if node.kind in ("semi", "anti") and not node.keys and not node.conditions:
         right = _any(bags, right)
-    pairs = _pairs(bags, left, right, node.keys, node.conditions, node.scope)
+    pairs = _pairs(bags, left, right, node.keys, node.conditions, node.scope, node.at)
     if node.kind in ("semi", "anti"):
         return _with_partner(bags, node.kind, left, pairs)
     return _padded(bags, node.kind, left, right, pairs)
@@ -55,7 +55,7 @@ def marked(bags: Bags, node: plan.Mark, left: Rows, right: Rows) -> Rows:
     left, right = bags.varying(left), bags.varying(right)
     if not node.keys and not node.conditions:
         right = _any(bags, right)
-    pairs = _pairs(bags, left, right, node.keys, node.conditions, node.scope).frame
+    pairs = _pairs(bags, left, right, node.keys, node.conditions, node.scope, node.at).frame
     if node.unknown is not None:
         mine, theirs = map(F.col, node.unknown)
         keys = [key for key in node.keys if key != node.unknown]
@@ -99,11 +99,17 @@ def _with_partner(bags: Bags, operator: str, side: Rows, pairs: Rows) -> Rows:
 
 
 def _pairs(
-    bags: Bags, left: Rows, right: Rows, keys: Keys, conditions: Sequence[Expression], scope: Scope
+    bags: Bags,
+    left: Rows,
+    right: Rows,
+    keys: Keys,
+    conditions: Sequence[Expression],
+    scope: Scope,
+    at: Range | None = None,
 ) -> Rows:
     """The pairs of rows that are there at one time, have equal keys and satisfy the conditions."""
     if left.varies and right.varies:
-        frame = _at_one_time(bags, left, right, keys)
+        frame = _at_one_time(bags, left, right, keys, at)
         if keys:
             frame = frame.where(_equal(keys))
     elif keys:
@@ -119,7 +125,7 @@ def _pairs(
     return Rows(frame, varies)
 
 
-def _at_one_time(bags: Bags, left: Rows, right: Rows, keys: Keys) -> DataFrame:
+def _at_one_time(bags: Bags, left: Rows, right: Rows, keys: Keys, at: Range | None) -> DataFrame:
     """Pairs of rows that are there at one time; of keys by which rows can be found, they have equal ones."""
     kinds = {field.name: field.dataType for field in left.frame.schema}
     found = [
@@ -134,8 +140,8 @@ def _at_one_time(bags: Bags, left: Rows, right: Rows, keys: Keys) -> DataFrame:
         else side.frame
         for place, side in enumerate((left, right))
     ]
-    if not all(map(can_be_keyed, sides)):
-        raise NotPlannedError("columns that a join cannot carry")
+    for side in sides:
+        bags.refuse_kinds(side, at)
     result = StructType([*inner(left.frame), *inner(right.frame)])
     return run_keyed(bags.gateway, "join", sides, names, result)
 

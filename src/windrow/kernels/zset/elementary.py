@@ -91,4 +91,4 @@ def timeline(enter: Ints, leave: Ints) -> tuple[Ints, Ints]:
     [0, 3, 5]
     """
     begins = np.unique(np.concatenate([enter, leave[leave != NEVER]]))
-    return begins, np.append(begins[1:], np.int64(NEVER))
+    return begins, np.append(begins, np.int64(NEVER))[1:]

@@ -33,7 +33,7 @@ from windrow.plan.reader.select import each
 from windrow.plan.reader.statement import NotPlannedError, Statement
 from windrow.syntax.expressions import Name, names_in, parse_expression
 from windrow.syntax.nodes import OrderItem, Range
-from windrow.syntax.queries import Ordered, Select, Shape
+from windrow.syntax.queries import Ordered, Select, SetOperation, Shape
 from windrow.syntax.select_list import alias_of
 from windrow.syntax.sqltext import SqlText
 
@@ -119,14 +119,20 @@ def _around(statement: Statement, rows: Rows, wanted: Sequence[str]) -> tuple[Ro
 def _read(reading: Reading, shape: Shape, around: Rows, bracket: Range) -> Dependent:
     """The rows of a subquery beside those around it."""
     statement = reading.statement
+    if isinstance(shape, SetOperation):
+        sides = [_read(reading, side, around, bracket) for side in (shape.left, shape.right)]
+        node = reading.united(shape, sides[0].node, sides[1].node)
+        return Dependent(node, (), tuple(one.id for one in node.columns[len(around.node.columns) :]))
     order: Sequence[OrderItem] = ()
     bounds: tuple[int, int | None] = 0, None
-    query = shape
+    query: Shape = shape
     if isinstance(query, Ordered):
         order, bounds, query = query.order, reading.bounds(query), query.query
-    if not isinstance(query, Select) or over_of(statement, query) is not None:
-        what = "OVER" if isinstance(query, Select) else "a set operator"
-        raise NotPlannedError(f"{what} in a subquery that reads the query around it", bracket)
+    if not isinstance(query, Select):
+        raise NotPlannedError("ORDER BY of a set operator that reads the query around it", bracket)
+    place = over_of(statement, query)
+    if place is not None:
+        raise NotPlannedError("OVER in a subquery that reads the query around it", place)
     keys = [column.id for column in around.node.columns]
     rows, conditions = reading.from_where(reading, query, around)
     if is_grouped(statement.tokens, query):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from windrow.algebra.continuous import Query, Reader
@@ -74,6 +74,7 @@ class QueryReader:
             self.query,
             self._shape,
             self._bracket,
+            self._united,
             self._bounds,
             from_where,
             unnested,
@@ -90,7 +91,7 @@ class QueryReader:
         """
         body = self.statement.reader.after_with(start, stop)
         order = order_at(self.tokens, body, stop)
-        shape = parse_query(self.tokens, body, stop)
+        shape = parse_query(self.tokens, body, stop, wholly=True)
         items: Sequence[OrderItem] = ()
         bounds: tuple[int, int | None] = 0, None
         if isinstance(shape, Ordered):
@@ -114,7 +115,13 @@ class QueryReader:
         NotPlannedError, UnknownShapeError
             Saying what of it has no plan.
         """
-        return self._planned(lambda: self._relation(query), lambda: query.text, query.tokens)
+        try:
+            return self._planned(lambda: self._relation(query), lambda: query.text, query.tokens)
+        except WindrowError as error:
+            if not error.condition.startswith(_NAMES):
+                raise
+            what = "a name that the query as a whole knows alone"
+            raise NotPlannedError(what, query.tokens, "write the name of its relation before it") from None
 
     def _relation(self, query: Query) -> Node:
         given = self.statement.reader.after_with(*query.tokens) if query.items is None else query.items[0]
@@ -156,6 +163,9 @@ class QueryReader:
             if not error.condition.startswith(_NAMES):
                 raise
             reason = NotPlannedError("a name that the query as a whole knows alone", at)
+            with suppress(NotPlannedError):
+                return whole_pieces(self._reading, text(), at, reason)
+            raise  # which may be one of the query around
         return whole_pieces(self._reading, text(), at, reason)
 
     def query(self, shape: Shape) -> Node:
@@ -348,7 +358,9 @@ class QueryReader:
     # -- set operators -------------------------------------------------------------------------------
 
     def _set(self, operation: SetShape) -> Node:
-        left, right = self.query(operation.left), self.query(operation.right)
+        return self._united(operation, self.query(operation.left), self.query(operation.right))
+
+    def _united(self, operation: SetShape, left: Node, right: Node) -> Node:
         if len(left.columns) != len(right.columns):
             raise NotPlannedError("sides of a set operator with other numbers of columns")
         kinds = [field.dataType for field in self.statement.analyser.union(left.columns, right.columns)]

@@ -14,7 +14,7 @@ from windrow.plan.nodes import Node
 from windrow.plan.reader.rows import Rows
 from windrow.plan.reader.statement import Statement
 from windrow.syntax.nodes import Range
-from windrow.syntax.queries import Ordered, Select, Shape
+from windrow.syntax.queries import Ordered, Select, SetOperation, Shape
 
 __all__ = ["Known", "Reading", "View"]
 
@@ -71,6 +71,8 @@ class Reading:
         The shape of a query in brackets, which may have a WITH list.
     bracket
         Reads one that stands alone, in brackets or under a name.
+    united
+        A set operator over two plans, of which the columns come in order.
     bounds
         How many rows of an order are left out, and how many come then.
     from_where
@@ -90,6 +92,7 @@ class Reading:
     query: Callable[[Shape], Node]
     shape: Callable[[Range], Shape]
     bracket: Callable[[Range], Node]
+    united: Callable[[SetOperation, Node, Node], Node]
     bounds: Callable[[Ordered], tuple[int, int | None]]
     from_where: FromWhere
     unnested: Callable[[Reading, Select, Rows, Iterable[Range]], Rows]

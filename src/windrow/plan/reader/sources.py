@@ -14,7 +14,7 @@ from windrow.plan.reader.joins import equality, joined, paired, using
 from windrow.plan.reader.reading import Reading, View
 from windrow.plan.reader.rows import Rows, name_around, renamed
 from windrow.plan.reader.statement import NotPlannedError, Statement
-from windrow.plan.reader.subqueries import asked_in_on, decided, has_subquery, lateral
+from windrow.plan.reader.subqueries import asked_in_on, decided, has_subquery, lateral, reads_around
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Cte, Range
 from windrow.syntax.queries import FromItem, Select, UnknownShapeError, conjuncts, is_query, parse_query
@@ -34,10 +34,17 @@ def from_where(reading: Reading, select: Select, around: Rows | None = None) -> 
     asked = [part for part in where if has_subquery(statement, part)]
     where = [part for part in where if part not in asked]
     rows: Rows | None = None
+    is_beside = around is not None and bool(select.source) and reads_around(reading, select.source[0])
+    if around is not None and is_beside:
+        if any(item.join in ("right", "full") for item in select.source):
+            raise NotPlannedError(
+                "RIGHT or FULL JOIN with a query that reads the one around it", select.source[0].source
+            )
+        rows = around
     # of rows that an outer join makes WHERE is held against them after it
     is_padded = any(item.join in ("right", "full") for item in select.source)
     for item in select.source:
-        if item.lateral and rows is not None:
+        if rows is not None and (item.lateral or item is select.source[0]):
             rows, further = lateral(reading, rows, item)
             where += further
             continue
@@ -57,7 +64,9 @@ def from_where(reading: Reading, select: Select, around: Rows | None = None) -> 
         if alias in aliases[:number]:
             raise NotPlannedError("relations of one name", select.source[number].source)
     _spell_stars(statement, select, rows)
-    if around is not None:
+    if around is not None and is_beside:
+        _name_around(statement, select, rows)
+    elif around is not None:
         rows, where = _beside(statement, select, around, rows, where)
     for part in asked:
         rows, rest = decided(reading, select, rows, part)
@@ -66,14 +75,17 @@ def from_where(reading: Reading, select: Select, around: Rows | None = None) -> 
     return rows, sorted(where)
 
 
+def _name_around(statement: Statement, select: Select, rows: Rows) -> None:
+    clauses = [select.where, select.group_by, select.having, select.window, select.qualify]
+    stretches = [without_alias(statement.tokens, item) for item in select.items]
+    name_around(statement, [*stretches, *(clause for clause in clauses if clause is not None)], rows)
+
+
 def _beside(
     statement: Statement, select: Select, around: Rows, rows: Rows, where: list[Range]
 ) -> tuple[Rows, list[Range]]:
     """The rows of a subquery beside those of the query around it, by the equalities of WHERE."""
-    clauses = [select.where, select.group_by, select.having, select.window, select.qualify]
-    stretches = [without_alias(statement.tokens, item) for item in select.items]
-    stretches += [clause for clause in clauses if clause is not None]
-    name_around(statement, stretches, replace(rows, around=around.around))
+    _name_around(statement, select, replace(rows, around=around.around))
     keys, rest = [], []
     outer = around.by_ids()
     for part in where:
@@ -83,7 +95,8 @@ def _beside(
             continue
         outer, rows, key = pair
         keys.append(key)
-    both = paired(statement, outer, rows, keys, "inner", "JOIN of a subquery", select.source[0].source)
+    place = select.source[0].source if select.source else select.items[0]
+    both = paired(statement, outer, rows, keys, "inner", "JOIN of a subquery", place)
     return replace(both, around=around.around), rest
 
 
@@ -194,7 +207,8 @@ def _table(statement: Statement, source: Range) -> Node:
 def _one_row(statement: Statement, at: Range) -> Scan:
     """The one row of a block without FROM."""
     text = SqlText.of("SELECT 1 AS one")
-    return _scan(statement, f"__row{statement.numbers[0]}", statement.analyser.schema(text), text, at)
+    scan = _scan(statement, f"__row{statement.numbers[0]}", statement.analyser.schema(text), text, at)
+    return replace(scan, label="of one row")
 
 
 def _spell_stars(statement: Statement, select: Select, rows: Rows) -> None:

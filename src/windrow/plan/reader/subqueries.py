@@ -7,8 +7,9 @@ the text in their place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from pyspark.sql.types import BooleanType, LongType
 
@@ -29,7 +30,18 @@ from windrow.syntax.queries import FromItem, Ordered, Select, Shape, UnknownShap
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["alone", "asked_in_on", "decided", "has_subquery", "lateral", "subqueries", "unnested"]
+__all__ = [
+    "alone",
+    "asked_in_on",
+    "decided",
+    "has_subquery",
+    "lateral",
+    "reads_around",
+    "subqueries",
+    "unnested",
+]
+
+Found = TypeVar("Found")
 
 _BEFORE_OPERAND = ("AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE")
 _BOOLEAN = ("AND", "OR", "NOT", "=", "<>", "<", "<=", ">", ">=", "<=>", "IS NULL", "IN", "BETWEEN")
@@ -157,11 +169,10 @@ def _with_value_of(reading: Reading, rows: Rows, bracket: Range) -> Rows:
     """The rows with the value of a subquery that reads them."""
     statement = reading.statement
     shape = reading.shape(bracket)
-    try:
-        with statement.tried():
-            return _with_aggregate_of(reading, rows, shape, bracket)
-    except (NotPlannedError, UnknownShapeError):
-        found = dependent(reading, rows, bracket)
+    simply = _tried(statement, lambda: _with_aggregate_of(reading, rows, shape, bracket))
+    if simply is not None:
+        return simply
+    found = dependent(reading, rows, bracket)
     if len(found.columns) != 1:
         raise NotPlannedError("a subquery of several columns for one value", bracket)
     node, value = found.node, found.columns[0]
@@ -277,6 +288,14 @@ def asked_in_on(
     return left, right
 
 
+def reads_around(reading: Reading, item: FromItem) -> bool:
+    """Whether a relation in FROM is a query that reads the one around the block."""
+    is_query = reading.statement.tokens.is_symbol(item.source[0], "(") and item.source not in (
+        reading.statement.reader.inputs
+    )
+    return is_query and reading.statement.varies(item.source) and alone(reading, item.source) is None
+
+
 def lateral(reading: Reading, rows: Rows, item: FromItem) -> tuple[Rows, list[Range]]:
     """The rows with those of a query in FROM that reads them, and conditions still to be held."""
     statement = reading.statement
@@ -297,9 +316,18 @@ def lateral(reading: Reading, rows: Rows, item: FromItem) -> tuple[Rows, list[Ra
         raise NotPlannedError("other names for the columns than there are columns", item.source)
     alias = item.alias or f"__t{statement.numbers[0]}"
     part = Part(alias, tuple(names), tuple(column.id for column in columns))
-    conditions = on if item.join == "left" else []
-    both = joined_back(statement, rows, Rows(inner, (part,)), keys, item.join, label, item.source, conditions)
-    return both, on if item.join == "inner" else []
+    right, of_both = Rows(inner, (part,)), []
+    if item.join == "inner":
+        on, further = [], on
+    else:
+        further = []
+    for condition in on:
+        if reads_only(statement, condition, right):
+            right = filtered(statement, right, [condition], "WHERE")
+        else:
+            of_both.append(condition)
+    both = joined_back(statement, rows, right, keys, item.join, label, item.source, of_both)
+    return both, further
 
 
 # -- partners --------------------------------------------------------------------------------------------
@@ -345,14 +373,9 @@ def _partners_of(
     statement = reading.statement
     shape = reading.shape(bracket)
     if isinstance(shape, Select) and _is_plain(statement, shape):
-        try:
-            with statement.tried():
-                return _correlated(reading, rows, shape, operand)
-        except (NotPlannedError, UnknownShapeError):
-            pass
-        except WindrowError as error:
-            if not error.condition.startswith("UNRESOLVED_COLUMN"):
-                raise
+        simply = _tried(statement, lambda: _correlated(reading, rows, shape, operand))
+        if simply is not None:
+            return simply
     found = dependent(reading, rows, bracket)
     rows, other, keys = null_safe(statement, rows, Rows(found.node, ()), found.keys, bracket)
     if operand is not None:
@@ -362,6 +385,19 @@ def _partners_of(
         rows, other, key = alike(statement, rows, other, (mine, found.columns[0]), operand)
         keys.append(key)
     return rows, _Partners(other, tuple(keys))
+
+
+def _tried(statement: Statement, read: Callable[[], Found]) -> Found | None:
+    """What is found in the simple way; None where a subquery is not of that form."""
+    try:
+        with statement.tried():
+            return read()
+    except (NotPlannedError, UnknownShapeError):
+        return None
+    except WindrowError as error:
+        if not error.condition.startswith("UNRESOLVED_COLUMN"):
+            raise
+        return None
 
 
 def _correlated(

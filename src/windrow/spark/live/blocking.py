@@ -98,9 +98,16 @@ def is_blocking(reader: Reader, query: Query) -> bool:
     if order_at(tokens, body, stop) is not None:
         return True
     try:
-        return _merged(Texts(reader), parse_query(tokens, body, stop)) != len(query.inputs)
+        return _merged(Texts(reader), _shape(reader, start, stop)) != len(query.inputs)
     except UnknownShapeError:
         return len(query.inputs) > 1
+
+
+def _shape(reader: Reader, start: int, stop: int) -> Shape:
+    """The shape of a query, which may stand in brackets and have a WITH list."""
+    while reader.tokens.is_symbol(start, "(") and reader.tokens.partner[start] == stop - 1:
+        start, stop = start + 1, stop - 1
+    return parse_query(reader.tokens, reader.after_with(start, stop), stop, wholly=True)
 
 
 def _merged(texts: Texts, shape: Shape) -> int:
@@ -121,7 +128,7 @@ def _merged(texts: Texts, shape: Shape) -> int:
     ((start, stop),) = varying
     cte = texts.cte(start) if stop - start == 1 and tokens[start].is_name else None
     if cte is not None or tokens.is_symbol(start, "("):
-        return _merged(texts, parse_query(tokens, *(cte.body if cte is not None else (start, stop))))
+        return _merged(texts, _shape(texts.reader, *(cte.body if cte is not None else (start, stop))))
     return 1
 
 
