@@ -133,6 +133,20 @@ UNNESTED = [
     "SELECT a.k, q.* FROM s [NOW] a LEFT JOIN LATERAL (SELECT b.v, b.k AS l FROM t [ROWS 5] b"
     " WHERE b.k = a.k ORDER BY b.v LIMIT 1) q ON q.l > 0",
     "SELECT a.k, q.v FROM s [NOW] a JOIN LATERAL (SELECT v FROM t [NOW]) q ON q.v > a.v",
+    # one after the other, which read the same rows
+    "SELECT k, (SELECT COUNT(DISTINCT b.v) FROM t [RANGE 5] b WHERE b.k >= a.k) AS m, (SELECT COUNT(*) FROM"
+    " t [RANGE 5] b WHERE b.k >= a.k) + (SELECT COUNT(*) FROM t [NOW] b WHERE b.k >= a.k) AS o"
+    " FROM s [RANGE 3] a",
+    "SELECT k, COUNT(*) AS n FROM s [RANGE 3] a GROUP BY k HAVING COUNT(*) >"
+    " (SELECT COUNT(*) FROM t [RANGE 3] b WHERE b.k < a.k)",
+    "SELECT a.k, x.n FROM s [RANGE 3] a JOIN t [RANGE 2] b USING (k),"
+    " LATERAL (SELECT COUNT(*) AS n FROM t [RANGE 4] c WHERE c.v < b.v) x",
+    "SELECT k FROM s [RANGE 3] a JOIN t [RANGE 2] b USING (k) WHERE EXISTS"
+    " (SELECT 1 FROM t [RANGE 4] c WHERE c.k < a.k OR c.v = b.v)",
+    "SELECT k, (SELECT MAX(x) FROM (SELECT b.v AS x FROM t [NOW] b WHERE b.k < a.k)) AS x FROM s [NOW] a",
+    "SELECT k FROM s [NOW] a WHERE v IN (SELECT b.v FROM t [ROWS 4] b WHERE b.k < a.k"
+    " EXCEPT SELECT c.v FROM t [NOW] c WHERE c.k = a.k)",
+    "SELECT k, x FROM s [NOW] a, LATERAL (SELECT a.v + 1 AS x) q",
     "SELECT (SELECT COUNT(*) FROM s [NOW]) AS n",
     "SELECT 1 AS x WHERE EXISTS (SELECT 1 FROM s [NOW])",
     "SELECT k FROM (WITH c AS (SELECT k, v FROM s [RANGE 3]) SELECT k FROM c WHERE v > 1) q",
@@ -140,6 +154,9 @@ UNNESTED = [
 ]
 # of which Spark computes a part, over pieces of time
 IN_PIECES = [
+    "SELECT k, wstart, wend, COUNT(*) AS c FROM SESSION(TABLE(SELECT * FROM s [RANGE 9] WHERE k IN"
+    " (SELECT k FROM t [RANGE 9])) PARTITION BY k, DESCRIPTOR(ts), gap => 2, maxdur => 3)"
+    " GROUP BY k, wstart, wend",
     "SELECT v FROM s [RANGE 3] WHERE (v IN (SELECT v FROM t [ROWS 2])) = false",
     "SELECT v FROM s [RANGE 3] WHERE NOT CASE WHEN v IN (SELECT v FROM t [ROWS 2]) THEN true ELSE false END",
     "SELECT k FROM (SELECT k, v IN (SELECT v FROM t [ROWS 2]) AS b FROM s [RANGE 3]) q WHERE NOT b",

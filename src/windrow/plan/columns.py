@@ -44,11 +44,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A relation in FROM: its alias, its columns' names, and the columns that hold them."""
+    """A relation in FROM: its alias, its columns' names, and the columns that hold them.
+
+    Of one that is `qualified` columns are known only with the alias before their names.
+    """
 
     alias: str
     names: tuple[str, ...]
     columns: tuple[str, ...]
+    qualified: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +158,14 @@ def resolve(name: Name, parts: Iterable[Part]) -> str | None:
     'b1_0'
     """
     *before, last = (part.lower() for part in name.parts)
-    found = [
+    found = {
         column
         for part in parts
         for shown, column in zip(part.names, part.columns, strict=True)
-        if shown.lower() == last and (not before or before == [part.alias.lower()])
-    ]
-    return found[0] if len(found) == 1 else None
+        if shown.lower() == last
+        and (before == [part.alias.lower()] if before or part.qualified else not before)
+    }
+    return found.pop() if len(found) == 1 else None
 
 
 def schema_of(columns: Iterable[Column]) -> StructType:

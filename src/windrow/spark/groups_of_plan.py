@@ -122,7 +122,7 @@ def evaluated(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> Rows:
 
 def in_sessions(bags: Bags, node: plan.Session, rows: Rows) -> Rows:
     """The rows with begin and end of their sessions, in each piece of time."""
-    pieces = _pieces(bags, bags.varying(rows).frame, node.keys, "a session")
+    pieces = _pieces(bags, bags.varying(rows).frame, node.keys)
     time = next(column for column in node.input.columns if column.id == node.time)
     window = window_of(node, time, by_ids=True)
     window = replace(window, keys=(*window.keys, ENTER, LEAVE))

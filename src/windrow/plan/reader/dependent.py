@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 
 from windrow.kernels.sorting import SortKey
 from windrow.plan.columns import ROWS, Column, Expression, Part
-from windrow.plan.nodes import Aggregate, Distinct, Node, Project, Sort
+from windrow.plan.nodes import Aggregate, Distinct, Join, Mark, Node, Over, Project, Sort, Value
 from windrow.plan.reader.groups import grouped, is_grouped
 from windrow.plan.reader.joins import paired
 from windrow.plan.reader.over import named_in, over_of
@@ -101,19 +101,40 @@ def _may_read(statement: Statement, rows: Rows, bracket: Range) -> list[str]:
 def _around(statement: Statement, rows: Rows, wanted: Sequence[str]) -> tuple[Rows, list[tuple[str, str]]]:
     """Each combination of some columns of the rows, under names of the query around."""
     known = {column.id: column.name for column in rows.node.columns}
-    made = renamed(statement, rows.node, [known[one] for one in wanted], "columns", wanted)
+    made = renamed(statement, _below(rows.node, wanted), [known[one] for one in wanted], "columns", wanted)
     ids = {one: column.id for one, column in zip(wanted, made.columns, strict=True)}
     parts = []
-    for part in (*rows.parts, *rows.own, *rows.around):
+    for part in rows.names_around():
         pairs = [
             (name, ids[column])
             for name, column in zip(part.names, part.columns, strict=True)
             if column in ids
         ]
         if pairs:
-            parts.append(Part(part.alias, tuple(name for name, _ in pairs), tuple(own for _, own in pairs)))
+            names, columns = zip(*pairs, strict=True)
+            parts.append(Part(part.alias, names, columns, part.qualified))
     node = Distinct(made, f"DISTINCT {', '.join(known[one] for one in wanted)}")
     return Rows(node, (), (), tuple(parts)), list(ids.items())
+
+
+def _below(node: Node, wanted: Sequence[str]) -> Node:
+    """What has all these values in these columns, and maybe more, before what other subqueries add to it."""
+    below: Node | None = node
+    while below is not None:
+        node = below
+        match node:
+            case Join(kind="inner"):
+                sides: tuple[Node, ...] = node.inputs
+            case Join(kind="right"):
+                sides = (node.right,)
+            case Join(kind="left" | "semi" | "anti") | Mark() | Value():
+                sides = (node.left,)
+            case Project() | Over():
+                sides = (node.input,)
+            case _:
+                sides = ()
+        below = next((side for side in sides if {one.id for one in side.columns}.issuperset(wanted)), None)
+    return node
 
 
 def _read(reading: Reading, shape: Shape, around: Rows, bracket: Range) -> Dependent:
@@ -163,13 +184,19 @@ def _groups(
         pairs = list(zip(own, keys, strict=True))
         groups = joined_back(statement, around, groups, pairs, "left", "LEFT JOIN groups", bracket)
         keys = own
+        parts = around.around
     else:
-        _rename(statement, dict(zip(own, keys, strict=True)), select)
+        ids = dict(zip(own, keys, strict=True))
+        _rename(statement, ids, select)
+        parts = tuple(
+            replace(part, columns=tuple(ids[column] for column in part.columns)) for part in around.around
+        )
+    groups = replace(groups, around=(*groups.around, *parts))
     if select.having is not None:
         groups = reading.unnested(reading, select, groups, [select.having])
         named_in(statement, select, select.having, groups)
         groups = filtered(statement, groups, [select.having], "HAVING")
-    return replace(groups, around=around.around), keys
+    return groups, keys
 
 
 def _rename(statement: Statement, ids: dict[str, str], select: Select) -> None:

@@ -110,7 +110,16 @@ def grouped(
     shown = [(name, own) for name, own in named if name is not None]
     alias = f"__t{statement.numbers[0]}"
     part = Part(alias, tuple(name for name, _ in shown), tuple(own for _, own in shown))
-    return Rows(node, (part,) if shown else ())
+    # subqueries beside the groups know the keys by the relations that they are of
+    sources = {column.id: one.column for column, one in columns}
+    around = tuple(
+        Part(one.alias, (name,), (made_key.id,), qualified=True)
+        for made_key, read_key in by
+        for one in rows.relations
+        for name, column in zip(one.names, one.columns, strict=True)
+        if column == sources[read_key]
+    )
+    return Rows(node, (part,) if shown else (), (), around)
 
 
 def _is_known(call: AggregateCall) -> bool:

@@ -14,7 +14,13 @@ from windrow.plan.columns import Column, Scope
 from windrow.plan.nodes import Distinct, Filter, Node, Project, SetOperation, Sort, TimeWindows
 from windrow.plan.reader.groups import grouped, is_grouped
 from windrow.plan.reader.over import named_in, over_of, with_windows
-from windrow.plan.reader.pieces import asking_pieces, asks, framed_pieces, grouped_pieces, whole_pieces
+from windrow.plan.reader.pieces import (
+    asking_pieces,
+    asks,
+    framed_pieces,
+    grouped_pieces,
+    whole_pieces,
+)
 from windrow.plan.reader.reading import Known, Reading
 from windrow.plan.reader.rows import Rows, cast, filtered, passed, renamed
 from windrow.plan.reader.select import each, shown_names

@@ -72,6 +72,11 @@ class Rows:
         """The column that a path names in the query around, where none of its own does."""
         return resolve(name, self.around) if self._inside(name) is None else None
 
+    def names_around(self) -> tuple[Part, ...]:
+        """The names by which a subquery knows the columns."""
+        own = (replace(part, qualified=True) for part in self.own)
+        return (*self.parts, *own, *self.around)
+
     def by_ids(self) -> Rows:
         """The rows without names: what reads them stands in the text by ids."""
         return Rows(self.node, ())

@@ -182,7 +182,10 @@ def _with_value_of(reading: Reading, rows: Rows, bracket: Range) -> Rows:
         found = replace(found, node=node, keys=_renumbered(found.keys, node))
         value = node.columns[-1].id
     label = statement.written(bracket)
-    rows = joined_back(statement, rows, Rows(node, ()), found.keys, "left", label, bracket)
+    # an aggregate without GROUP BY has a row for each
+    is_there = isinstance(shape, Select) and shape.having is None and _is_one(reading, shape)
+    kind = "inner" if is_there else "left"
+    rows = joined_back(statement, rows, Rows(node, ()), found.keys, kind, label, bracket)
     _stand(statement, bracket, value)
     return rows
 
@@ -410,7 +413,7 @@ def _correlated(
     inside, _ = reading.from_where(reading, replace(select, where=None))
     where = [] if select.where is None else conjuncts(statement.tokens, *select.where)
     items = [without_alias(statement.tokens, item) for item in select.items]
-    name_around(statement, [*where, *items], replace(inside, around=(*rows.parts, *rows.own, *rows.around)))
+    name_around(statement, [*where, *items], replace(inside, around=rows.names_around()))
     for condition in where:
         pair = None
         if not reads_only(statement, condition, inside):
