@@ -106,7 +106,7 @@ def test_what_goes_on_is_started_into_a_table(spark, tmp_path):
         assert [(row[0], row[1]) for row in listed(session.sql("TABLE told"))] == [(1, 1), (2, 1), (30, 1)]
         # without STREAM it is a table: what there is now
         session.sql(
-            f"CREATE TABLE now USING parquet LOCATION '{tmp_path / 'now'}' AS {query} EMIT AFTER DELAY 0"
+            f"CREATE TABLE now USING parquet LOCATION '{tmp_path / 'now'}' AS {query} ALLOWED LATENESS 1"
         )
         assert listed(session.sql("TABLE now")) == [(1, 1), (2, 1), (30, 1)]
     finally:
