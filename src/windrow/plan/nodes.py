@@ -375,6 +375,8 @@ class Aggregate:
         The aggregates.
     label, at
         What people know it by, and where GROUP BY or the block stands.
+    around
+        How many of the first keys are not of the query, but join it as a subquery with the one around it.
     """
 
     input: Project
@@ -382,6 +384,7 @@ class Aggregate:
     calls: tuple[Call, ...]
     label: str
     at: Range
+    around: int = 0
 
     def __post_init__(self) -> None:
         _has(self.input, (source for _, source in self.keys))
@@ -627,10 +630,21 @@ class TimeWindows:
 
 @dataclass(frozen=True, eq=False)
 class Distinct:
-    """Each different row once."""
+    """Each different row once.
+
+    Attributes
+    ----------
+    input
+        The rows.
+    label
+        What people know it by.
+    around
+        How many of the first columns are not of the query, but join it as a subquery with the one around it.
+    """
 
     input: Node
     label: str
+    around: int = 0
 
     @property
     def columns(self) -> tuple[Column, ...]:

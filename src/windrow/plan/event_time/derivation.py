@@ -510,12 +510,14 @@ class EventTimes:
     # -- several rows --------------------------------------------------------------------------------
 
     def _aggregate(self, node: plan.Aggregate) -> Derived:
-        made, facts = self._of(node.input, judged=True)
+        # late rows count for what a subquery becomes: no group of the query has been told without them
+        made, facts = self._of(node.input, judged=not node.around)
         assert isinstance(made, plan.Project)
         grouping = replace(node, input=made)
         if not facts.varies:
             return grouping, Facts()
-        if self._lifetime is not None and not any(source in facts.events for _, source in node.keys):
+        has_event = any(source in facts.events for _, source in node.keys)
+        if self._lifetime is not None and not has_event and not node.around:
             grouping, facts = self._living(grouping, facts)
         keys = grouping.keys
         events = [facts.events.get(source) for _, source in keys]
@@ -523,7 +525,7 @@ class EventTimes:
         settling = cut(facts.settling, events, "groups")
         self._refuse_endless(node, facts, settling, events, plains)
         grouping = replace(grouping, input=self._judged(grouping, facts))
-        closing = closing_of(events, plains, facts.places)
+        closing = closing_of(events[node.around :], plains, facts.places)
         holds = facts.holds
         if not closing:
             holds = holds or "of a group without a key of event time"
@@ -534,7 +536,7 @@ class EventTimes:
             {one: event for one, event in zip(ids, events, strict=True) if event is not None},
             keys=tuple(ids),
             grouped=True,
-            raw=False,
+            raw=bool(node.around),
             updates=True,
             streams=facts.streams,
             places=facts.places,
@@ -579,7 +581,7 @@ class EventTimes:
         inside = node.input
         outputs = {column.id: one for column, one in inside.outputs}
         telling = []
-        for _, source in node.keys:
+        for _, source in node.keys[node.around :]:
             event, one = facts.events.get(source), outputs[source]
             if event is not None:
                 text = SqlText.of(f"{ROWS}.{one.column}") if one.column is not None else one.text
@@ -596,7 +598,7 @@ class EventTimes:
         self, facts: Facts, telling: Sequence[tuple[SqlText, EventColumn]]
     ) -> tuple[SqlText, dict[int, str]] | None:
         """The condition by which rows are late for groups, and the columns with the watermarks in it."""
-        telling = [(key, event) for key, event in telling if event.tells_late]
+        telling = [each for each in telling if each[1].tells_late and each[1].origins & facts.watermarks]
         origins = {at for _, event in telling for at in event.origins} & facts.watermarks
         if not origins or not facts.raw:
             return None
@@ -613,10 +615,11 @@ class EventTimes:
         return {at: _watermark_id(at) for at in sorted(origins)}
 
     def _distinct(self, node: plan.Distinct) -> Derived:
-        made, facts = self._of(node.input, judged=True)
+        made, facts = self._of(node.input, judged=not node.around)
         ids = [column.id for column in node.input.columns]
+        own = [one for one in ids[node.around :] if one in facts.events]
         if facts.varies:
-            telling = [(SqlText.of(f"{ROWS}.{one}"), facts.events[one]) for one in ids if one in facts.events]
+            telling = [(SqlText.of(f"{ROWS}.{one}"), facts.events[one]) for one in own]
             found = self._late(facts, telling)
             if found is not None:
                 late, marks = found
@@ -626,15 +629,15 @@ class EventTimes:
             return made, Facts()
         events = {one: facts.events[one] for one in ids if one in facts.events}
         plain = {one: facts.plain[one] for one in ids if one in facts.plain}
-        closing = closing_of(events.values(), plain.values(), facts.places)
+        closing = closing_of([facts.events[one] for one in own], plain.values(), facts.places)
         holds = facts.holds
         if not facts.places <= {each.origin for each in closing}:
             holds = holds or "of DISTINCT"
         known = Facts(
             events,
-            whole=True,
-            counted=True,
-            raw=False,
+            whole=not node.around,
+            counted=not node.around,
+            raw=bool(node.around),
             updates=facts.updates,
             streams=facts.streams,
             places=facts.places,
@@ -644,7 +647,7 @@ class EventTimes:
             settling=facts.settling,
         )
         names = {column.id: column.name for column in node.columns}
-        ending = [names[one] for one, event in events.items() if event.greatest is not None]
+        ending = [names[one] for one in own if events[one].greatest is not None]
         kept = (
             f"rows until the watermark has passed {', '.join(ending)}" if ending and not holds else ALL_ROWS
         )

@@ -95,10 +95,11 @@ def met(kind: str, left: Facts, right: Facts, *, judges: bool, waits: bool) -> t
     waits
         Whether rows are shown when they are complete.
     """
-    # late rows are to be left out of both sides, beneath or above
+    # late rows are to be left out of both sides, beneath or above, by the watermark before each
     raw = {facts.raw for facts in (left, right) if facts.places}
+    judged = judges and left.places | right.places <= left.watermarks | right.watermarks
     by_time: tuple[Ending, ...] = ()
-    if raw == {False} or (raw == {True} and judges and kind == "inner"):
+    if raw == {False} or (raw == {True} and judged and kind == "inner"):
         by_time = meeting_in_time(left, right)
     promised = () if by_time and waits else _meeting_by(kind, left, right)
     grouping = (*by_time, *promised)

@@ -113,7 +113,7 @@ def _around(statement: Statement, rows: Rows, wanted: Sequence[str]) -> tuple[Ro
         if pairs:
             names, columns = zip(*pairs, strict=True)
             parts.append(Part(part.alias, names, columns, part.qualified))
-    node = Distinct(made, f"DISTINCT {', '.join(known[one] for one in wanted)}")
+    node = Distinct(made, f"DISTINCT {', '.join(known[one] for one in wanted)}", len(made.columns))
     return Rows(node, (), (), tuple(parts)), list(ids.items())
 
 
@@ -264,7 +264,7 @@ def _selected(
     if select.distinct:
         if order:
             raise NotPlannedError("ORDER BY beside DISTINCT in such a subquery", bracket)
-        found = Distinct(found, "DISTINCT")
+        found = Distinct(found, "DISTINCT", len(keys))
     if bounds != (0, None):
         by = tuple(
             SortKey(column, item.descending, item.nulls_first)

@@ -103,7 +103,7 @@ def grouped(
     )
     written = ", ".join(name for name, _ in read)
     at = select.group_by or select.items[0]
-    node = Aggregate(inside, by, found, f"GROUP BY {written or '()'}", at)
+    node = Aggregate(inside, by, found, f"GROUP BY {written or '()'}", at, len(further))
     own = [column.id for column, _ in by[len(further) :]]
     _replace(statement, select, keys, own, calls, [one.column.id for one in found])
     named = [(_name_of(tokens, key), column) for key, column in zip(keys, own, strict=True)]

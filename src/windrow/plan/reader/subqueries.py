@@ -185,7 +185,7 @@ def _with_value_of(reading: Reading, rows: Rows, bracket: Range) -> Rows:
     # an aggregate without GROUP BY has a row for each
     is_there = isinstance(shape, Select) and shape.having is None and _is_one(reading, shape)
     kind = "inner" if is_there else "left"
-    rows = joined_back(statement, rows, Rows(node, ()), found.keys, kind, label, bracket)
+    rows = _of_subquery(joined_back(statement, rows, Rows(node, ()), found.keys, kind, label, bracket))
     _stand(statement, bracket, value)
     return rows
 
@@ -222,7 +222,7 @@ def _only(statement: Statement, node: Node, keys: Sequence[str], value: Column, 
         Call(only, AggregateCall(only.id, "max", None, False, (),
              SqlText.of(f"any_value({ROWS}.{value.id})"), span), inside.columns[-1].id, True, bracket),
     )  # fmt: skip
-    groups = Aggregate(inside, by, calls, "GROUP BY the query around", bracket)
+    groups = Aggregate(inside, by, calls, "GROUP BY the query around", bracket, len(keys))
     return OneRow(groups, count.id, only, statement.written(bracket), bracket)
 
 
