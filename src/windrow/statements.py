@@ -165,16 +165,20 @@ def _composed(
     """Run a statement with queries with EMIT inside of it; None if there are none."""
     tokens = tokenize(text)
     statement = _only_statement(tokens)
+    clauses = clauses_in(tokens, *statement)
+    if positional and clauses:  # a mark is counted from the beginning of the statement
+        with gateway.instead(SqlText.of(verbatim(tokens, 0, len(text)))) as named:
+            return _composed(gateway, catalog, named, [], execution)
 
     def run_query(query: str) -> Relation:
         return _run(gateway, query, positional, execution, catalog)
 
-    if tokens.word(statement[0]) == "INSERT" and clauses_in(tokens, *statement):
+    if tokens.word(statement[0]) == "INSERT" and clauses:
         inserted = insert_into_table(gateway, tokens, statement, run_query)
         if inserted is not None:
             return inserted
-    view = _view_query(tokens, statement) if clauses_in(tokens, *statement) else None
-    if view is not None and any(tokens.parent[at] < 0 for at in clauses_in(tokens, *view)):
+    view = _view_query(tokens, statement) if clauses else None
+    if view is not None:  # Spark would keep its text, in which a table stands that is gone then
         frame = relation_inside(tokens, view, run_query).df
         frame = _create_view(gateway, tokens, (statement[0], view[0]), frame)
         return Relation(frame, "a view of what a query with EMIT gives", gateway)

@@ -44,9 +44,19 @@ def test_what_is_told_is_a_table_in_brackets(session):
     assert listed(session.sql(bound, least=9)) == [(1,), (2,)]
 
 
+def test_marks_of_parameters_are_counted_through_the_statement(session):
+    query = "SELECT ?, t FROM (SELECT t FROM offers WHERE price > ? EMIT STREAM) WHERE t < ?"
+    assert listed(session.sql(query, "x", 9, 6)) == [("x", 3)]
+    with pytest.raises(AnalysisError) as error:
+        session.sql("SELECT ?, nope FROM (SELECT t FROM offers WHERE price > ? EMIT STREAM)", "x", 9)
+    assert error.value.getQueryContext()[0].fragment() == "nope"
+
+
 def test_a_view_holds_what_is_told(session):
     session.sql(f"CREATE OR REPLACE TEMPORARY VIEW best (a, b, c, d, e, f) AS {BEST}")
     assert listed(session.sql("SELECT * FROM best")) == ALL
+    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW best AS SELECT t FROM ({BEST}) WHERE best > 9")
+    assert listed(session.sql("SELECT * FROM best")) == [(3,), (6,)]
     session.sql("DROP VIEW best")
 
 
