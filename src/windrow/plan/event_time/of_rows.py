@@ -1,0 +1,101 @@
+"""Streams, and what looks at each row: of which columns event time is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from pyspark.sql.types import IntegerType, LongType
+
+from windrow.plan import nodes as plan
+from windrow.plan.columns import Column
+from windrow.plan.event_time.deriving import Derived, Deriving, number_id, watermark_id
+from windrow.plan.event_time.expressions import event_of
+from windrow.plan.event_time.facts import (
+    EventColumn,
+    Facts,
+    Occurrence,
+    Settling,
+    number_at,
+    watermark_at,
+)
+from windrow.plan.event_time.intervals import as_of
+from windrow.plan.event_time.notes import ALL_ROWS
+from windrow.plan.event_time.refusals import unsupported
+
+__all__ = ["of_filter", "of_input", "of_project"]
+
+T = TypeVar("T")
+
+
+def of_input(deriving: Deriving, node: plan.Input) -> Facts:
+    """The rows of a stream, or of what a function of one's own makes of streams."""
+    source = deriving.sources.get(node.key)
+    if source is None:
+        return Facts()
+    if source.rowtime is None:
+        if deriving.waits:
+            what = f"AFTER WATERMARK of {node.label}"
+            raise unsupported(deriving.tokens, what, deriving.tokens.span(*node.at))
+        deriving.called_own = True
+        for stream in sorted(source.streams):
+            place = len(deriving.occurrences)
+            deriving.occurrences[place] = Occurrence(f"{node.key}_{stream}", stream, place)
+        facts = Facts(raw=False, streams=source.streams, updates=True, holds="of a function of one's own")
+        deriving.said(node, facts, ALL_ROWS)
+        return facts
+    place = len(deriving.occurrences)
+    (stream,) = source.streams
+    deriving.occurrences[place] = Occurrence(node.key, stream, place)
+    ids = {column.name.lower(): column for column in node.columns}
+    time = ids.get(source.rowtime.lower())
+    kind = LongType() if time is None or isinstance(time.type, IntegerType) else time.type
+    deriving.hidden[node.key] = [
+        Column(number_id(place), number_at(place), LongType()),
+        Column(watermark_id(place), watermark_at(place), kind),
+    ]
+    event = EventColumn("{t}", place, greatest="{t}", clocks=source.clocks)
+    facts = Facts(
+        {} if time is None else {time.id: event},
+        () if time is None else (time.id,),
+        streams=source.streams,
+        places=frozenset([place]),
+        watermarks=frozenset([place]),
+        plain={column.id: frozenset([(place, column.name)]) for column in node.columns if source.promises},
+        settling=Settling(frozenset([place])),
+    )
+    deriving.said(node, facts)
+    return facts
+
+
+def of_project(deriving: Deriving, node: plan.Project, judged: bool) -> Derived:
+    """Columns that are passed on, or computed of each row."""
+    made, facts = deriving.of(node.input, judged=judged)
+    events, plain, versions = dict(facts.events), dict(facts.plain), dict(facts.versions)
+    for column, one in node.outputs:
+        if one.column is None:
+            event = None if node.is_whole else event_of(one, node.scope, facts.events.get)
+            events |= {} if event is None else {column.id: event}
+            continue
+        _pass(events, one.column, column.id)
+        _pass(plain, one.column, column.id)
+        _pass(versions, one.column, column.id)
+    made = replace(node, input=made)
+    facts = replace(facts, events=events, plain=plain, versions=versions)
+    if any(one.column is None for _, one in node.outputs):
+        deriving.said(node, facts)
+    return made, facts
+
+
+def _pass(known: dict[str, T], source: str, made: str) -> None:
+    """Let what is known of a column be known of one that it is passed on as."""
+    if source in known:
+        known[made] = known[source]
+
+
+def of_filter(deriving: Deriving, node: plan.Filter, judged: bool) -> Derived:
+    """The rows that satisfy conditions; QUALIFY looks at several."""
+    is_by_row = node.clause != "QUALIFY"
+    made, facts = deriving.of(node.input, judged=judged and is_by_row)
+    facts = as_of(facts, node.conditions, node.scope)
+    return replace(node, input=made), replace(facts, raw=facts.raw and is_by_row)

@@ -1,0 +1,163 @@
+"""Windows of time and sessions: what event time is in them, and which rows are late for sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from windrow.algebra.time_windows import TimeWindow
+from windrow.plan import nodes as plan
+from windrow.plan.columns import Scope
+from windrow.plan.event_time.deriving import Derived, Deriving
+from windrow.plan.event_time.facts import (
+    Closing,
+    EventColumn,
+    Facts,
+    Judging,
+)
+from windrow.plan.event_time.finality import cut, told_only
+from windrow.plan.event_time.late import late_for_sessions, without
+from windrow.plan.event_time.notes import ALL_ROWS
+from windrow.plan.event_time.windows import greatest, mapped, settled, window_of
+from windrow.plan.shown import chosen, over_rows
+
+__all__ = ["of_session", "of_windows"]
+
+
+def of_windows(deriving: Deriving, node: plan.TimeWindows, judged: bool) -> Derived:
+    """Rows with the windows of time that they are in."""
+    is_session = node.kind == "SESSION"
+    rows, facts = deriving.of(node.rows, judged=judged and not is_session)
+    if not facts.places:
+        return over_rows(node, rows), facts
+    count = len(node.rows.columns)
+    window = window_of(node, next(one for one in node.rows.columns if one.id == node.time))
+    own = {one.id: made.id for one, made in zip(node.rows.columns, node.columns, strict=False)}
+    bounds = {column.name: column.id for column in node.columns[count:]}
+    event = facts.events.get(node.time)
+    added = _bounds(window, event, bounds)
+    if is_session and event is not None and judged:
+        rows = _judged_sessions(deriving, rows, facts, window, node.time, event)
+    made = over_rows(node, rows)
+    if is_session:
+        keys = {*node.keys, *(own[key] for key in node.keys)}
+        is_plain = isinstance(node.rows, plan.Input)
+        facts = _under(facts, own)
+        facts = _in_sessions(deriving, made, facts, window, event, added, bounds, keys, is_plain, judged)
+    else:
+        facts = _under(facts, own)
+        facts = replace(facts, events={**facts.events, **added})
+    deriving.said(node, facts, _kept_of_sessions(facts) if is_session else None)
+    return made, facts
+
+
+def of_session(deriving: Deriving, node: plan.Session, judged: bool) -> Derived:
+    """Sessions of a longest duration, and lives of keys."""
+    rows, facts = deriving.of(node.input, judged=False)
+    made: plan.Node = replace(node, input=rows)
+    if not facts.places:
+        return made, facts
+    below = node.input
+    assert isinstance(below, plan.Project)
+    ticks = next(one for column, one in below.outputs if column.id == node.time)
+    time = next((one.column for column, one in below.outputs if column.id == ticks.rises_with), None)
+    time = time or ticks.rises_with or ""
+    kinds = {column.id: column for one in plan.walk(below) for column in one.columns}
+    window = window_of(node, kinds[time])
+    event = facts.events.get(time)
+    bounds = {column.name: column.id for column in node.bounds}
+    added = _bounds(window, event, bounds)
+    if event is not None and judged:
+        rows = _judged_sessions(deriving, deriving.shown.showing(rows, [time]), facts, window, time, event)
+        made = replace(node, input=chosen(rows, [column.id for column in node.input.columns]))
+    facts = _in_sessions(
+        deriving, made, facts, window, event, added, bounds, {*node.keys}, is_plain=False, judged=judged
+    )
+    deriving.said(node, facts, _kept_of_sessions(facts))
+    return made, facts
+
+
+def _judged_sessions(
+    deriving: Deriving, rows: plan.Node, facts: Facts, window: TimeWindow, time: str, event: EventColumn
+) -> plan.Node:
+    """Rows without those that alone would make a session that is complete."""
+    origins = sorted(event.origins & facts.watermarks)
+    if not origins:
+        return rows
+    ids = [column.id for column in rows.columns]
+    marks = deriving.marks(facts, origins)
+    late, of_row, least = late_for_sessions(window, time, event, marks)
+    deriving.judgings.extend(Judging(of_row, least, at) for at in origins)
+    return chosen(without(deriving.shown.showing(rows, marks.values()), Scope(), late), ids)
+
+
+def _in_sessions(
+    deriving: Deriving,
+    made: plan.Node,
+    facts: Facts,
+    window: TimeWindow,
+    event: EventColumn | None,
+    added: dict[str, EventColumn],
+    bounds: Mapping[str, str],
+    keys: set[str],
+    is_plain: bool,
+    judged: bool,
+) -> Facts:
+    """Rows in sessions: these are in another one when that grows, so its end tells, and nothing else."""
+    holds, closes = facts.holds, facts.closes
+    end = bounds[window.names[1]]
+    if event is not None and end in added and judged and facts.raw and len(facts.watermarks) == 1:
+        least, number = settled(window, event.mapped), len(deriving.sessions)
+        added[end] = replace(added[end], greatest="{t}", sessions=number, settled=least)
+        closes = (*closes, (Closing("{t}", least, event.origin, number),))
+        deriving.sessions.append((made, event.origin, end, event.mapped, window if is_plain else None))
+    else:
+        holds = holds or "of sessions, which may grow"
+    telling = (*facts.telling, end) if facts.telling and not facts.grouped else facts.telling
+    settling = cut(facts.settling, added.values(), "sessions")
+    facts = told_only(facts, ())
+    return replace(
+        facts,
+        events={**facts.events, **added},
+        telling=telling,
+        plain={one: own for one, own in facts.plain.items() if one in keys},
+        updates=True,
+        holds=holds,
+        closes=closes,
+        settling=settling,
+    )
+
+
+def _kept_of_sessions(facts: Facts) -> str:
+    settled_by = "rows until the watermark has passed the end of their session by the gap"
+    return settled_by if facts.closes and facts.holds is None else ALL_ROWS
+
+
+def _under(facts: Facts, own: Mapping[str, str]) -> Facts:
+    """What is known of columns, of those that are called differently above too."""
+    return replace(
+        facts,
+        events={**facts.events, **{own[one]: each for one, each in facts.events.items() if one in own}},
+        plain={**facts.plain, **{own[one]: each for one, each in facts.plain.items() if one in own}},
+    )
+
+
+def _bounds(window: TimeWindow, event: EventColumn | None, ids: Mapping[str, str]) -> dict[str, EventColumn]:
+    """The event time of begin and end of windows."""
+    if event is None:
+        return {}
+    last = {} if event.greatest is None else greatest(window, event.greatest)
+    later = {} if event.settled is None else mapped(window, event.settled)
+    equal = [(at, {} if of is None else greatest(window, of)) for at, of in event.peers]
+    return {
+        ids[name]: replace(
+            event,
+            mapped=least,
+            tells_late=window.kind != "SESSION",
+            greatest=last.get(name),
+            settled=later.get(name),
+            peers=tuple((at, of.get(name)) for at, of in equal),
+            made=ids[name],
+        )
+        for name, least in mapped(window, event.mapped).items()
+    }
