@@ -74,3 +74,14 @@ def test_late_rows_are_left_out_of_groups_that_a_subquery_names(session):
     relation = session.sql("SELECT ts FROM s WHERE ts IN (SELECT ts FROM t GROUP BY ts) EMIT STREAM")
     assert [row["ts"] for row in relation.collect()] == [3]  # 5 came to t when 7 had been passed
     assert sorted(row["rowtime"] for row in relation.late.collect()) == [2, 5]
+
+
+@pytest.mark.parametrize(
+    "without",
+    ["LEFT ANTI JOIN t ON t.ts = s.ts", "WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.ts = s.ts)"],
+)
+def test_the_other_side_holds_the_watermark_back_by_which_rows_are_late(session, without):
+    """Row 10 of s came when s was known up to 11, and t up to 9: its group was not over."""
+    relation = session.sql(f"SELECT s.ts, COUNT(*) AS n FROM s {without} GROUP BY s.ts EMIT STREAM AS diff")
+    assert (10, 1) in {(row["ts"], row["n"]) for row in relation.collect()}
+    assert [row["rowtime"] for row in relation.late.collect()] == [3]

@@ -152,8 +152,10 @@ class Deriving:
 
     def marks(self, facts: Facts, origins: Iterable[int]) -> dict[int, str]:
         """The columns with the watermarks of streams, which their rows have from now on."""
+        # rows are held back by all streams that they wait for, also by those that a join does not show
+        waited = {self.occurrences[at].stream for at in facts.settling.whole if at in self.occurrences}
         for at in origins:
-            self.occurrences[at] = replace(self.occurrences[at], watermark_of=facts.streams)
+            self.occurrences[at] = replace(self.occurrences[at], watermark_of=facts.streams | waited)
         return {at: watermark_id(at) for at in sorted(origins)}
 
 
