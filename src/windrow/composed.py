@@ -23,18 +23,9 @@ from windrow.syntax.sqltext import Relation as Place
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["located", "may_be_composed", "queries_inside", "relation_inside", "with_emitted"]
-
-_WORDS = re.compile(
-    r"\bemit\b|\bas\s+of\s+system\s+time\b|\ballowed\s+lateness\b|\bstate\s+lifetime\b", re.IGNORECASE
-)
+__all__ = ["located", "queries_inside", "relation_inside", "with_emitted"]
 
 RunQuery = Callable[[str], Relation]
-
-
-def may_be_composed(text: str) -> bool:
-    """Whether a text may have a query with EMIT."""
-    return _WORDS.search(text) is not None
 
 
 @contextmanager

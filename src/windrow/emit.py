@@ -24,7 +24,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.lengths import ticks_of
 from windrow.spark.live import EmittedPlan
 from windrow.spark.streams import Stream
-from windrow.syntax.emit import Emission, clauses_in, parse_emission
+from windrow.syntax.emit import Emission, clauses_in, has_clauses, parse_emission
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.spellings import spelled
@@ -33,9 +33,6 @@ from windrow.syntax.tokens import TokenList, tokenize
 
 __all__ = ["may_be_emitted", "may_be_view", "remember_view", "run_emission"]
 
-_WORDS = re.compile(
-    r"\bemit\b|\bas\s+of\s+system\s+time\b|\ballowed\s+lateness\b|\bstate\s+lifetime\b", re.IGNORECASE
-)
 _BRACKETS = re.compile(
     r"\[\s*(now|range|rows|partition)\b|\b[idr]stream\s*\(|\bchangelog\s+of\b", re.IGNORECASE
 )
@@ -45,7 +42,7 @@ _QUERIES = ("SELECT", "WITH")
 
 def may_be_emitted(text: str, catalog: Catalog) -> bool:
     """Whether a text may be a query that is told by processing time."""
-    if _WORDS.search(text):
+    if has_clauses(text):
         return True
     lower = text.lower()
     return any(name in lower for name in _recorded(catalog)) or any(name in lower for name in catalog.texts)

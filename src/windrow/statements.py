@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from windrow.algebra.bind import bind
 from windrow.algebra.names import verbatim
 from windrow.asked import Asked
-from windrow.composed import located, may_be_composed, queries_inside, relation_inside, with_emitted
+from windrow.composed import located, queries_inside, relation_inside, with_emitted
 from windrow.continuous import has_stream_words, is_continuous, run_continuous
 from windrow.emit import may_be_emitted, may_be_view, remember_view, run_emission
 from windrow.errors import NotSupportedError, ParseError
@@ -36,7 +36,7 @@ from windrow.spark.streams import Stream
 from windrow.spark.table_functions import TableFunctions, calls_table_functions
 from windrow.syntax.apart import clauses_apart
 from windrow.syntax.blocks import split_statements
-from windrow.syntax.emit import clauses_in
+from windrow.syntax.emit import clauses_in, has_clauses
 from windrow.syntax.match_recognize import find_matches
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
@@ -96,7 +96,7 @@ def _run(
         with with_gathered(gateway, known, text) as read:
             if read is not None:
                 return _run(gateway, read, [], execution, catalog)
-    if catalog is not None and may_be_composed(text):
+    if catalog is not None and has_clauses(text):
         composed = _composed(gateway, catalog, text, positional, execution)
         if composed is not None:
             return composed
@@ -215,7 +215,7 @@ def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
             if read is not None:
                 _check(gateway, read, catalog)
                 return
-    if may_be_composed(text):
+    if has_clauses(text):
         tokens = tokenize(text)
         inside = queries_inside(tokens, _query_of(tokens, _only_statement(tokens)))
         for query in inside:

@@ -6,6 +6,7 @@ EMIT [STREAM [AS envelope]] [AFTER WATERMARK | AFTER DELAY d [AND AFTER WATERMAR
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from windrow.errors import ParseError, did_you_mean
@@ -13,10 +14,13 @@ from windrow.syntax.lengths import Length, LengthReader
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import Kind, TokenList
 
-__all__ = ["EMIT_ENVELOPES", "Emission", "clauses_in", "parse_emission"]
+__all__ = ["EMIT_ENVELOPES", "Emission", "clauses_in", "has_clauses", "parse_emission"]
 
 EMIT_ENVELOPES = ("one-sql", "delta", "op", "diff")
 _SHAPES = "EMIT STREAM, EMIT AFTER WATERMARK, EMIT STREAM AFTER DELAY INTERVAL 5 MINUTES AND AFTER WATERMARK"
+_WORDS = re.compile(
+    r"\bemit\b|\bas\s+of\s+system\s+time\b|\ballowed\s+lateness\b|\bstate\s+lifetime\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,11 @@ def parse_emission(tokens: TokenList, start: int, stop: int) -> Emission:
             else:
                 emission = replace(emission, lifetime=_length(tokens, value, clause))
     return emission
+
+
+def has_clauses(text: str) -> bool:
+    """Whether a text may have any of these clauses: it has their words."""
+    return _WORDS.search(text) is not None
 
 
 def clauses_in(tokens: TokenList, start: int, stop: int) -> list[int]:

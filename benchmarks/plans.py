@@ -1,0 +1,83 @@
+"""What reading a query into its plan costs, and what subqueries over windows do: seconds.
+
+``python -m benchmarks.plans [--rows 100000]`` prints a line a query: the time of ``session.sql`` alone, the
+median of several, and once the time of its changes, counted. With another checkout's ``src`` on
+``PYTHONPATH`` it times that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+
+from windrow import Session
+from windrow.errors import WindrowError
+from windrow.spark.local import local_session
+
+__all__ = ["main"]
+
+_TUMBLED = "FROM TUMBLE(TABLE s, DESCRIPTOR(ts), 10) GROUP BY wend"
+EMIT = {
+    "filter": "SELECT k, v FROM s WHERE v > 3 EMIT STREAM",
+    "windows": f"SELECT wend, COUNT(*) AS n {_TUMBLED} EMIT STREAM AFTER WATERMARK",
+    "join": f"SELECT a.wend, n, m FROM (SELECT wend, COUNT(*) AS n {_TUMBLED}) a "
+    f"JOIN (SELECT wend, MAX(v) AS m {_TUMBLED}) b ON a.wend = b.wend EMIT STREAM AFTER WATERMARK",
+}
+SUBQUERIES = {
+    "value by =": "SELECT k, (SELECT MAX(v) FROM t [RANGE 5] WHERE t.k = s.k) AS m FROM s [RANGE 5]",
+    "value by <": "SELECT k, (SELECT MAX(v) FROM t [RANGE 5] WHERE t.v < s.v) AS m FROM s [RANGE 5]",
+    "in HAVING": "SELECT k, COUNT(*) AS n FROM s [RANGE 5] GROUP BY k "
+    "HAVING COUNT(*) * 2 > (SELECT AVG(v) FROM s [RANGE 3])",
+    "rank of groups": "SELECT k, RANK() OVER (ORDER BY COUNT(*)) AS r FROM s [RANGE 5] GROUP BY k",
+    "share of total": "SELECT k, COUNT(*) * 1.0 / (SELECT COUNT(*) FROM s [RANGE 5]) AS part "
+    "FROM s [RANGE 5] GROUP BY k",
+}
+_TIMES = 7
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Time each query."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.plans", description=__doc__)
+    parser.add_argument("--rows", type=int, default=100_000, help="of each of two streams")
+    rows = parser.parse_args(arguments).rows
+    spark = local_session(master="local[2]", app_name="plans", conf={"spark.driver.memory": "2g"})
+    session = Session(spark)
+    for name, factor in (("s", 7), ("t", 11)):
+        log = spark.range(rows).selectExpr(
+            "id AS at", "id DIV 10 AS ts", f"id * {factor} % 20 AS k", f"id * {factor} % 9 AS v",
+            "id DIV 10 - 1 AS upto",
+        )  # fmt: skip
+        session.stream(name, log, rowtime="ts", unit="seconds", ptime="at", watermark="upto")
+    _say(f"{rows:,} rows in each of two streams")
+    for name, query in (EMIT | SUBQUERIES).items():
+        try:
+            _say(f"{name:15}  {_timed(session, query)}")
+        except WindrowError as error:
+            _say(f"{name:15}  refused: {error.condition}")
+    spark.stop()
+
+
+def _timed(session: Session, query: str) -> str:
+    """The times of a query as a line."""
+    planning = []
+    for _ in range(_TIMES):
+        begun = time.perf_counter()
+        relation = session.sql(query)
+        planning.append(time.perf_counter() - begun)
+    begun = time.perf_counter()
+    changes = relation.df if query in EMIT.values() else relation.changelog("diff").df
+    count = changes.count()
+    ran = time.perf_counter() - begun
+    return f"plan {statistics.median(planning) * 1000:5.0f} ms  run {ran:6.1f} s, {count:,} changes"
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
