@@ -17,7 +17,7 @@ from windrow.errors import Span
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText
-from windrow.syntax.tokens import Kind, TokenList, tokenize
+from windrow.syntax.tokens import Kind, Token, TokenList, tokenize
 
 __all__ = [
     "AGGREGATES",
@@ -201,7 +201,7 @@ def aggregate_over_windows(window: Window) -> Span | None:
 
     for index in range(len(tokens) - 1):
         name = tokens[index]
-        if name.kind is not Kind.WORD or name.text.lower() not in AGGREGATES or name.start in own:
+        if not _is_aggregate(name) or name.start in own:
             continue
         if tokens.is_symbol(index + 1, "(") and not tokens.is_symbol(index - 1, ".") and is_read(index):
             end = tokens.partner[index + 1] + 1
@@ -215,18 +215,14 @@ def _calls(tokens: TokenList, start: int, stop: int, window: str | None) -> list
     found = []
     for index in range(start, stop - 1):
         name = tokens[index]
-        if (
-            name.kind is not Kind.WORD
-            or name.text.lower() not in AGGREGATES
-            or not tokens.is_symbol(index + 1, "(")
-        ):
+        if not _is_aggregate(name) or not tokens.is_symbol(index + 1, "("):
             continue
         if tokens.is_symbol(index - 1, ".") or tokens.word(index - 1) in ("LIKE", "ILIKE", "RLIKE"):
             continue
         close = tokens.partner[index + 1]
-        if window is None and (name.text.lower() in _ARRAY or _in_subquery(tokens, index, start)):
+        if window is None and (name.name.lower() in _ARRAY or _in_subquery(tokens, index, start)):
             continue
-        in_spark = name.text.lower() in ("array_max", "array_min")
+        in_spark = name.name.lower() in ("array_max", "array_min")
         if in_spark and not _is_path(tokens, index + 2, close):
             continue  # Spark's own functions of arrays, over something made of the window
         end = close + 1
@@ -253,6 +249,11 @@ def _calls(tokens: TokenList, start: int, stop: int, window: str | None) -> list
     return found
 
 
+def _is_aggregate(name: Token) -> bool:
+    """Whether a token is the name of an aggregate, which may be quoted."""
+    return name.kind in (Kind.WORD, Kind.QUOTED) and name.name.lower() in AGGREGATES
+
+
 def _in_subquery(tokens: TokenList, index: int, start: int) -> bool:
     """Whether a token stands in a subquery that begins after `start`."""
     parent = tokens.parent[index]
@@ -266,7 +267,7 @@ def _in_subquery(tokens: TokenList, index: int, start: int) -> bool:
 def _call(
     tokens: TokenList, start: int, stop: int, name: str, piece: Callable[[Range], SqlText]
 ) -> AggregateCall:
-    written = tokens[start].text.lower()
+    written = tokens[start].name.lower()
     function = _ARRAY.get(written, written)
     close = tokens.partner[start + 1]
     span = tokens.span(start, stop)
@@ -281,6 +282,8 @@ def _call(
         if function in ("min", "max"):
             canonical = _KERNEL[function]
     expected = 2 if canonical == "percentile" else 1
+    if distinct and tokens.is_symbol(arguments[0][0], "*"):
+        return unknown  # of all columns
     if canonical is None or len(arguments) != expected or tokens.word(arguments[0][0]) == "ALL":
         return unknown
     parameters: tuple[float, ...] = ()
@@ -339,8 +342,8 @@ def calls_aggregate(tokens: TokenList, item: Range) -> bool:
     while at < stop:
         if tokens.is_symbol(at, "(") and tokens.word(at + 1) in ("SELECT", "WITH"):
             at = tokens.partner[at]
-        elif tokens[at].kind is Kind.WORD and tokens.is_symbol(at + 1, "("):
-            is_one = tokens[at].text.lower() in AGGREGATES and not tokens.is_symbol(at - 1, ".")
+        elif tokens.is_symbol(at + 1, "("):
+            is_one = _is_aggregate(tokens[at]) and not tokens.is_symbol(at - 1, ".")
             if is_one and not _is_framed_call(tokens, tokens.partner[at + 1] + 1):
                 return True
         at += 1

@@ -216,13 +216,15 @@ def _spell_stars(statement: Statement, select: Select, rows: Rows) -> None:
     tokens = statement.tokens
     clauses = [select.where, select.group_by, select.having, select.window, select.qualify]
     star = ", ".join(f"{quoted(part.alias)}.*" for part in rows.parts)
+    # Spark takes no star of a relation in COUNT
+    named = ", ".join(f"{quoted(part.alias)}.{quoted(name)}" for part in rows.parts for name in part.names)
     for start, stop in [*select.items, *(clause for clause in clauses if clause is not None)]:
         at = start + tokens.is_symbol(start, "*")
         while at < stop:
             if tokens.is_symbol(at, "(") and is_query(tokens, at):
                 at = tokens.partner[at]
             elif statement.is_inner_star(at) and (len(rows.parts) == 1 or tokens.word(at + 1) != "EXCEPT"):
-                statement.instead[at, at + 1] = star
+                statement.instead[at, at + 1] = named if statement.is_counted(at) else star
             at += 1
 
 

@@ -152,10 +152,14 @@ class Texts:
         if not tokens.is_symbol(at, "*"):
             return False
         begins = tokens.is_symbol(at - 1, "(") or tokens.is_symbol(at - 1, ",")
-        counts = (
-            tokens.word(at - 2) == "COUNT" and tokens.is_symbol(at - 1, "(") and tokens.is_symbol(at + 1, ")")
-        )
-        return (begins or tokens.word(at - 1) == "DISTINCT") and tokens.parent[at] >= 0 and not counts
+        is_alone = tokens.is_symbol(at - 1, "(") and tokens.is_symbol(at + 1, ")")
+        counts_rows = is_alone and self.is_counted(at)
+        return (begins or tokens.word(at - 1) == "DISTINCT") and tokens.parent[at] >= 0 and not counts_rows
+
+    def is_counted(self, at: int) -> bool:
+        """Whether a token stands in the brackets of COUNT, whose name may be quoted."""
+        bracket = self.tokens.parent[at]
+        return bracket > 0 and self.tokens[bracket - 1].name.lower() == "count"
 
 
 def _order(stretch: Range) -> tuple[int, bool, int]:
