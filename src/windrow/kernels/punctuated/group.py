@@ -11,8 +11,8 @@ import pyarrow as pa
 from windrow.kernels.aggregates import FUNCTIONS, Aggregate, aggregate
 from windrow.kernels.aggregates.spec import Partial
 from windrow.kernels.punctuated.step import Promises, Step, renamed
-from windrow.kernels.punctuated.store import Store
 from windrow.kernels.sorting import sorted_partitions
+from windrow.kernels.trace import Trace
 from windrow.punctuations import Closing, lines_of
 from windrow.punctuations.boxes import Box
 
@@ -30,8 +30,8 @@ class GroupCarry:
     schema: pa.Schema
     closing: Closing
     promises: Promises
-    states: Store | None = None
-    rows: Store | None = None
+    states: Trace | None = None
+    rows: Trace | None = None
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -83,10 +83,10 @@ class Group:
         for name, column in self._states(rows, lo, hi).items():
             states = states.append_column(name, column)
         if carry.states is None:
-            carry.states = Store(states.schema, columns, carry.closing.closed.lines)
+            carry.states = Trace(states.schema, columns, carry.closing.closed.lines)
             whole = [*columns, *sorted({spec.argument for spec in self._whole() if spec.argument})]
             if self._whole():
-                carry.rows = Store(rows.select(whole).schema, columns, carry.closing.closed.lines)
+                carry.rows = Trace(rows.select(whole).schema, columns, carry.closing.closed.lines)
         found = carry.states.find(states)
         if len(found.asked):
             before = carry.states.rows(found.places)

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from windrow.kernels.punctuated.prefix import Prefixes, different
 from windrow.kernels.punctuated.step import Promises, Step
-from windrow.kernels.punctuated.store import Store
 from windrow.kernels.punctuated.watch import Watched
 from windrow.kernels.sorting import SortKey, sorted_partitions
+from windrow.kernels.trace import Trace
 from windrow.punctuations import Closing, lines_of
 from windrow.punctuations.boxes import Box
 
@@ -43,7 +43,7 @@ class OverCarry:
     """
 
     waiting: Watched
-    before: Store
+    before: Trace
     closing: Closing
     prefixes: Prefixes | None
     promises: Promises
@@ -109,7 +109,7 @@ class Over:
         output = pa.schema([*schema, *self.compute(schema.empty_table()).schema])
         return OverCarry(
             Watched(schema, self.partition, lines, [_CAME]),
-            Store(schema, self.partition, lines, [_CAME]),
+            Trace(schema, self.partition, lines, [_CAME]),
             Closing(lines, self.partition),
             Prefixes(lines, self.partition, keys) if keys and self.looks_back else None,
             Promises(lines_of(output)),

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from windrow.kernels.punctuated.store import Store
 from windrow.kernels.sorting import SortKey, sorted_partitions
+from windrow.kernels.trace import Trace
 from windrow.punctuations import Cover, Values
 from windrow.punctuations.boxes import NULL, Box, Lines
 from windrow.punctuations.closing import closed_together
@@ -34,7 +34,7 @@ class Prefixes:
         self.partition, self.keys = partition, tuple(keys)
         self._parts, self._common = Cover(lines), Cover(lines)
 
-    def add(self, boxes: Iterable[Box], closed: Iterable[Box], waiting: Store) -> list[Box]:
+    def add(self, boxes: Iterable[Box], closed: Iterable[Box], waiting: Trace) -> list[Box]:
         """Take in what is promised, and which partitions that closes; what comes before all then.
 
         Of partitions that are closed nothing is said, and of single ones only where rows of theirs wait.

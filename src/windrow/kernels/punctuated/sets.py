@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.punctuated.step import Promises, Step
-from windrow.kernels.punctuated.store import Store
 from windrow.kernels.sorting import sorted_partitions
+from windrow.kernels.trace import Trace
 from windrow.punctuations import Cover, lines_of
 from windrow.punctuations.boxes import Box, meet
 
@@ -100,7 +100,7 @@ OPERATORS: Mapping[str, Callable[[_Counts], tuple[Ints, Bools]]] = MappingProxyT
 class SetCarry:
     """The rows that are kept, each once, with their counts; what either side has promised."""
 
-    store: Store | None
+    store: Trace | None
     covers: tuple[Cover, Cover]
     promises: Promises
 
@@ -129,7 +129,7 @@ class SetOperator:
         schema = left.rows.schema
         if carry is None:
             lines = lines_of(schema)
-            store = None if self.operator == "union all" else Store(schema, schema.names, lines, _NOTES)
+            store = None if self.operator == "union all" else Trace(schema, schema.names, lines, _NOTES)
             carry = SetCarry(store, (Cover(lines), Cover(lines)), Promises(lines))
         sides = [left] if right is None else [left, _as_left(right, schema)]
         fresh = [
@@ -144,7 +144,7 @@ class SetOperator:
         return Step(rows, carry.promises.news(both)), carry
 
     def _taken(
-        self, carry: SetCarry, store: Store, rows: pa.Table, is_right: Bools, fresh: list[Box]
+        self, carry: SetCarry, store: Trace, rows: pa.Table, is_right: Bools, fresh: list[Box]
     ) -> pa.Table:
         order, bounds = sorted_partitions(rows, tuple(rows.column_names), ())
         rows = rows if order is None else rows.take(pa.array(order))

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from windrow.kernels.punctuated.prefix import prefix
 from windrow.kernels.punctuated.step import Promises, Step
-from windrow.kernels.punctuated.store import Store
 from windrow.kernels.sorting import SortKey, sorted_partitions
+from windrow.kernels.trace import Trace
 from windrow.punctuations import Closing, Cover, Pattern, lines_of
 from windrow.punctuations.boxes import Box, meet
 
@@ -21,7 +21,7 @@ __all__ = ["Sort", "SortCarry"]
 class SortCarry:
     """The rows that wait, and what has been promised."""
 
-    store: Store
+    store: Trace
     cover: Cover
     closing: Closing
     promises: Promises
@@ -65,7 +65,7 @@ class Sort:
             lines = lines_of(step.rows.schema)
             first = self.keys[0].column
             carry = SortCarry(
-                Store(step.rows.schema, (first,), lines, ("came",)),
+                Trace(step.rows.schema, (first,), lines, ("came",)),
                 Cover(lines),
                 Closing(lines, [first]),
                 Promises(lines),

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.kernels.punctuated.store import Store
+from windrow.kernels.trace import Trace
 from windrow.punctuations.boxes import Box, Lines
 
 __all__ = ["Watched"]
@@ -28,13 +28,13 @@ class Watched:
     Parameters
     ----------
     schema, key, lines, notes
-        As those of :class:`~windrow.kernels.punctuated.store.Store`.
+        As those of :class:`~windrow.kernels.trace.Trace`.
     """
 
     def __init__(
         self, schema: pa.Schema, key: Sequence[str], lines: Lines, notes: Sequence[str] = ()
     ) -> None:
-        self.store = Store(schema, key, lines, (*notes, _NUMBER))
+        self.store = Trace(schema, key, lines, (*notes, _NUMBER))
         self._came = 0
         self._waiting: dict[int, list[Box]] = {}
         self._loose: list[Box] = []

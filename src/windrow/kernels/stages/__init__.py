@@ -10,7 +10,7 @@ from windrow.kernels.stages.changes import changes, netted
 from windrow.kernels.stages.completing import Completing, first_above
 from windrow.kernels.stages.held import Held, Times
 from windrow.kernels.stages.operated import Operated, UnmatchedError
-from windrow.kernels.stages.operators import group, join, numbered, rows_of
+from windrow.kernels.stages.operators import group, join, rows_of
 from windrow.kernels.stages.stepwise import stepwise
 from windrow.kernels.stages.upserts import Became, upserts
 from windrow.kernels.stages.versions import Versions
@@ -30,7 +30,6 @@ __all__ = [
     "group",
     "join",
     "netted",
-    "numbered",
     "rows_of",
     "stepwise",
     "upserts",

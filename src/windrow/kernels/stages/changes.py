@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from windrow.kernels.numbering import numbered
 from windrow.kernels.stages.held import Times
-from windrow.kernels.stages.operators import numbered
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
 
 __all__ = ["changes", "netted"]

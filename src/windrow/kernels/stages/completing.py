@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.kernels.stages.held import Held, Times
-from windrow.kernels.stages.operated import with_changes
+from windrow.kernels.stages.held import Times
+from windrow.kernels.stages.operated import Moves
+from windrow.kernels.trace import Trace
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 
 __all__ = ["Completing", "first_above"]
@@ -29,15 +30,10 @@ class Completing:
     """
 
     schema: pa.Schema
-    held: Held = field(init=False)
+    held: Trace = field(init=False)
 
     def __post_init__(self) -> None:
-        none = np.zeros(0, np.int64)
-        self.held = Held.of(self.schema.empty_table(), none, none, none, (self._key,))
-
-    @property
-    def _key(self) -> tuple[str, ...]:
-        return tuple(self.schema.names)
+        self.held = Trace(self.schema, self.schema.names)
 
     def step(
         self, changes: pa.Table | None, since_when: Callable[[pa.Table], Ints], times: Times
@@ -51,21 +47,47 @@ class Completing:
         since_when
             From when on rows are complete, as is known by the end of the step; else `NEVER`.
         """
-        gone = None
-        if changes is not None and changes.num_rows:
-            # those that leave and are not held were complete
-            self.held, gone = with_changes(self.held, changes, self._key, times)
-        held = self.held
-        shown = np.maximum(held.enter, since_when(held.rows))
-        places = np.flatnonzero(times.changed(shown, held.leave))
-        enter, leave = times.clipped(shown[places], held.leave[places])
-        rows = held.rows.take(pa.array(places))
-        told = rows.append_column(ENTER, pa.array(enter)).append_column(LEAVE, pa.array(leave))
-        self.held = held.where((shown >= times.until) & (held.leave >= times.until))
-        return told if gone is None else pa.concat_tables([told, gone.select(told.column_names)])
+        schema = pa.schema([*self.schema, pa.field(ENTER, pa.int64()), pa.field(LEAVE, pa.int64())])
+        rows = schema.empty_table() if changes is None else changes.select(schema.names).cast(schema)
+        moves = Moves.of(self.held, rows, times)
+        # those that leave and are not held were complete
+        told = [moves.unknown]
+        moving = moves.changed(self.held, times)
+        self.held.remove(moves.places)
+        shown, leave = np.maximum(_ints(moving, ENTER), since_when(moving)), _ints(moving, LEAVE)
+        told.append(_shown(moving.select(self.schema.names), shown, leave, times))
+        told += self._completed(since_when, times)
+        self.held.add(moving.filter(pa.array((shown >= times.until) & (leave >= times.until))))
+        return pa.concat_tables([part.cast(schema) for part in told])
+
+    def _completed(self, since_when: Callable[[pa.Table], Ints], times: Times) -> list[pa.Table]:
+        """The rows that were there, stay, and are complete now."""
+        told, gone = [], [np.zeros(0, np.int64)]
+        for rows, _, slots, places in self.held.runs():
+            since = since_when(rows)[slots]
+            now = since < times.until
+            if now.any():
+                since = np.maximum(since[now], (times.since or 0) - 1)
+                leave = np.full(len(since), NEVER)
+                told.append(_shown(rows.take(pa.array(slots[now])), since, leave, times))
+                gone.append(places[now])
+        self.held.remove(np.concatenate(gone))
+        return told
+
+
+def _shown(rows: pa.Table, shown: Ints, leave: Ints, times: Times) -> pa.Table:
+    """Those of the rows that are shown or leave in a step."""
+    changed = times.changed(shown, leave)
+    enter, leave = times.clipped(shown[changed], leave[changed])
+    rows = rows.filter(pa.array(changed))
+    return rows.append_column(ENTER, pa.array(enter)).append_column(LEAVE, pa.array(leave))
 
 
 def first_above(values: Ints, whens: Ints, ticks: Ints) -> Ints:
     """When the first of the values is above each tick, never if none is; they may fall, as local times do."""
     place = np.searchsorted(np.maximum.accumulate(values), ticks, "right")
     return np.append(whens, NEVER)[place]
+
+
+def _ints(table: pa.Table, name: str) -> Ints:
+    return np.asarray(table.column(name).to_numpy(), np.int64)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from windrow.kernels.numbering import numbered
 from windrow.kernels.stages.held import Times
 from windrow.kernels.stages.operated import Operated, UnmatchedError, told_in
-from windrow.kernels.stages.operators import numbered
 from windrow.kernels.stages.running import Added, Events, MismatchError, Running, running
 from windrow.kernels.stages.tally import Tally
 from windrow.kernels.zset.grouped import merged
@@ -52,6 +52,11 @@ class RunningGroups(Operated):
         """How many groups are held, and values of these."""
         return len(self.groups) + sum(each.held for each in self.aggregates)
 
+    @property
+    def looked_at(self) -> int:
+        """How many groups, and values of these, have been looked at in all steps so far."""
+        return self.groups.looked_at + sum(each.looked_at for each in self.aggregates)
+
     def step(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
         """As :meth:`Operated.step`."""
         (rows,) = changes
@@ -69,8 +74,8 @@ class RunningGroups(Operated):
         number = numbered(rows, self.stage.keys)
         first = np.full(int(number.max()) + 1, len(number))
         np.minimum.at(first, number, np.arange(len(number)))
-        keys = rows.select(self.stage.keys).take(pa.array(first))
-        places = self.groups.places(with_one_zero(keys).combine_chunks())
+        keys = with_one_zero(rows.select(self.stage.keys).take(pa.array(first))).combine_chunks()
+        places = self.groups.places(keys)
         before = self.groups.values[places, 0]
         # a piece for what was there before
         there = np.flatnonzero(before > 0)
@@ -93,12 +98,12 @@ class RunningGroups(Operated):
             places,
         )
         try:
-            told = self._told(events, instant[new])
+            told = self._told(events, keys, instant[new])
         except MismatchError:
             raise UnmatchedError from None
         return told_in(told, times).combine_chunks()
 
-    def _told(self, events: Events, enter: np.ndarray) -> pa.Table:
+    def _told(self, events: Events, groups: pa.Table, enter: np.ndarray) -> pa.Table:
         """The groups in each piece of time in which they have rows."""
         changes = np.zeros(len(events.group), np.int64)
         np.add.at(changes, events.piece, events.sign)
@@ -109,7 +114,7 @@ class RunningGroups(Operated):
         values = [aggregate.step(events) for aggregate in self.aggregates]
         gone = events.places[self.groups.values[events.places, 0] == 0]
         if any(
-            isinstance(each, Added) and each.values is not None and each.values[gone].any()
+            isinstance(each, Added) and each.numbers is not None and each.numbers.values[gone].any()
             for each in self.aggregates
         ):
             raise MismatchError  # what has left is not what came
@@ -119,12 +124,12 @@ class RunningGroups(Operated):
         chosen = pa.array(np.flatnonzero(kept))
         row, since, until, told = merged(
             events.group[kept],
-            events.places[events.group[kept]],
+            events.group[kept],
             enter[kept],
             leave[kept],
             [value.take(chosen) for value in values],
         )
-        keys = self.groups.rows.take(pa.array(row))
+        keys = groups.take(pa.array(row))
         names = [*self.stage.keys, *(name for name, _ in self.stage.aggregates), ENTER, LEAVE]
         columns = [*keys.columns, *told, pa.array(since), pa.array(until)]
         return pa.Table.from_arrays(columns, names=names).select(self.result.names).cast(self.result)

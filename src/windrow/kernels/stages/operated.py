@@ -4,27 +4,34 @@ A step gives an operator the rows that enter or leave in it. The operator works 
 :class:`windrow.kernels.zset.stage.Keyed` would on all rows, and gives the rows that enter or leave by that. A
 row that was there before a step enters a tick before it, and is given only when it leaves. It leaves with the
 values with which it was given, also where adding the same floats again gives another last digit.
+
+What an operator holds are the rows that are there, in a :class:`windrow.kernels.trace.Trace`: a step costs
+what it brings, and what there is of the same keys.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.stages.held import Held, Times
-from windrow.kernels.stages.operators import numbered
-from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.kernels.hashing import hashes
+from windrow.kernels.stages.held import Times
+from windrow.kernels.trace import Trace
+from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 from windrow.kernels.zset.stage import Keyed
 
-__all__ = ["Operated", "UnmatchedError", "places_of", "told_in", "with_changes"]
+__all__ = ["Moves", "Operated", "UnmatchedError", "told_in"]
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
+Marks = npt.NDArray[np.uint64]
 
+_TIMES = (pa.field(ENTER, pa.int64()), pa.field(LEAVE, pa.int64()))
 
 _SAME_IN_ANY_ORDER = frozenset(
     {"bool_and", "bool_or", "count", "count_distinct", "count_if", "max", "median", "min", "percentile"}
@@ -37,6 +44,64 @@ class UnmatchedError(Exception):
     Rows leave that are not held, as what makes them has given other values than it gave when they came; or
     numbers do not fit.
     """
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """What comes to a trace and goes from it in a step.
+
+    Attributes
+    ----------
+    places, leave
+        Where the rows are that were there before and leave, and when they do.
+    come
+        The rows that enter, with `ENTER` and `LEAVE`; they may leave in the step too.
+    unknown
+        Those that leave and were not there.
+    """
+
+    places: Ints
+    leave: Ints
+    come: pa.Table
+    unknown: pa.Table
+
+    @staticmethod
+    def of(trace: Trace, changes: pa.Table, times: Times) -> Moves:
+        """Those of rows that enter or leave, with `ENTER` and `LEAVE`."""
+        enter = _ints(changes, ENTER)
+        is_new = np.ones(len(enter), bool) if times.since is None else enter >= times.since
+        none = np.zeros(0, np.int64)
+        if is_new.all():
+            return Moves(none, none, changes, changes.slice(0, 0))
+        leaving = changes.filter(pa.array(~is_new))
+        places, found = trace.equals(leaving)
+        leave = _ints(leaving, LEAVE)
+        return Moves(places, leave[found], changes.filter(pa.array(is_new)), leaving.filter(pa.array(~found)))
+
+    def done(self, trace: Trace, times: Times) -> None:
+        """Let the trace hold the rows that are there after the step."""
+        trace.remove(self.places)
+        stay = _ints(self.come, LEAVE) >= times.until
+        trace.add(self.come if stay.all() else self.come.filter(pa.array(stay)))
+
+    def changed(self, trace: Trace, times: Times) -> pa.Table:
+        """The rows that move, those that leave first."""
+        return pa.concat_tables([_timed(trace.rows(self.places), times, self.leave), self.come])
+
+    def others(self, trace: Trace, marks: Marks, times: Times) -> pa.Table:
+        """The rows with keys of these hashes that were there before, and stay."""
+        places = np.setdiff1d(trace.having(marks), self.places, assume_unique=True)
+        return _timed(trace.rows(places), times, np.full(len(places), NEVER))
+
+    def whole(self, trace: Trace, marks: Marks, times: Times) -> pa.Table:
+        """The rows with keys of these hashes that are there at some instant, in the order in which they
+        came; and perhaps others that come.
+        """
+        places = trace.having(marks)
+        leave = np.full(len(places), NEVER)
+        known = np.isin(self.places, places)
+        leave[np.searchsorted(places, self.places[known])] = self.leave[known]
+        return pa.concat_tables([_timed(trace.rows(places), times, leave), self.come])
 
 
 @dataclass
@@ -56,22 +121,20 @@ class Operated:
     stage: Keyed
     schemas: tuple[pa.Schema, ...]
     result: pa.Schema
-    sides: list[Held] = field(init=False)
-    given: Held | None = field(init=False)
+    sides: list[Trace] = field(init=False)
+    given: Trace | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.empty()
 
     def empty(self) -> None:
         """Hold nothing."""
-        none = np.zeros(0, np.int64)
-        keys = (self.stage.keys,)
-        self.sides = [Held.of(schema.empty_table(), none, none, none, keys) for schema in self.schemas]
+        keys = self.stage.keys
+        self.sides = [Trace(schema, keys) for schema in self.schemas]
         # of groups with values that depend on the order of the rows, what was told of each
-        self.given = None
-        if not all(map(self._is_exact, self.stage.aggregates)):
-            told = self.result.empty_table().drop_columns([ENTER, LEAVE])
-            self.given = Held.of(told, none, none, none, keys)
+        is_exact = all(map(self._is_exact, self.stage.aggregates))
+        told = pa.schema([column for column in self.result if column.name not in (ENTER, LEAVE)])
+        self.given = None if is_exact else Trace(told, keys)
 
     def _is_exact(self, aggregate: tuple[str, Aggregate]) -> bool:
         """Whether an aggregate gives the same of the same rows in any order."""
@@ -84,7 +147,12 @@ class Operated:
     @property
     def held(self) -> int:
         """How many rows are held."""
-        return sum(len(side) for side in self.sides)
+        return sum(map(len, self.sides))
+
+    @property
+    def looked_at(self) -> int:
+        """How many rows that are held have been looked at in all steps so far."""
+        return sum(trace.looked_at for trace in self.sides)
 
     def step(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
         """What changes by changes of its sides: rows with `ENTER` and `LEAVE`.
@@ -94,77 +162,67 @@ class Operated:
         UnmatchedError
             With rows that leave and were not there; what is held is then no longer right.
         """
-        for at, change in enumerate(changes):
-            if change is not None and change.num_rows:
-                self.sides[at], unknown = with_changes(self.sides[at], change, self.stage.keys, times)
-                if unknown.num_rows:
-                    raise UnmatchedError
+        moves = []
+        for trace, change in zip(self.sides, changes, strict=True):
+            schema = pa.schema([*trace.schema, *_TIMES])
+            rows = schema.empty_table() if change is None else change.select(schema.names).cast(schema)
+            moves.append(Moves.of(trace, rows, times))
+            if moves[-1].unknown.num_rows:
+                raise UnmatchedError
         made = [self.result.empty_table()]
-        for sides in self._work(times):
-            batches = self.stage.rows(*sides)
+        for sides in self._work(moves, times):
+            batches = self.stage.rows(*(side if side.num_rows else None for side in sides))
             made += [
                 told_in(pa.Table.from_batches([batch]).select(self.result.names).cast(self.result), times)
                 for batch in batches
             ]
-        self.sides = [side.at(times.until) for side in self.sides]
+        for trace, each in zip(self.sides, moves, strict=True):
+            each.done(trace, times)
         told = pa.concat_tables(made).combine_chunks()
         return told if self.given is None else self._as_given(self.given, told, times)
 
-    def _as_given(self, given: Held, told: pa.Table, times: Times) -> pa.Table:
+    def _as_given(self, given: Trace, told: pa.Table, times: Times) -> pa.Table:
         """The same, in which groups leave with the values with which they were given."""
-        keys = self.stage.keys
         leaves = np.zeros(told.num_rows, bool)
         if times.since is not None:
             leaves = _ints(told, ENTER) < times.since
         if leaves.any():
             leaving = told.filter(pa.array(leaves))
-            none = np.zeros(leaving.num_rows, np.int64)
-            groups = Held.of(leaving.select(keys), none, none, none, (keys,))
-            places, found = places_of(replace(given, rows=given.rows.select(keys)), groups, keys)
-            if not found.all():
+            found = given.find(leaving)
+            order = np.argsort(found.asked, kind="stable")
+            if not np.array_equal(found.asked[order], np.arange(leaving.num_rows)):
                 raise UnmatchedError
-            values = given.rows.take(pa.array(places))
+            values = given.rows(found.places[order])
             for name in (ENTER, LEAVE):
                 values = values.append_column(self.result.field(name), leaving.column(name))
             others = told.filter(pa.array(~leaves))
             told = pa.concat_tables([values.select(self.result.names), others]).combine_chunks()
-        self.given = with_changes(given, told, keys, times)[0].at(times.until)
+        moves = Moves.of(given, told, times)
+        moves.done(given, times)
         return told
 
-    def _work(self, times: Times) -> list[tuple[pa.Table | None, ...]]:
+    def _work(self, moves: list[Moves], times: Times) -> Iterator[tuple[pa.Table, ...]]:
         """The rows that the operator is to be given, once or twice."""
-        seen = [times.seen(side.enter, side.leave) for side in self.sides]
-        changed = [times.changed(side.enter, side.leave) for side in self.sides]
-        if not any(some.any() for some in changed):
-            return []
-        touched = self._touched(changed)
+        changed = [each.changed(trace, times) for each, trace in zip(moves, self.sides, strict=True)]
+        marks = [hashes(rows, self.stage.keys) for rows in changed]
+        if not any(map(len, marks)):
+            return
         if self.stage.operator != "join":
-            chosen = [self._chosen(at, seen[at] & touched[at], times) for at in range(len(self.sides))]
-            return [tuple(table if table.num_rows else None for table in chosen)]
+            touched = np.concatenate(marks)
+            yield tuple(
+                self._near(each.whole(trace, touched, times), times)
+                for each, trace in zip(moves, self.sides, strict=True)
+            )
+            return
         # a pair changes by either row: those of the left that change with all, then the rest of the left
-        left, right = seen
-        keys = self.stage.keys
-        of_left, of_right = (
-            side.having(keys, self._marks(1 - at, changed[1 - at])) for at, side in enumerate(self.sides)
-        )
-        some = [(changed[0], right & of_right), (left & ~changed[0] & of_left, changed[1])]
-        both = [tuple(self._chosen(at, which, times) for at, which in enumerate(pair)) for pair in some]
-        return [pair for pair in both if all(table.num_rows for table in pair)]
+        if changed[0].num_rows:
+            yield changed[0], moves[1].whole(self.sides[1], marks[0], times)
+        if changed[1].num_rows:
+            yield moves[0].others(self.sides[0], marks[1], times), changed[1]
 
-    def _touched(self, changed: list[Bools]) -> list[Bools]:
-        """The rows of either side with a key of which a row changes."""
-        marks = [self._marks(at, some) for at, some in enumerate(changed)]
-        whole = np.concatenate(marks)
-        return [side.having(self.stage.keys, whole) for side in self.sides]
-
-    def _marks(self, at: int, some: Bools) -> npt.NDArray[np.uint64]:
-        return self.sides[at].marks[self.stage.keys][some]
-
-    def _chosen(self, at: int, which: Bools, times: Times) -> pa.Table:
-        side, places = self.sides[at], np.flatnonzero(which)
-        rows = side.rows.take(pa.array(places)).combine_chunks()
-        enter, leave = times.clipped(side.enter[places], side.leave[places])
-        return rows.append_column(ENTER, pa.array(enter)).append_column(LEAVE, pa.array(leave))
+    def _near(self, rows: pa.Table, times: Times) -> pa.Table:  # noqa: ARG002 - of some
+        """Of the rows with the keys of those that change, those that may change with them."""
+        return rows
 
 
 def told_in(rows: pa.Table, times: Times) -> pa.Table:
@@ -173,50 +231,11 @@ def told_in(rows: pa.Table, times: Times) -> pa.Table:
     return rows if changed.all() else rows.filter(pa.array(changed))
 
 
-def with_changes(held: Held, changes: pa.Table, key: tuple[str, ...], times: Times) -> tuple[Held, pa.Table]:
-    """What is held after rows have entered and left, and those of the rows that left without being held.
-
-    Parameters
-    ----------
-    changes
-        The rows, with `ENTER` and `LEAVE`.
-    key
-        One by which rows are looked up; equal rows have equal keys.
-    """
-    enter, leave = _ints(changes, ENTER), _ints(changes, LEAVE)
-    rows = changes.drop_columns([ENTER, LEAVE])
-    is_new = np.ones(len(enter), bool) if times.since is None else enter >= times.since
-    unknown = changes.slice(0, 0)
-    if not is_new.all():
-        leaving = np.flatnonzero(~is_new)
-        gone = rows.take(pa.array(leaving))
-        places, found = places_of(held, Held.of(gone, leaving, leaving, leaving, (key,)), key)
-        held = held.pushed(places, leave[leaving[found]])
-        unknown = changes.take(pa.array(leaving[~found]))
-        rows, enter, leave = rows.filter(pa.array(is_new)), enter[is_new], leave[is_new]
-    chunk = np.zeros(len(enter), np.int64)
-    return held.with_rows(Held.of(rows, enter, leave, chunk, (key,))), unknown
-
-
-def places_of(held: Held, rows: Held, key: tuple[str, ...]) -> tuple[Ints, Bools]:
-    """For each of some rows the place of an equal one that is held and stays, and which of them have one.
-
-    Of equal ones each has its own. `key` is one by which the rows of both are marked.
-    """
-    candidates = np.flatnonzero(held.having(key, rows.marks[key]) & held.stays)
-    both = pa.concat_tables([rows.rows, held.rows.take(pa.array(candidates))]).combine_chunks()
-    group = numbered(both, both.column_names)
-    wanted, offered = group[: len(rows)], group[len(rows) :]
-    order, offers = np.argsort(wanted, kind="stable"), np.argsort(offered, kind="stable")
-    wanted, offered = wanted[order], offered[offers]
-    rank = np.arange(len(wanted)) - np.searchsorted(wanted, wanted, "left")
-    place = np.searchsorted(offered, wanted, "left") + rank
-    has_one = place < np.searchsorted(offered, wanted, "right")
-    found = np.zeros(len(order), bool)
-    found[order] = has_one
-    places = np.zeros(len(order), np.int64)
-    places[order[has_one]] = candidates[offers[place[has_one]]]
-    return places[found], found
+def _timed(rows: pa.Table, times: Times, leave: Ints) -> pa.Table:
+    """Rows that were there before a step, with the instants of their changes in it."""
+    assert times.since is not None or not rows.num_rows
+    enter = np.full(rows.num_rows, (times.since or 0) - 1)
+    return rows.append_column(ENTER, pa.array(enter)).append_column(LEAVE, pa.array(leave))
 
 
 def _ints(table: pa.Table, name: str) -> Ints:

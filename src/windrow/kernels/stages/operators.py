@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.sorting import sorted_partitions
+from windrow.kernels.numbering import numbered
 from windrow.kernels.stages.held import Held, Times
 from windrow.kernels.zset.grouped import grouped
 from windrow.kernels.zset.join import overlapping
 from windrow.kernels.zset.ordering import by_group_and_time
 from windrow.kernels.zset.relation import ENTER, LEAVE, with_one_zero
 
-__all__ = ["group", "join", "numbered", "rows_of"]
+__all__ = ["group", "join", "rows_of"]
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -128,41 +128,6 @@ def _pairs(
         orders.append(at[order])
     one, other = overlapping(sorted_sides[0], sorted_sides[1])
     return orders[0][one], orders[1][other]
-
-
-def numbered(rows: pa.Table, keys: Sequence[str]) -> Ints:
-    """Numbers from 0 on that rows of one key have in common."""
-    if not keys:
-        return np.zeros(rows.num_rows, np.int64)
-    if all(_is_told_by_bits(rows.schema.field(key).type) for key in keys):
-        codes, _ = _codes(rows.column(keys[0]).combine_chunks())
-        for key in keys[1:]:
-            others, count = _codes(rows.column(key).combine_chunks())
-            codes, _ = _codes(pa.array(codes * count + others))
-        return codes
-    order, bounds = sorted_partitions(rows, tuple(keys), ())
-    numbers = np.repeat(np.arange(len(bounds) - 1, dtype=np.int64), np.diff(bounds))
-    if order is None:
-        return numbers
-    group: Ints = np.empty(rows.num_rows, np.int64)
-    group[order] = numbers
-    return group
-
-
-def _is_told_by_bits(kind: pa.DataType) -> bool:
-    """Whether values of a type are equal where their bits are."""
-    return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_integer(kind)
-        or pa.types.is_timestamp(kind)
-        or pa.types.is_date32(kind)
-    )
-
-
-def _codes(values: pa.Array) -> tuple[Ints, int]:
-    """Numbers from 0 on that equal values have in common, and how many there are."""
-    found = pc.dictionary_encode(values, null_encoding="encode")
-    return np.asarray(found.indices).astype(np.int64), len(found.dictionary)
 
 
 def _passing(held: Held, condition: str | None) -> Bools:

@@ -13,8 +13,10 @@ import pyarrow.compute as pc
 from windrow.kernels.aggregates import FUNCTIONS, Aggregate, state
 from windrow.kernels.aggregates.ordering import encode
 from windrow.kernels.aggregates.windows import expanded
-from windrow.kernels.stages.operators import numbered
-from windrow.kernels.stages.tally import Tally
+from windrow.kernels.hashing import hashes
+from windrow.kernels.numbering import numbered
+from windrow.kernels.stages.tally import Numbers, Tally
+from windrow.kernels.trace import Trace
 
 __all__ = ["Added", "Distinct", "Events", "Extreme", "MismatchError", "Running", "running"]
 
@@ -24,6 +26,7 @@ Ints = npt.NDArray[np.int64]
 _ADDED = frozenset({"bool_and", "bool_or", "count", "count_if", "count_star"})
 _EXACT = frozenset({"sum", "avg"})
 _REFERENCES = 1 << 22
+_PLACE = "place"
 
 
 class MismatchError(Exception):
@@ -81,6 +84,10 @@ class Running(Protocol):
     def held(self) -> int:
         """How many values are held beside one for each group."""
 
+    @property
+    def looked_at(self) -> int:
+        """How many of these have been looked at so far."""
+
 
 @dataclass
 class Added:
@@ -88,7 +95,7 @@ class Added:
 
     spec: Aggregate
     kind: pa.DataType
-    values: Ints | None = None
+    numbers: Numbers | None = None
 
     def step(self, events: Events) -> pa.Array:
         """As :meth:`Running.step`."""
@@ -108,11 +115,12 @@ class Added:
             part = np.stack([column.to_numpy() for column in states.columns], axis=1).astype(np.int64)
             changes = part if changes is None else changes - part
         assert changes is not None
-        if self.values is None:
-            self.values = np.zeros((0, changes.shape[1]), np.int64)
-        self._grow(int(events.places.max(initial=-1)) + 1)
-        total = events.summed(changes, self.values[events.places])
-        self.values[events.places[events.group]] = total  # the last piece of each group is written last
+        if self.numbers is None:
+            self.numbers = Numbers(changes.shape[1])
+        self.numbers.grow(int(events.places.max(initial=-1)) + 1)
+        values = self.numbers.values
+        total = events.summed(changes, values[events.places])
+        values[events.places[events.group]] = total  # the last piece of each group is written last
         partial = FUNCTIONS[self.spec.function].partial
         assert partial is not None
         found = partial.final(self.spec, self.kind, pa.table(list(total.T), names))
@@ -123,10 +131,10 @@ class Added:
         """As :attr:`Running.held`."""
         return 0
 
-    def _grow(self, count: int) -> None:
-        if self.values is not None and count > len(self.values):
-            more = np.zeros((count - len(self.values), self.values.shape[1]), np.int64)
-            self.values = np.concatenate([self.values, more])
+    @property
+    def looked_at(self) -> int:
+        """As :attr:`Running.looked_at`."""
+        return 0
 
 
 @dataclass
@@ -135,9 +143,16 @@ class _Values:
 
     kind: pa.DataType
     tally: Tally = field(init=False)
+    _by_group: Trace = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tally = Tally(pa.schema([("group", pa.int64()), ("value", self.kind)]), 1)
+        schema = pa.schema([("group", pa.int64()), ("value", self.kind)])
+        self.tally, self._by_group = Tally(schema, 1), Trace(schema, ("group",), notes=[_PLACE])
+
+    @property
+    def looked_at(self) -> int:
+        """How many values have been looked at so far."""
+        return self.tally.looked_at + self._by_group.looked_at
 
     def changes(self, events: Events, column: pa.Array, piece: Ints, sign: Ints) -> tuple[Ints, Ints, Ints]:
         """When groups come to have a value, or have it no more.
@@ -175,7 +190,22 @@ class _Values:
         width = int(codes.max(initial=0)) + 1
         _, first, of = np.unique(group * width + codes, return_index=True, return_inverse=True)
         told = pa.table({"group": group[first], "value": column.take(pa.array(first))})
-        return self.tally.places(told), of
+        known = len(self.tally)
+        places = self.tally.places(told)
+        is_new = places >= known
+        self._by_group.add(
+            told.filter(pa.array(is_new)).cast(self._by_group.schema), **{_PLACE: places[is_new]}
+        )
+        return places, of
+
+    def of_groups(self, groups: Ints) -> tuple[Ints, Ints, Ints]:
+        """The places of the values that groups have had, in order; the groups, and the values, as numbers."""
+        found = self._by_group.having(hashes(pa.table({"group": groups}), ("group",)))
+        rows, places = self._by_group.rows(found), self._by_group.note(_PLACE, found)
+        group = rows.column("group").to_numpy()
+        own = np.isin(group, groups)
+        order = np.flatnonzero(own)[np.argsort(places[own])]
+        return places[order], group[order], rows.column("value").to_numpy()[order]
 
 
 @dataclass
@@ -184,7 +214,7 @@ class Distinct:
 
     spec: Aggregate
     kind: pa.DataType
-    counts: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    counts: Numbers = field(default_factory=lambda: Numbers(1))
     values: _Values = field(init=False)
 
     def __post_init__(self) -> None:
@@ -198,9 +228,10 @@ class Distinct:
         _, piece, change = self.values.changes(events, column, piece, sign)
         changes = np.zeros(len(events.group), np.int64)
         np.add.at(changes, piece, change)
-        self._grow(int(events.places.max(initial=-1)) + 1)
-        total = events.summed(changes, self.counts[events.places])
-        self.counts[events.places[events.group]] = total
+        self.counts.grow(int(events.places.max(initial=-1)) + 1)
+        counts = self.counts.values[:, 0]
+        total = events.summed(changes, counts[events.places])
+        counts[events.places[events.group]] = total
         return pa.array(total)
 
     @property
@@ -208,8 +239,10 @@ class Distinct:
         """As :attr:`Running.held`."""
         return len(self.values.tally)
 
-    def _grow(self, count: int) -> None:
-        self.counts = np.append(self.counts, np.zeros(max(count - len(self.counts), 0), np.int64))
+    @property
+    def looked_at(self) -> int:
+        """As :attr:`Running.looked_at`."""
+        return self.values.looked_at
 
 
 @dataclass
@@ -222,8 +255,7 @@ class Extreme:
 
     spec: Aggregate
     kind: pa.DataType
-    best: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    known: Bools = field(default_factory=lambda: np.zeros(0, bool))
+    best: Numbers = field(default_factory=lambda: Numbers(2))
     waiting: list[tuple[Ints, Ints]] = field(default_factory=list)
     values: _Values = field(init=False)
 
@@ -237,21 +269,21 @@ class Extreme:
         column, piece, sign = _valid(column, events)
         ordered = encode(pa.chunked_array([column]))
         codes = ordered.codes.astype(np.int64)
-        self._grow(int(events.places.max(initial=-1)) + 1)
+        self.best.grow(int(events.places.max(initial=-1)) + 1)
         if events.leaves.any():
             found, known = self._told(events, codes, piece, sign)
         else:
             self.waiting.append((events.places[events.group[piece]], codes))
             found, known = self._grown(events, codes, piece)
-        self.best[events.places[events.group]] = found
-        self.known[events.places[events.group]] = known
+        self.best.values[events.places[events.group]] = np.stack([found, known], axis=1)
         return ordered.decode(np.where(known, found, 0).astype(ordered.codes.dtype), ~known)
 
     def _grown(self, events: Events, codes: Ints, piece: Ints) -> tuple[Ints, Bools]:
         """Where nothing leaves: the best of what was and what comes."""
         best, known = self._best(codes, piece, len(events.group))
         first = events.first
-        was, is_known = self.best[events.places], self.known[events.places]
+        was, is_known = self.best.values[events.places].T
+        is_known = is_known.astype(bool)
         better = is_known & (~known[first] | self._is_better(was, best[first]))
         best[first[better]] = was[better]
         known[first] |= is_known
@@ -273,20 +305,18 @@ class Extreme:
             place, of = self.values.places(group, pa.array(waiting))
             np.add.at(self.values.tally.values[:, 0], place, np.bincount(of, minlength=len(place)))
         self.waiting = []
-        before = self.values.tally.values[:, 0].copy()
+        was_there, _, _ = self.values.of_groups(events.places)
+        was_there = was_there[self.values.tally.values[was_there, 0] > 0]
         place, at, change = self.values.changes(events, pa.array(codes), piece, sign)
-        rows = self.values.tally.rows
-        group = np.full(int(max(rows.column("group").to_numpy().max(initial=-1), -1)) + 1, -1)
-        here = events.places < len(group)
-        group[events.places[here]] = np.flatnonzero(here)
-        of = group[rows.column("group").to_numpy()]
+        own, group, values = self.values.of_groups(events.places)
+        place = np.searchsorted(own, place)  # from here on among those of the groups
+        there = np.searchsorted(own, was_there)
+        order = np.argsort(events.places)
+        of = order[np.searchsorted(events.places, group, sorter=order)]
         first, stop = events.first, np.append(events.first[1:], len(events.group))
-        there = np.zeros(len(of), bool)
-        there[: len(before)] = before > 0
-        there &= of >= 0
         # values that were there stay until they go; others from when they come
         begins = np.concatenate([first[of[there]], at[change > 0]])
-        owner = np.concatenate([np.flatnonzero(there), place[change > 0]])
+        owner = np.concatenate([there, place[change > 0]])
         ends, ender = at[change < 0], place[change < 0]
         order, by = np.lexsort((begins, owner)), np.lexsort((ends, ender))
         begins, owner, ends, ender = begins[order], owner[order], ends[by], ender[by]
@@ -296,7 +326,7 @@ class Extreme:
         end = np.searchsorted(ender, owner) + rank
         has_end = end < np.searchsorted(ender, owner, side="right")
         last[has_end] = ends[end[has_end]]
-        values = rows.column("value").to_numpy()[owner]
+        values = values[owner]
         best, known = self._best(np.zeros(0, np.int64), np.zeros(0, np.int64), len(events.group))
         cut = np.append(np.cumsum(last - begins) // _REFERENCES, -1)
         for start, until in zip(*_stretches(cut[:-1]), strict=True):
@@ -325,10 +355,10 @@ class Extreme:
         """As :attr:`Running.held`."""
         return len(self.values.tally) + sum(len(codes) for _, codes in self.waiting)
 
-    def _grow(self, count: int) -> None:
-        more = max(count - len(self.best), 0)
-        self.best = np.append(self.best, np.zeros(more, np.int64))
-        self.known = np.append(self.known, np.zeros(more, bool))
+    @property
+    def looked_at(self) -> int:
+        """As :attr:`Running.looked_at`."""
+        return self.values.looked_at
 
 
 def running(spec: Aggregate, kind: pa.DataType) -> Running | None:

@@ -8,17 +8,47 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.kernels.stages.held import Held
-from windrow.kernels.stages.operators import numbered
+from windrow.kernels.trace import Trace
 
-__all__ = ["Tally"]
+__all__ = ["Numbers", "Tally"]
 
 Ints = npt.NDArray[np.int64]
+
+_PLACE = "place"
+
+
+class Numbers:
+    """Rows of int64, of which there come to be more: each time twice as many as there is room for.
+
+    Parameters
+    ----------
+    width
+        How many numbers a row has.
+    """
+
+    def __init__(self, width: int) -> None:
+        self._room = np.zeros((0, width), np.int64)
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def values(self) -> Ints:
+        """The numbers, which may be changed in it until there are more."""
+        return self._room[: self._count]
+
+    def grow(self, count: int) -> None:
+        """Let there be so many rows at least; new ones are 0."""
+        if count > len(self._room):
+            more = max(count, 2 * len(self._room)) - len(self._room)
+            self._room = np.concatenate([self._room, np.zeros((more, self._room.shape[1]), np.int64)])
+        self._count = max(self._count, count)
 
 
 @dataclass
 class Tally:
-    """Rows of a key each, with numbers that begin at 0.
+    """Keys, numbered in the order in which they come, and a row of numbers for each, which begin at 0.
 
     Parameters
     ----------
@@ -26,56 +56,39 @@ class Tally:
         The columns of the key.
     width
         How many numbers a row has.
-
-    Attributes
-    ----------
-    values
-        The numbers: int64, a row of them for each of these.
     """
 
     schema: pa.Schema
     width: int
-    values: Ints = field(init=False)
-    _held: Held = field(init=False)
+    _numbers: Numbers = field(init=False)
+    _keys: Trace = field(init=False)
 
     def __post_init__(self) -> None:
-        none = np.zeros(0, np.int64)
-        self._held = Held.of(self.schema.empty_table(), none, none, none, (self._key,))
-        self.values = np.zeros((0, self.width), np.int64)
-
-    @property
-    def _key(self) -> tuple[str, ...]:
-        return tuple(self.schema.names)
+        self._keys = Trace(self.schema, self.schema.names, notes=[_PLACE])
+        self._numbers = Numbers(self.width)
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self._numbers)
 
     @property
-    def rows(self) -> pa.Table:
-        """The keys."""
-        return self._held.rows
+    def values(self) -> Ints:
+        """The numbers: int64, a row of them for each key."""
+        return self._numbers.values
 
-    def places(self, rows: pa.Table) -> Ints:
-        """Where the numbers of these rows are, each of another key; those that are new are added."""
-        key, held = self._key, self._held
-        none = np.zeros(rows.num_rows, np.int64)
-        new = Held.of(rows.select(key), none, none, none, (key,))
-        candidates = np.flatnonzero(held.having(key, new.marks[key]))
-        if not len(candidates):  # of steps that bring nothing but new keys
-            first = len(held)
-            self._add(new)
-            return first + np.arange(rows.num_rows)
-        both = pa.concat_tables([new.rows, held.rows.take(pa.array(candidates))]).combine_chunks()
-        number = numbered(both, key)
-        place = np.full(int(number.max(initial=-1)) + 1, -1)
-        place[number[rows.num_rows :]] = candidates
-        found = place[number[: rows.num_rows]]
-        is_new = found < 0
-        if is_new.any():
-            found[is_new] = len(held) + np.arange(int(is_new.sum()))
-            self._add(new.where(is_new))
-        return found
+    @property
+    def looked_at(self) -> int:
+        """How many keys have been looked at so far."""
+        return self._keys.looked_at
 
-    def _add(self, new: Held) -> None:
-        self._held = self._held.with_rows(new)
-        self.values = np.concatenate([self.values, np.zeros((len(new), self.width), np.int64)])
+    def places(self, keys: pa.Table) -> Ints:
+        """Where the numbers of these keys are, each of another; those that are new are added."""
+        keys = keys.select(self.schema.names).cast(self.schema)
+        found = self._keys.find(keys)
+        places = np.full(keys.num_rows, -1)
+        places[found.asked] = self._keys.note(_PLACE, found.places)
+        new = np.flatnonzero(places < 0)
+        if len(new):
+            places[new] = len(self) + np.arange(len(new))
+            self._keys.add(keys.take(pa.array(new)), **{_PLACE: places[new]})
+            self._numbers.grow(len(self) + len(new))
+        return places

@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from windrow.kernels.numbering import numbered
 from windrow.kernels.stages.held import Times
 from windrow.kernels.stages.operated import Operated, UnmatchedError
-from windrow.kernels.stages.operators import numbered
+from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.time_windows import runs, ticks_of, with_time
 
 __all__ = ["FixedWindows", "Sessions"]
-
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass
@@ -47,18 +45,15 @@ class Sessions(Operated):
         timed = None if rows is None else with_time(rows, self.stage.windows.time)
         return super().step([timed], times)
 
-    def _touched(self, changed: list[Bools]) -> list[Bools]:
-        windows, (side,), (changes,) = self.stage.windows, self.sides, changed
+    def _near(self, rows: pa.Table, times: Times) -> pa.Table:
+        windows = self.stage.windows
         assert windows is not None
-        (touched,) = super()._touched(changed)
-        places = np.flatnonzero(touched)
-        rows = (
-            side.rows.select(list({*self.stage.keys, windows.time})).take(pa.array(places)).combine_chunks()
-        )
+        enter, leave = (rows.column(name).to_numpy() for name in (ENTER, LEAVE))
+        changed = times.changed(enter, leave)
         ticks = ticks_of(rows.column(windows.time))
         order, run = runs(numbered(rows, self.stage.keys), ticks, windows.lengths["gap"])
-        places = places[order]
         of_change = np.zeros(int(run.max(initial=-1)) + 1, bool)
-        of_change[run[changes[places]]] = True
-        touched[places] = of_change[run]
-        return [touched]
+        of_change[run[changed[order]]] = True
+        near = np.zeros(rows.num_rows, bool)
+        near[order] = of_change[run]
+        return rows.filter(pa.array(near))

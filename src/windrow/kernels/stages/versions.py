@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.sorting import SortKey, sorted_partitions
-from windrow.kernels.stages.held import Held
-from windrow.kernels.stages.operated import places_of
-from windrow.kernels.zset.relation import NEVER
+from windrow.kernels.trace import Trace
 
 __all__ = ["Versions"]
+
+_COUNT = "count"
 
 
 @dataclass
@@ -26,12 +26,11 @@ class Versions:
     """
 
     schema: pa.Schema
-    _groups: Held = field(init=False)
+    _groups: Trace = field(init=False)
     _all: int = 0
 
     def __post_init__(self) -> None:
-        none = np.zeros(0, np.int64)
-        self._groups = Held.of(self.schema.empty_table(), none, none, none, (self._key,))
+        self._groups = Trace(self.schema, self._key, notes=[_COUNT])
 
     @property
     def _key(self) -> tuple[str, ...]:
@@ -53,13 +52,12 @@ class Versions:
             before = np.full(len(counts), self._all)
             self._all += int(counts.sum())
             return before
-        keys = firsts.select(self._key).cast(self.schema).combine_chunks()
-        none = np.zeros(keys.num_rows, np.int64)
-        own = Held.of(keys, counts.astype(np.int64), none + NEVER, none, (self._key,))
-        places, found = places_of(self._groups, own, self._key)
-        so_far = self._groups.enter.copy()
+        keys = firsts.select(self._key).cast(self.schema)
+        found = self._groups.find(keys)
         before = np.zeros(len(counts), np.int64)
-        before[found] = so_far[places]
-        so_far[places] += counts[found]
-        self._groups = replace(self._groups, enter=so_far).with_rows(own.where(~found))
+        before[found.asked] = self._groups.note(_COUNT, found.places)
+        self._groups.set_note(_COUNT, found.places, (before + counts)[found.asked])
+        is_new = np.ones(len(counts), bool)
+        is_new[found.asked] = False
+        self._groups.add(keys.filter(pa.array(is_new)), **{_COUNT: counts[is_new]})
         return before

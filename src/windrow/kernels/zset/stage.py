@@ -17,6 +17,7 @@ from windrow.kernels.aggregates.windows import by_length, expanded
 from windrow.kernels.cells import Layout
 from windrow.kernels.chunks import pack, unpack
 from windrow.kernels.messages import CHUNK, KIND, NUMBER, Kind
+from windrow.kernels.numbering import numbered
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.zset.counts import COUNTS, counted
 from windrow.kernels.zset.delayed import delayed
@@ -119,7 +120,7 @@ class Keyed:
             yield from self._grouped(rows)
 
     def _expanded(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        group = _groups(rows, self.keys)
+        group = numbered(rows, self.keys)
         pieces = elementary(group, _ints(rows, ENTER), _ints(rows, LEAVE))
         others = rows.drop_columns([ENTER, LEAVE])
         for part in by_length(pieces.first, pieces.stop):
@@ -127,7 +128,7 @@ class Keyed:
             yield from _put(others, row + part.start, pieces.enter[piece], pieces.leave[piece])
 
     def _grouped(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        group = _groups(rows, self.keys)
+        group = numbered(rows, self.keys)
         specs = [spec for _, spec in self.aggregates]
         keys = with_one_zero(rows.select(self.keys))
         times = _ints(rows, ENTER), _ints(rows, LEAVE)
@@ -152,7 +153,7 @@ class Keyed:
 
     def _delayed(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         others = rows.drop_columns([ENTER, LEAVE, COMPLETE])
-        group, same = (_groups(rows, keys) for keys in (self.keys, tuple(others.column_names)))
+        group, same = (numbered(rows, keys) for keys in (self.keys, tuple(others.column_names)))
         times = _ints(rows, ENTER), _ints(rows, LEAVE)
         told = delayed(group, same, *times, _ints(rows, COMPLETE), self.origin)
         yield from _put(others, *told)
@@ -168,7 +169,7 @@ class Keyed:
             yield from _put(windows.told(_taken(others, row), begin, end), None, enter[row], leave[row])
             return
         gap = windows.lengths["gap"]
-        order, run = runs(_groups(rows, self.keys), ticks, gap)
+        order, run = runs(numbered(rows, self.keys), ticks, gap)
         for row, begin, end, since, until in sessions(run, ticks[order], enter[order], leave[order], gap):
             yield from _put(windows.told(_taken(others, order[row]), begin, end), None, since, until)
 
@@ -177,7 +178,7 @@ class Keyed:
         sides = [side for side in (left, right) if side is not None]
         rows = pa.concat_tables(sides).combine_chunks()
         is_right = np.arange(rows.num_rows) >= (0 if left is None else left.num_rows)
-        group = _groups(rows, self.keys)
+        group = numbered(rows, self.keys)
         found, enter, leave = counted(self.operator, group, _ints(rows, ENTER), _ints(rows, LEAVE), is_right)
         first_of = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
         first_of[group[::-1]] = np.arange(len(group))[::-1]
@@ -189,7 +190,7 @@ class Keyed:
     def _joined(self, left: pa.Table, right: pa.Table) -> Iterator[pa.RecordBatch]:
         count = left.num_rows
         both = pa.concat_tables([side.select([*self.keys, ENTER, LEAVE]) for side in (left, right)])
-        group, enter, leave = _groups(both, self.keys), _ints(both, ENTER), _ints(both, LEAVE)
+        group, enter, leave = numbered(both, self.keys), _ints(both, ENTER), _ints(both, LEAVE)
         known = np.ones(len(group), bool)
         for key in self.keys:
             known &= np.asarray(both.column(key).is_valid())
@@ -242,19 +243,6 @@ def _put(rows: pa.Table, index: Array | None, enter: Array, leave: Array) -> Ite
 def _ints(table: pa.Table, name: str) -> Array:
     values: Array = table.column(name).to_numpy()
     return values
-
-
-def _groups(rows: pa.Table, keys: tuple[str, ...]) -> Array:
-    """Numbers from 0 on that rows of one key have in common."""
-    if not keys:
-        return np.zeros(rows.num_rows, np.int64)
-    order, bounds = sorted_partitions(rows, keys, ())
-    numbers = np.repeat(np.arange(len(bounds) - 1, dtype=np.int64), np.diff(bounds))
-    if order is None:
-        return numbers
-    group: Array = np.empty(rows.num_rows, np.int64)
-    group[order] = numbers
-    return group
 
 
 def _sides(batches: Batches) -> Iterator[tuple[pa.Table | None, pa.Table | None]]:

@@ -15,7 +15,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from windrow.algebra.time_windows import TimeWindow
 from windrow.algebra.watermarks import Steps as Marks
-from windrow.kernels.stages import numbered as numbered_by
+from windrow.kernels.numbering import numbered as numbered_by
 from windrow.kernels.zset.time_windows import of_ticks, runs, ticks_of
 from windrow.plan.event_time import Closing
 from windrow.spark.collected import few, frame_of_few

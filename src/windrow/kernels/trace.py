@@ -1,14 +1,14 @@
-"""The rows that an operator keeps: found by their key, and by the patterns that close them.
+"""A trace: the rows that an operator keeps from step to step, found by their key and by patterns.
 
 Rows are in runs, each at least twice as long as the next, so there are few. A run never changes but for marks
 on the rows that are gone and for counts beside the rows. It is put in order by a column when a pattern
 first asks for it; from then on the rows that a punctuation closes are found by bisection, however many
-others there are.
+others there are. So a step costs what it brings and finds, not what is kept; `looked_at` counts that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.kernels.hashing import hashes
+from windrow.kernels.numbering import numbered
 from windrow.kernels.sorting import comparable, one_array, ordered_integers
 from windrow.punctuations.boxes import NULL, Box, Lines
 from windrow.punctuations.index import Columns, Index, Places
 from windrow.punctuations.lines import Line, Place, Span
 
-__all__ = ["Found", "Store", "equal"]
+__all__ = ["Found", "Trace", "equal"]
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Marks = npt.NDArray[np.uint64]
 
 _RUN = 40  # a place is the number of a run and, in so many bits, of a row there
 _SEVERAL = 64  # rows to look at for each box, where all boxes are looked up together
@@ -37,7 +39,7 @@ class Found:
         self.asked, self.places = asked, places
 
 
-class Store:
+class Trace:
     """Rows of a table, each with an int64 for some names beside it.
 
     Parameters
@@ -50,12 +52,18 @@ class Store:
         Of the columns that patterns may tell of.
     notes
         The names of the numbers beside each row.
+
+    Attributes
+    ----------
+    looked_at
+        How many kept rows have been looked at so far, to find others or to give them.
     """
 
     def __init__(
-        self, schema: pa.Schema, key: Sequence[str], lines: Lines, notes: Sequence[str] = ()
+        self, schema: pa.Schema, key: Sequence[str], lines: Lines | None = None, notes: Sequence[str] = ()
     ) -> None:
-        self.schema, self.key, self.lines, self.notes = schema, tuple(key), lines, tuple(notes)
+        self.schema, self.key, self.lines, self.notes = schema, tuple(key), lines or {}, tuple(notes)
+        self.looked_at = 0
         self._runs: list[_Run] = []
 
     def __len__(self) -> int:
@@ -79,7 +87,48 @@ class Store:
         hashed = hashes(asked, self.key)
         pairs = [run.find(asked, hashed, self.key) for run in self._runs]
         places = [slots | np.int64(at << _RUN) for at, (_, slots) in enumerate(pairs)]
-        return Found(np.concatenate([none, *(rows for rows, _ in pairs)]), np.concatenate([none, *places]))
+        found = Found(np.concatenate([none, *(rows for rows, _ in pairs)]), np.concatenate([none, *places]))
+        self.looked_at += len(found.places)
+        return found
+
+    def having(self, marks: Marks) -> Ints:
+        """The places of the rows whose keys have one of these hashes, in the order in which the rows came."""
+        wanted = np.unique(marks)
+        found = [run.having(wanted) | np.int64(at << _RUN) for at, run in enumerate(self._runs)]
+        places = np.concatenate([np.zeros(0, np.int64), *found])
+        self.looked_at += len(places)
+        return places
+
+    def equals(self, rows: pa.Table) -> tuple[Ints, Bools]:
+        """For each of some rows the place of an equal one that is kept, and which of them have one.
+
+        Of equal ones each has its own. The places are of those that have one, in their order.
+        """
+        candidates = self.having(hashes(rows, self.key))
+        kept = self.rows(candidates)
+        both = pa.concat_tables([rows.select(self.schema.names).cast(self.schema), kept]).combine_chunks()
+        group = numbered(both, both.column_names)
+        wanted, offered = group[: rows.num_rows], group[rows.num_rows :]
+        order, offers = np.argsort(wanted, kind="stable"), np.argsort(offered, kind="stable")
+        wanted, offered = wanted[order], offered[offers]
+        rank = np.arange(len(wanted)) - np.searchsorted(wanted, wanted, "left")
+        place = np.searchsorted(offered, wanted, "left") + rank
+        has_one = place < np.searchsorted(offered, wanted, "right")
+        found = np.zeros(len(order), bool)
+        found[order] = has_one
+        places = np.zeros(len(order), np.int64)
+        places[order[has_one]] = candidates[offers[place[has_one]]]
+        return places[found], found
+
+    def runs(self) -> Iterator[tuple[pa.Table, Mapping[str, Ints], Ints, Ints]]:
+        """All rows, in a few tables, with the numbers beside them; which of them are kept, and their places.
+
+        Rows that are gone may be in the tables still.
+        """
+        for at, run in enumerate(self._runs):
+            self.looked_at += run.size
+            slots = np.flatnonzero(run.alive)
+            yield run.rows, run.notes, slots, slots | np.int64(at << _RUN)
 
     def matching(self, boxes: Sequence[Box]) -> Ints:
         """The places of the rows that some box holds, in no order."""
@@ -101,8 +150,9 @@ class Store:
             if len(own):
                 parts.append(run.rows.take(pa.array(slots[own])))
                 back.append(own)
-        order = np.concatenate(back)
-        return pa.concat_tables(parts).take(pa.array(np.argsort(order, kind="stable")))
+        order, found = np.concatenate(back), pa.concat_tables(parts)
+        is_in_order = not len(order) or (np.diff(order) > 0).all()
+        return found if is_in_order else found.take(pa.array(np.argsort(order, kind="stable")))
 
     def note(self, name: str, places: Ints) -> Ints:
         """The numbers beside the rows at places."""
@@ -132,22 +182,22 @@ class Store:
 class _Run:
     """Rows that came together, or were put together since."""
 
-    def __init__(self, store: Store, rows: pa.Table, notes: dict[str, Ints]) -> None:
+    def __init__(self, trace: Trace, rows: pa.Table, notes: dict[str, Ints]) -> None:
         self.rows = rows.combine_chunks()
-        self.notes = {name: np.array(notes[name], np.int64) for name in store.notes}
+        self.notes = {name: np.array(notes[name], np.int64) for name in trace.notes}
         self.size = self.count = rows.num_rows
         self.alive = np.ones(self.size, bool)
-        self._columns = Columns(self.rows, store.lines)
+        self._columns = Columns(self.rows, trace.lines)
         self._orders: dict[str, _Order] = {}
-        hashed = hashes(self.rows, store.key)
+        hashed = hashes(self.rows, trace.key)
         self._by_hash = np.argsort(hashed, kind="stable")
         self._hashes = hashed[self._by_hash]
 
-    def packed(self, store: Store) -> _Run:
+    def packed(self, trace: Trace) -> _Run:
         """Without the rows that are gone, if they are most."""
-        return _together(store, self) if 2 * self.count < self.size else self
+        return _together(trace, self) if 2 * self.count < self.size else self
 
-    def find(self, asked: pa.Table, hashed: npt.NDArray[np.uint64], key: Sequence[str]) -> tuple[Ints, Ints]:
+    def find(self, asked: pa.Table, hashed: Marks, key: Sequence[str]) -> tuple[Ints, Ints]:
         first = np.searchsorted(self._hashes, hashed, side="left")
         counts = np.searchsorted(self._hashes, hashed, side="right") - first
         rows = np.repeat(np.arange(len(hashed)), counts)
@@ -162,6 +212,13 @@ class _Run:
         for name in key:
             same &= equal(theirs.column(name), mine.column(name))
         return rows[same], slots[same]
+
+    def having(self, wanted: Marks) -> Ints:
+        first = np.searchsorted(self._hashes, wanted, side="left")
+        counts = np.searchsorted(self._hashes, wanted, side="right") - first
+        begins = np.cumsum(counts) - counts
+        slots = self._by_hash[np.arange(int(counts.sum())) - np.repeat(begins - first, counts)]
+        return np.sort(slots[self.alive[slots]])
 
     def matching(self, boxes: Sequence[Box]) -> Ints:
         if not self.count or not boxes:
@@ -237,14 +294,14 @@ def _is_within(column: Places, slots: Ints, span: Span | None) -> Bools:
     return found
 
 
-def _together(store: Store, *runs: _Run) -> _Run:
+def _together(trace: Trace, *runs: _Run) -> _Run:
     alive = [np.flatnonzero(run.alive) for run in runs]
     rows = pa.concat_tables([run.rows.take(pa.array(own)) for run, own in zip(runs, alive, strict=True)])
     notes: Mapping[str, Ints] = {
         name: np.concatenate([run.notes[name][own] for run, own in zip(runs, alive, strict=True)])
-        for name in store.notes
+        for name in trace.notes
     }
-    return _Run(store, rows, dict(notes))
+    return _Run(trace, rows, dict(notes))
 
 
 def equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> Bools:
