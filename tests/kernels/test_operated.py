@@ -22,6 +22,7 @@ from windrow.kernels.stages import (
     changes,
     first_above,
     netted,
+    stepwise,
 )
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 from windrow.kernels.zset.stage import First, Keyed
@@ -213,6 +214,22 @@ def test_what_leaves_without_having_come_is_noticed():
     operated.step([table(SIDE, [(0, "a", 0, NEVER)])], Times(None, 3))
     with pytest.raises(UnmatchedError):
         operated.step([table(SIDE, [(0, "b", 2, 4)])], Times(3, 6))
+
+
+@pytest.mark.parametrize("name", ["join", "group", "distinct", "union", "anti"])
+def test_a_step_looks_at_no_more_rows_where_more_are_kept(name):
+    """Counted: the kept rows that are found or given, with 200 keys and with 5,000."""
+    stage, schemas, given = OPERATORS[name]
+    looked_at = []
+    for count in (200, 5000):
+        operated = stepwise(stage, schemas, pa.schema([*given, *TIMES]))
+        before = [(k, "a", 0, NEVER) for k in range(count)]
+        operated.step([table(schema, before) for schema in schemas], Times(None, 1))
+        seen = operated.looked_at
+        changed = [(k, "a", 0, 3) for k in range(0, 100, 5)] + [(k, "b", 2, NEVER) for k in range(50, 60)]
+        operated.step([table(schema, changed) for schema in schemas], Times(1, 4))
+        looked_at.append(operated.looked_at - seen)
+    assert looked_at[0] == looked_at[1] > 0
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=6), st.lists(st.integers(0, 10), max_size=6))

@@ -8,7 +8,6 @@ propagates. *Minimal*: as many rows are kept as the definition keeps.
 from __future__ import annotations
 
 import itertools
-import pickle
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -40,6 +39,7 @@ from windrow.kernels.punctuated.sets import OPERATORS
 from windrow.kernels.reference import punctuation as definition
 from windrow.kernels.reference.punctuation import Key, SoFar, promised, tupled
 from windrow.kernels.sorting import SortKey
+from windrow.kernels.stored import from_stored, stored
 from windrow.punctuations import EVERYTHING, Cover, Pattern, lines_of
 
 CONSTANTS = {"int": [0, 1], "text": ["a"], "flag": [False, True]}
@@ -113,7 +113,7 @@ def check(operator, meaning, inputs, output_schema, *, in_order=False, exact=Tru
     possible = [dict(zip(universe, row, strict=True)) for row in itertools.product(*universe.values())]
     table = pa.Table.from_pylist(possible, output_schema)
     for number in range(steps):
-        carry = pickle.loads(pickle.dumps(carry))  # as a restart would
+        carry = from_stored(stored(carry))  # as a restart would
         step, carry = operator.advance(carry, *(stream.step(number) for stream in inputs))
         assert step.rows.schema.equals(output_schema)
         assert not told.matches(step.rows).any(), "proper: what was promised not to come came"
@@ -216,7 +216,7 @@ def test_columns_that_are_computed(made, names, stream):
     project, carry, told = Project(plain), None, Cover(output)
     possible = become([*definition.possible(stream.universe)])
     for number in range(len(stream.pieces)):
-        following, carry = pickle.loads(pickle.dumps((following, carry)))
+        following, carry = from_stored(stored((following, carry)))
         step = stream.step(number)
         assert not told.matches(become(step.rows.to_pylist())).any(), "proper"
         passed, carry = project.advance(carry, step)
@@ -343,7 +343,7 @@ def test_the_first_rows_of_an_order(stream, keys, offset, limit):
     carries, every, found, told = [None, None], [], [], Cover(lines_of(stream.schema))
     for number in range(len(stream.pieces)):
         all_of_it, carries[0] = whole.advance(carries[0], stream.step(number))
-        step, carries[1] = part.advance(pickle.loads(pickle.dumps(carries[1])), stream.step(number))
+        step, carries[1] = part.advance(from_stored(stored(carries[1])), stream.step(number))
         every += all_of_it.rows.to_pylist()
         found += step.rows.to_pylist()
         assert found == every[offset : offset + limit]
@@ -584,7 +584,7 @@ def test_a_flow_gives_the_finished_answer_and_keeps_nothing(left, right):
     )
     carry, found = None, []
     for number in range(len(left.pieces)):
-        carry = pickle.loads(pickle.dumps(carry))
+        carry = from_stored(stored(carry))
         step, carry = flow.advance(carry, {"left": left.step(number), "right": right.step(number)})
         found += step.rows.column("a").to_pylist()
     whole = [stream.so_far(len(stream.pieces)) for stream in (left, right)]

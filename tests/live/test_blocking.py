@@ -563,3 +563,29 @@ def test_explain_names_what_would_bound_the_state(session):
     assert f"unbounded  {told}" in shown
     shown = session.sql("EXPLAIN SELECT STREAM at, COUNT(*) FROM bids GROUP BY at").collect()[0][0]
     assert "unbounded" not in shown
+
+
+def test_a_checkpoint_with_pickles_is_refused_unread(spark, auctions, tmp_path):
+    """Versions before kept what operators hold as pickles, which can run code when they are read."""
+    plan = auctions.sql("SELECT STREAM auction, COUNT(*) AS n FROM bids GROUP BY auction")._live
+    last = auctions._catalog.named["bids"].stream.log.last()
+
+    def take(number, first):
+        steps = steps_of(plan, Memory(), tmp_path, "diff", "keep")
+        try:
+            frames = {name: entries(spark, auctions, name, first, last) for _, name, _ in steps.streams()}
+            steps.take(steps.input(frames), number)
+        finally:
+            steps.close()
+
+    take(0, 0)
+    ours = tmp_path / "windrow"
+    for path in (ours / "chunks").iterdir():
+        assert b"pickle" not in path.read_bytes()
+    meta = ours / "0" / "step.json"
+    told = json.loads(meta.read_text())
+    told["query"]["state"] = "plan"
+    meta.write_text(json.dumps(told))
+    with pytest.raises(WindrowError, match="CHECKPOINT_VERSION") as caught:
+        take(1, last)
+    assert caught.value.hint

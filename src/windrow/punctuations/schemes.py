@@ -1,6 +1,6 @@
 """Punctuations that follow from the rows themselves, by what is declared of a stream.
 
-A scheme is told the rows as they come and says what they promise of those that follow. It can be pickled.
+A scheme is told the rows as they come and says what they promise of those that follow. It is plain data.
 Rows that its own promises exclude are the caller's to find: they break the declaration.
 """
 

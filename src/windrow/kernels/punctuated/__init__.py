@@ -6,8 +6,8 @@ An operator is frozen data with one function::
 
 A `Step` is rows and the punctuations after them, of each input. The carry is what the operator keeps from one
 step to the next; the one that is given is used up, so that a step costs what it brings, not what is kept. It
-can be pickled. ``carry.kept`` counts the rows in it. What each operator may give, must promise and must keep
-is defined in :mod:`windrow.kernels.reference.punctuation`.
+is data (:mod:`windrow.kernels.stored`). ``carry.kept`` counts the rows in it. What each operator may give,
+must promise and must keep is defined in :mod:`windrow.kernels.reference.punctuation`.
 """
 
 from windrow.kernels.punctuated.elementary import Filter, Project

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -16,6 +14,7 @@ from pyspark.sql.types import StructType
 from windrow.kernels.punctuated import Project
 from windrow.kernels.punctuated import Step as Fed
 from windrow.kernels.punctuated.flow import FlowCarry
+from windrow.kernels.stored import from_stored, stored
 from windrow.punctuations import EVERYTHING, Pattern
 from windrow.punctuations.pattern import put_together
 from windrow.spark.collected import frame_of_few
@@ -208,9 +207,9 @@ class BlockingSteps(InMemorySteps):
         )
         carry: FlowCarry | None = None
         for chunk in base:
-            carry = _unpacked(self._checkpoint.read_chunk(_CARRY, chunk))
+            carry = from_stored(self._checkpoint.read_chunk(_CARRY, chunk))
         for chunk in came:
-            fed = _unpacked(self._checkpoint.read_chunk(_CAME, chunk))
+            fed = from_stored(self._checkpoint.read_chunk(_CAME, chunk))
             _, carry = self._blocking.flow.advance(carry, fed)
         return _Kept(carry, base, came)
 
@@ -221,11 +220,11 @@ class BlockingSteps(InMemorySteps):
             return
         kept.came = {**kept.came, number: rows}
         if not kept.is_long:
-            self._checkpoint.write_chunk(_CAME, number, _packed(dict(fed)))
+            self._checkpoint.write_chunk(_CAME, number, stored(dict(fed)))
             return
         assert kept.carry is not None
         kept.base, kept.came = {number: sum(map(sum, kept.carry.kept))}, {}
-        self._checkpoint.write_chunk(_CARRY, number, _packed(kept.carry))
+        self._checkpoint.write_chunk(_CARRY, number, stored(kept.carry))
 
     # -- what goes out -------------------------------------------------------------------------------
 
@@ -273,11 +272,3 @@ def _together(late: pa.Table | None, wrong: pa.Table | None) -> pa.Table | None:
         return late if wrong is None else wrong
     names = [name for name in late.column_names if name in wrong.column_names]
     return pa.concat_tables([late.select(names), wrong.select(names).cast(late.select(names).schema)])
-
-
-def _packed(kept: object) -> pa.Table:
-    return pa.table({"kept": pa.array([pickle.dumps(kept)], pa.large_binary())})
-
-
-def _unpacked(table: pa.Table) -> Any:
-    return pickle.loads(table.column("kept")[0].as_py())

@@ -362,7 +362,7 @@ class Checkpoint:
                 continue
             if key == "target" and self._had(self.identity):
                 continue
-            if key == "state" and key not in was:
+            if key == "state":
                 raise InputError(
                     "an earlier version of Windrow wrote the checkpoint, with the state in another form",
                     condition="CHECKPOINT_VERSION",

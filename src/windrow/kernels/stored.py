@@ -1,0 +1,206 @@
+"""What operators keep, as a table that a file holds, and back: data alone, nothing that could be run.
+
+A structure is a list of *parts*: containers, arrays, tables, and objects of our own classes, of which the
+attributes are parts again. What stands in it twice is one part, and so one thing again when it is read.
+Parts are JSON, but for tables, which are Arrow's streams, and for the numbers of arrays, which are bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+__all__ = ["StoredError", "from_stored", "stored"]
+
+_ROOMS = (
+    "windrow.kernels.aggregates.",
+    "windrow.kernels.punctuated.",
+    "windrow.kernels.sorting",
+    "windrow.kernels.trace",
+    "windrow.punctuations.",
+    "windrow.spark.live.row_maps",
+)
+"""The modules of which objects are stored: none but their attributes is read, and no other class is made."""
+
+_COLLECTIONS = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
+_PLAIN = (str, int, float, type(None))
+
+
+class StoredError(Exception):
+    """A table that does not hold what was stored."""
+
+
+def stored(value: object) -> pa.Table:
+    """A structure as a table: its parts in `part`, and the bytes of each that has some in `data`.
+
+    Raises
+    ------
+    TypeError
+        For what is no data.
+    """
+    writer = _Writer()
+    root = writer.of(value)
+    return pa.table(
+        {
+            "part": pa.array([json.dumps(root), *map(json.dumps, writer.parts)], pa.large_string()),
+            "data": pa.array([None, *writer.data], pa.large_binary()),
+        }
+    )
+
+
+def from_stored(table: pa.Table) -> Any:
+    """The structure.
+
+    Raises
+    ------
+    StoredError
+        For another table.
+    """
+    if table.column_names != ["part", "data"]:
+        raise StoredError
+    root, *parts = map(json.loads, table.column("part").to_pylist())
+    return _Reader(parts, table.column("data").to_pylist()[1:]).of(root)
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.parts: list[Any] = []
+        self.data: list[bytes | None] = []
+        self._numbers: dict[int, int] = {}
+        self._kept: list[object] = []  # so that no other object gets the id of one
+
+    def of(self, value: object) -> Any:
+        """A value where it stands: itself, or a list with the number of its part."""
+        if isinstance(value, _PLAIN):
+            return value
+        if id(value) not in self._numbers:
+            number = self._numbers[id(value)] = len(self.parts)
+            self._kept.append(value)
+            self.parts.append(None)
+            self.data.append(None)
+            self.parts[number], self.data[number] = self._part(value)
+        return [self._numbers[id(value)]]
+
+    def _part(self, value: object) -> tuple[Any, bytes | None]:
+        match value:
+            case bytes():
+                return {"bytes": base64.b64encode(value).decode()}, None
+            case list() | tuple() | set() | frozenset():
+                return {type(value).__name__: [self.of(one) for one in value]}, None
+            case dict():
+                return {"dict": [[self.of(key), self.of(one)] for key, one in value.items()]}, None
+            case pa.Table():
+                return {"table": None}, _bytes_of(value)
+            case pa.Schema():
+                return {"schema": None}, _bytes_of(value.empty_table())
+            case pa.DataType():
+                return {"type": None}, _bytes_of(pa.schema([("type", value)]).empty_table())
+            case pa.ChunkedArray():
+                return {"column": None}, _bytes_of(pa.table({"column": value}))
+            case pa.Array():
+                return {"array": None}, _bytes_of(pa.table({"array": value}))
+            case np.ndarray() if value.dtype.hasobject:
+                assert value.ndim == 1
+                return {"objects": [self.of(one) for one in value.tolist()]}, None
+            case np.ndarray():
+                return {"numbers": [value.dtype.str, list(value.shape)]}, np.ascontiguousarray(
+                    value
+                ).tobytes()
+            case np.generic():
+                return {"number": value.dtype.str}, value.tobytes()
+        kind = type(value)
+        if not kind.__module__.startswith(_ROOMS):
+            raise TypeError(f"{kind.__module__}.{kind.__qualname__} is no data that is stored")
+        attributes = {name: self.of(one) for name, one in _attributes(value)}
+        return {"object": [kind.__module__, kind.__qualname__, attributes]}, None
+
+
+class _Reader:
+    def __init__(self, parts: list[Any], data: list[bytes | None]) -> None:
+        self._parts, self._data = parts, data
+        self._made: dict[int, Any] = {}
+
+    def of(self, told: Any) -> Any:
+        """A value of what stands for it."""
+        if not isinstance(told, list):
+            return told
+        (number,) = told
+        if number not in self._made:
+            ((kind, part),) = self._parts[number].items()
+            if kind == "object":
+                self._object(number, *part)
+            else:
+                self._made[number] = self._value(kind, part, self._data[number])
+        return self._made[number]
+
+    def _value(self, kind: str, part: Any, data: bytes | None) -> Any:
+        match kind:
+            case "bytes":
+                return base64.b64decode(part)
+            case "list" | "tuple" | "set" | "frozenset":
+                made = [self.of(one) for one in part]
+                return (
+                    made
+                    if kind == "list"
+                    else {"tuple": tuple, "set": set, "frozenset": frozenset}[kind](made)
+                )
+            case "dict":
+                return {self.of(key): self.of(one) for key, one in part}
+            case "table":
+                return _table_of(data)
+            case "schema":
+                return _table_of(data).schema
+            case "type":
+                return _table_of(data).schema.field(0).type
+            case "column":
+                return _table_of(data).column(0)
+            case "array":
+                return _table_of(data).column(0).combine_chunks()
+            case "objects":
+                objects = np.empty(len(part), object)
+                objects[:] = [self.of(one) for one in part]
+                return objects
+            case "numbers":
+                assert data is not None
+                return np.frombuffer(bytearray(data), part[0]).reshape(part[1])
+            case "number":
+                assert data is not None
+                return np.frombuffer(data, part)[0]
+        raise StoredError(kind)
+
+    def _object(self, number: int, module: str, name: str, attributes: dict[str, Any]) -> None:
+        kind = getattr(sys.modules.get(module), name, None) if module.startswith(_ROOMS) else None
+        if not isinstance(kind, type) or kind.__module__ != module:
+            raise StoredError(f"{module}.{name}")
+        made: object = object.__new__(kind)
+        self._made[number] = made  # before its attributes, which may lead back to it
+        for attribute, told in attributes.items():
+            object.__setattr__(made, attribute, self.of(told))
+
+
+def _attributes(value: object) -> Iterator[tuple[str, object]]:
+    yield from vars(value).items() if hasattr(value, "__dict__") else ()
+    for kind in type(value).__mro__:
+        for name in getattr(kind, "__slots__", ()):
+            if hasattr(value, name) and name != "__weakref__":
+                yield name, getattr(value, name)
+
+
+def _bytes_of(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    written: bytes = sink.getvalue().to_pybytes()
+    return written
+
+
+def _table_of(data: bytes | None) -> pa.Table:
+    assert data is not None
+    with pa.ipc.open_stream(data) as stream:
+        return stream.read_all()

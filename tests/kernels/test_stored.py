@@ -1,0 +1,112 @@
+"""What operators keep is stored as data, from which nothing but data is made again."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from windrow.kernels.sorting import SortKey
+from windrow.kernels.stored import StoredError, from_stored, stored
+from windrow.kernels.trace import Trace
+
+ROWS = pa.table({"k": pa.array([1, None, 2], pa.int64()), "v": ["a", "b", None]})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        1 << 80,
+        -0.0,
+        float("inf"),
+        "a\x00b",
+        b"\xff",
+        [1, (2, "x"), {3}, frozenset([4])],
+        {("a", 1): [b"", None], 2: {}},
+        SortKey("k", descending=True),
+    ],
+)
+def test_values_are_what_they_were(value):
+    made = from_stored(stored(value))
+    assert made == value
+    assert type(made) is type(value)
+    assert repr(made) == repr(value)
+
+
+def test_nan_is_stored():
+    assert np.isnan(from_stored(stored(float("nan"))))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array([[1, 2], [3, 4]], np.int64),
+        np.array([True, False]),
+        np.array([], np.uint64),
+        np.array([b"a", None, 3], object),
+    ],
+)
+def test_arrays_are_what_they_were_and_may_be_changed(value):
+    made = from_stored(stored(value))
+    assert made.dtype == value.dtype
+    assert np.array_equal(made, value)
+    made[...] = 0
+
+
+@pytest.mark.parametrize("value", [ROWS, ROWS.schema, ROWS.schema.field("v").type, ROWS.column("k")])
+def test_arrow_is_what_it_was(value):
+    assert from_stored(stored(value)).equals(value)
+
+
+def test_one_thing_is_one_thing_again():
+    shared = [1]
+    circle: list[object] = [shared, shared]
+    one, other = from_stored(stored(circle))
+    assert one is other
+
+
+def test_a_trace_goes_on():
+    trace = Trace(ROWS.schema, ("k",), notes=["at"])
+    trace.add(ROWS, at=np.arange(3))
+    trace.remove(trace.having(np.zeros(0, np.uint64)))
+    made = from_stored(stored(trace))
+    made.add(ROWS, at=np.arange(3, 6))
+    assert len(made) == 6
+    found = made.find(ROWS.slice(0, 1))
+    assert sorted(made.note("at", found.places).tolist()) == [0, 3]
+
+
+@pytest.mark.parametrize("value", [print, test_nan_is_stored, object(), json])
+def test_what_could_be_run_is_no_data(value):
+    with pytest.raises(TypeError, match="is no data that is stored"):
+        stored([value])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ("os", "system"),
+        ("builtins", "eval"),
+        ("windrow.kernels.trace", "hashes"),
+        ("windrow.kernels.trace", "Unknown"),
+        ("windrow.kernels.trace", "pa"),
+    ],
+)
+def test_no_other_class_is_made(name):
+    table = pa.table(
+        {
+            "part": pa.array(["[0]", json.dumps({"object": [*name, {}]})], pa.large_string()),
+            "data": pa.array([None, None], pa.large_binary()),
+        }
+    )
+    with pytest.raises(StoredError):
+        from_stored(table)
+
+
+def test_another_table_is_refused():
+    with pytest.raises(StoredError):
+        from_stored(pa.table({"kept": [b"cos\nsystem\n"]}))
