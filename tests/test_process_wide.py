@@ -57,6 +57,7 @@ ALLOWED = {
     ("caches.py", "os.environ"): "read: where the user wants caches to be",
     ("doctor.py", "os.environ"): "read: SPARK_HOME, and for a process of its own",
     ("notebook/panels.py", "atexit.register"): "panels that wait wake up, so that the process can end",
+    ("kernels/stored.py", "sys.modules"): "read: which classes of ours there are",
     ("spark/java.py", "os.environ"): "read: JAVA_HOME",
     ("spark/java.py", "atexit.register"): "the launcher of Java is deleted, where no cache can hold it",
     ("spark/java_classes.py", "os.environ"): "read, and for processes of its own",

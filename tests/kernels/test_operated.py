@@ -112,10 +112,11 @@ def changes_of(batches, schema):
     return changes(pa.Table.from_pylist(known, schema), Times(None, END))
 
 
+@pytest.mark.parametrize("make", [Operated, stepwise])
 @pytest.mark.parametrize("name", OPERATORS)
 @given(left=rows, right=rows, cuts=cuts)
 @example(left=[(0, "a", 0, NEVER), (0, "a", 3, 5)], right=[(0, "a", 4, NEVER)], cuts=[2, 4])
-def test_steps_tell_what_the_whole_has(name, left, right, cuts):
+def test_steps_tell_what_the_whole_has(name, make, left, right, cuts):
     stage, schemas, given = OPERATORS[name]
     result = pa.schema([*given, *TIMES])
     sides = [left, right][: len(schemas)]
@@ -127,14 +128,54 @@ def test_steps_tell_what_the_whole_has(name, left, right, cuts):
     needed = filled if stage.operator == "join" else filled[:1] if len(filled) == 1 else []
     is_empty = any(side is None for side in needed) or not any(side is not None for side in filled)
     wanted = [] if is_empty else list(stage.rows(*filled))
-    operated = Operated(stage, schemas, result)
+    operated = make(stage, schemas, result)
     told = []
     for times in steps(cuts):
         came = [table(schema, in_step(side, times)) for schema, side in zip(schemas, sides, strict=True)]
         told.append(changes(operated.step(came, times), times))
     assert counted(pa.concat_tables(told)) == counted(changes_of(wanted, result))
     staying = sum(leave >= END for side in sides for *_, leave in side)
-    assert operated.held == staying
+    assert operated.held == staying or make is not Operated
+
+
+KINDS = {
+    "decimals": pa.decimal128(10, 2),
+    "texts": pa.string(),
+    "floats": pa.float64(),
+    "integers": pa.int64(),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(given=rows, cuts=cuts)
+def test_what_nothing_leaves_is_merged_and_not_kept(kind, given, cuts):
+    """Groups of rows that only come: what is held are the groups, and they are told as of all rows."""
+    type_ = KINDS[kind]
+    side = pa.schema([("k", pa.int64()), ("v", type_)])
+    values = {None: None, "a": 0.1, "b": 1e16} if kind == "floats" else {None: None, "a": 1, "b": 2}
+    came = [(k, str(values[v]) if kind == "texts" and v else values[v], at, NEVER) for k, v, at, _ in given]
+    specs = [("n", COUNT), ("least", Aggregate("min", "v", type_)), ("most", Aggregate("max", "v", type_))]
+    if kind != "texts":
+        total = pa.decimal128(20, 2) if kind == "decimals" else type_
+        mean = pa.decimal128(14, 6) if kind == "decimals" else pa.float64()
+        specs += [("sum", Aggregate("sum", "v", total)), ("mean", Aggregate("avg", "v", mean))]
+    stage = keyed("group", ("k",), aggregates=tuple(specs))
+    result = pa.schema([("k", pa.int64()), *((name, spec.result_type) for name, spec in specs), *TIMES])
+    whole = [] if not came else list(stage.rows(table(side, came)))
+    operated = stepwise(stage, (side,), result, appends=True)
+    told = []
+    for times in steps(cuts):
+        told.append(changes(operated.step([table(side, in_step(came, times))], times), times))
+    assert counted(pa.concat_tables(told)) == counted(changes_of(whole, result))
+    assert operated.held == len({k for k, *_ in came})
+
+
+def test_what_leaves_where_nothing_should_is_noticed():
+    stage, schemas, given = OPERATORS["group"]
+    operated = stepwise(stage, schemas, pa.schema([*given, *TIMES]), appends=True)
+    operated.step([table(SIDE, [(0, "a", 0, NEVER)])], Times(None, 3))
+    with pytest.raises(UnmatchedError):
+        operated.step([table(SIDE, [(0, "a", 2, 4)])], Times(3, 6))
 
 
 @given(given=rows, cuts=cuts, complete=st.lists(st.integers(0, 2 * END), min_size=3, max_size=3))

@@ -19,6 +19,7 @@ from tests.live.test_named import ORDERINGS, calls, opened
 from tests.live.test_named import recorded as written
 from windrow import Session
 from windrow.spark.live import emitted_in_memory
+from windrow.spark.live.emitted_in_memory import EmittedInMemory
 from windrow.spark.live.emitted_steps import EmittedSteps
 from windrow.spark.live_source import PTIME
 from windrow.streams import Decision, Kind, Ordering, State
@@ -316,6 +317,41 @@ def test_windows_are_what_the_definition_says(spark, tmp_path, monkeypatch, name
         assert told == counted([recorded(spark, logs, None, query, "reference")])
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("entries", [IN_TIME, SOME_LATE])
+@pytest.mark.parametrize("name", CONTINUOUS)
+@pytest.mark.usefixtures("interpreted")
+def test_what_operators_hold_is_kept_in_place_of_rows(spark, tmp_path, monkeypatch, name, entries):
+    """Written in every step, and read again after a kill: what is told is what it was."""
+    monkeypatch.setattr(EmittedInMemory, "_is_due", staticmethod(lambda *_: True))
+    query = f"{CONTINUOUS[name]} EMIT STREAM"
+    names = ("s", "t") if "FROM t " in f"{query} " or "JOIN t " in query else ("s",)
+    logs = {one: cut(entries[at], [0.3, 0.6]) for at, one in enumerate(names)}
+    given, _ = live(spark, tmp_path, logs, None, {1}, query)
+    assert counted(given) == counted([recorded(spark, logs, None, query)])
+
+
+KEYED = {
+    "groups": "SELECT k, COUNT(*) AS n, SUM(v) AS s, AVG(v) AS a, MAX(v) AS m FROM s GROUP BY k",
+    "floats": "SELECT k, SUM(v / 3.0D) AS s, AVG(v * 1e16D) AS a, MAX(CAST(v AS STRING)) AS m FROM s "
+    "GROUP BY k",
+    "distinct": "SELECT DISTINCT k FROM s",
+}
+"""Queries of which nothing but a few numbers for each key is needed."""
+
+
+@pytest.mark.parametrize("name", KEYED)
+@pytest.mark.usefixtures("interpreted")
+def test_state_is_by_key_where_that_will_do(spark, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(emitted_in_memory, "_FEWEST", 5)
+    query = f"{KEYED[name]} EMIT STREAM"
+    rows = [("a", at, at % 3, at * 7 % 11, None) for at in range(40)]
+    logs = {"s": cut(rows, [0.25, 0.5, 0.75])}
+    given, told = live(spark, tmp_path, logs, None, {1}, query)
+    assert counted(given) == counted([recorded(spark, logs, None, query)])
+    assert told["rows_in_windows"] == 3
 
 
 SESSIONS = (

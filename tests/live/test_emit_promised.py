@@ -16,6 +16,7 @@ from tests.live.test_named import ORDERINGS, call
 from tests.live.test_named import recorded as written
 from windrow import Session
 from windrow.errors import NotSupportedError
+from windrow.spark.live.emitted_in_memory import EmittedInMemory
 from windrow.streams import NamedStream, Ordering
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -107,6 +108,17 @@ def test_cuts_and_kills_change_nothing(spark, tmp_path_factory, s, t, ordering, 
     assert counted([by_definition(spark, streams, query)]) == counted([wanted])
 
 
+@pytest.mark.sampled
+@pytest.mark.parametrize("how", HOW[:3])
+@pytest.mark.parametrize("name", QUERIES)
+def test_promises_that_come_late_end_what_operators_hold(spark, tmp_path, monkeypatch, name, how):
+    """Until the first of them what operators hold is kept in place of rows, here in every step."""
+    monkeypatch.setattr(EmittedInMemory, "_is_due", staticmethod(lambda *_: True))
+    query = f"{QUERIES[name]} {how}"
+    streams, wanted, _ = checked(spark, tmp_path, S, T, Ordering.unordered(), [0.1, 0.2, 0.6], {2}, query)
+    assert counted([by_definition(spark, streams, query)]) == counted([wanted])
+
+
 KEPT = {
     "groups that wait": (
         "SELECT k, SUM(v) AS n FROM s GROUP BY k EMIT AFTER WATERMARK",
@@ -177,7 +189,7 @@ def test_rows_go_when_no_more_is_to_come(spark, session, tmp_path, name):
 GROWING = {
     "SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT STREAM AFTER WATERMARK": "punctuations of s (k)",
     "SELECT a.k, b.v FROM s AS a JOIN s AS b ON a.k = b.k EMIT STREAM": "punctuations of s (k)",
-    "SELECT k, v FROM s ORDER BY v LIMIT 2 EMIT STREAM": "all rows, because of ORDER BY and LIMIT",
+    "SELECT k, v FROM s ORDER BY v LIMIT 2 EMIT STREAM": "what its operators hold, because of ORDER BY",
 }
 
 

@@ -22,6 +22,7 @@ _ROOMS = (
     "windrow.kernels.aggregates.",
     "windrow.kernels.punctuated.",
     "windrow.kernels.sorting",
+    "windrow.kernels.stages.",
     "windrow.kernels.trace",
     "windrow.punctuations.",
     "windrow.spark.live.row_maps",

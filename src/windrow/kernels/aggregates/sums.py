@@ -98,15 +98,23 @@ def _exact_totals(windows: Windows) -> exact.Totals:
 
 def _float_sums(windows: Windows, spec: Aggregate) -> npt.NDArray[np.float64]:
     """Sums of a float column; 0.0 where empty."""
+    if spec.any_order:
+        sums: npt.NDArray[np.float64] = _pairs(windows)[0] + 0.0
+        return sums
     values = as_doubles(windows.values)
     if not len(values):
         return np.zeros(len(windows.lo))
     # Spark starts from 0.0, so that the sum of negative zeros is 0.0.
-    if not spec.any_order:
-        return fold(values, windows.lo, windows.hi, np.add) + 0.0
-    pairs = np.stack([values, np.zeros(len(values))])
-    sums: npt.NDArray[np.float64] = fold(pairs, windows.lo, windows.hi, _added_pairs)[0] + 0.0
-    return sums
+    return fold(values, windows.lo, windows.hi, np.add) + 0.0
+
+
+def _pairs(windows: Windows) -> npt.NDArray[Any]:
+    """Sums of a float column in two doubles, (2, windows); 0.0 where empty."""
+    values = as_doubles(windows.values)
+    if not len(values):
+        return np.zeros((2, len(windows.lo)))
+    sums = fold(np.stack([values, np.zeros(len(values))]), windows.lo, windows.hi, _added_pairs)
+    return np.where(windows.empty, 0.0, sums)
 
 
 def _added_pairs(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -191,18 +199,34 @@ def _overflow(condition: str, message: str) -> ExecutionError:
 
 
 def _state(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Table:
-    """How many values, and their sum: a double, or the totals of an exact sum's limbs."""
+    """How many values, and their sum: one or two doubles, or the totals of an exact sum's limbs."""
     windows = skip_nulls(column, lo, hi)
     count, values = windows.hi - windows.lo, windows.values
     if pa.types.is_null(column.type):
         sums: list[npt.NDArray[Any]] = []
     elif pa.types.is_floating(column.type):
-        sums = [np.where(windows.empty, 0.0, _float_sums(windows, spec))]
+        sums = (
+            [*_pairs(windows)]
+            if spec.any_order
+            else [np.where(windows.empty, 0.0, _float_sums(windows, spec))]
+        )
     elif pa.types.is_decimal(column.type):
         sums = [*exact.word_limbs(exact.decimal_words(values), windows.lo, windows.hi)]
     else:
         sums = [*exact.integer_limbs(values.cast(pa.int64()).to_numpy(), windows.lo, windows.hi)]
     return pa.table({"count": count} | {f"sum{number}": part for number, part in enumerate(sums)})
+
+
+def _merge(spec: Aggregate, left: pa.Table, right: pa.Table) -> pa.Table:
+    """The states of both: numbers that are added, two doubles of `any_order` as one number."""
+    if not spec.any_order or not pa.types.is_floating(left.schema[-1].type):
+        return added(spec, left, right)
+    with np.errstate(all="ignore"):
+        high, low = _added_pairs(
+            *(np.stack([one.column(at).to_numpy() for at in (1, 2)]) for one in (left, right))
+        )
+    count = left.column("count").to_numpy() + right.column("count").to_numpy()
+    return pa.table([count, high, low], left.column_names)
 
 
 def _parts(states: pa.Table) -> tuple[Ints, list[npt.NDArray[Any]]]:
@@ -215,7 +239,7 @@ def _final_total(spec: Aggregate, source: pa.DataType, states: pa.Table) -> pa.A
     if not sums:
         return pa.nulls(len(count), spec.result_type)
     if pa.types.is_floating(source):
-        return masked(sums[0], count == 0, spec.result_type)
+        return masked(sums[0] + 0.0, count == 0, spec.result_type)
     return _exact_total(spec, exact.carried(sums), count == 0)
 
 
@@ -224,8 +248,8 @@ def _final_average(spec: Aggregate, source: pa.DataType, states: pa.Table) -> pa
     if not sums:
         return pa.nulls(len(count), spec.result_type)
     if pa.types.is_floating(source):
-        return masked(sums[0] / np.maximum(count, 1), count == 0, spec.result_type)
+        return masked((sums[0] + 0.0) / np.maximum(count, 1), count == 0, spec.result_type)
     return _exact_average(spec, source, exact.carried(sums), count)
 
 
-TOTAL, AVERAGE = Partial(_state, added, _final_total), Partial(_state, added, _final_average)
+TOTAL, AVERAGE = Partial(_state, _merge, _final_total), Partial(_state, _merge, _final_average)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +21,13 @@ from windrow.kernels.zset.stage import Keyed
 __all__ = ["RunningGroups", "goes_on"]
 
 
-def goes_on(stage: Keyed, schema: pa.Schema) -> bool:
-    """Whether all aggregates of a stage go on from what they were."""
-    if stage.operator != "group" or not stage.keys:
+def goes_on(stage: Keyed, schema: pa.Schema, *, appends: bool) -> bool:
+    """Whether all aggregates of a stage go on from what they were; equal rows of DISTINCT are groups too."""
+    is_distinct = stage.operator == "distinct" and {*schema.names} <= {*stage.keys}
+    if not stage.keys or not (is_distinct or stage.operator == "group"):
         return False
     kinds = [(spec, _kind(schema, spec.argument)) for _, spec in stage.aggregates]
-    return all(running(spec, kind) is not None for spec, kind in kinds)
+    return all(running(spec, kind, appends=appends) is not None for spec, kind in kinds)
 
 
 def _kind(schema: pa.Schema, argument: str | None) -> pa.DataType:
@@ -44,8 +46,16 @@ class RunningGroups(Operated):
         schema, keys = self.schemas[0], self.stage.keys
         self.sides, self.given = [], None
         self.groups = Tally(pa.schema([schema.field(key) for key in keys]), 1)
-        found = [running(spec, _kind(schema, spec.argument)) for _, spec in self.stage.aggregates]
+        found = [
+            running(spec, _kind(schema, spec.argument), appends=self.appends)
+            for _, spec in self.stage.aggregates
+        ]
         self.aggregates = [each for each in found if each is not None]
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """As :attr:`Operated.state`."""
+        return {"groups": self.groups, "aggregates": self.aggregates}
 
     @property
     def held(self) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -116,11 +117,14 @@ class Operated:
         The columns of each of its sides, without `ENTER` and `LEAVE`.
     result
         Those that it gives, with them.
+    appends
+        Whether no row of its sides ever leaves.
     """
 
     stage: Keyed
     schemas: tuple[pa.Schema, ...]
     result: pa.Schema
+    appends: bool = False
     sides: list[Trace] = field(init=False)
     given: Trace | None = field(init=False)
 
@@ -153,6 +157,16 @@ class Operated:
     def looked_at(self) -> int:
         """How many rows that are held have been looked at in all steps so far."""
         return sum(trace.looked_at for trace in self.sides)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What is held from step to step, by the names of attributes, for :mod:`windrow.kernels.stored`."""
+        return {"sides": self.sides, "given": self.given}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Hold what was held."""
+        for name in self.state:
+            setattr(self, name, state[name])
 
     def step(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
         """What changes by changes of its sides: rows with `ENTER` and `LEAVE`.

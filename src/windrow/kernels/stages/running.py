@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -18,13 +18,14 @@ from windrow.kernels.numbering import numbered
 from windrow.kernels.stages.tally import Numbers, Tally
 from windrow.kernels.trace import Trace
 
-__all__ = ["Added", "Distinct", "Events", "Extreme", "MismatchError", "Running", "running"]
+__all__ = ["Added", "Distinct", "Events", "Extreme", "Merged", "MismatchError", "Running", "running"]
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 _ADDED = frozenset({"bool_and", "bool_or", "count", "count_if", "count_star"})
 _EXACT = frozenset({"sum", "avg"})
+_MERGED = frozenset({"avg", "max", "min", "sum"})
 _REFERENCES = 1 << 22
 _PLACE = "place"
 
@@ -361,14 +362,88 @@ class Extreme:
         return self.values.looked_at
 
 
-def running(spec: Aggregate, kind: pa.DataType) -> Running | None:
-    """An aggregate that goes on from what it was; None for those that need their rows."""
+@dataclass
+class Merged:
+    """What nothing leaves: the state of the rows that come is merged into that of those before.
+
+    Parameters
+    ----------
+    spec, kind
+        The aggregate, and the type of its argument.
+    """
+
+    spec: Aggregate
+    kind: pa.DataType
+    states: Trace | None = None
+
+    def step(self, events: Events) -> pa.Array:
+        """As :meth:`Running.step`."""
+        if events.leaves.any():
+            raise MismatchError
+        partial = FUNCTIONS[self.spec.function].partial
+        assert partial is not None
+        bounds = np.searchsorted(events.piece, np.arange(len(events.group) + 1))
+        come = state(self.spec, events.rows, bounds[:-1], bounds[1:])
+        assert come is not None
+        if self.states is None:
+            self.states = Trace(pa.schema([(_PLACE, pa.int64()), *come.schema]), (_PLACE,))
+        groups = pa.table({_PLACE: events.places})
+        found = self.states.find(groups)
+        before = self.states.rows(found.places).drop_columns([_PLACE])
+        # of each group one piece after the other: what it comes to is merged with what follows
+        rank = np.arange(len(events.group)) - events.first[events.group]
+        last = pa.concat_tables([before, come.slice(0, 0)])
+        of = np.full(len(events.places), -1)
+        of[found.asked] = np.arange(len(found.asked))
+        parts, order = [], []
+        for number in range(int(rank.max(initial=-1)) + 1):
+            pieces = np.flatnonzero(rank == number)
+            known = of[events.group[pieces]]
+            merged = come.take(pa.array(pieces))
+            if (known >= 0).any():
+                both = pieces[known >= 0]
+                told = partial.merge(
+                    self.spec, last.take(pa.array(known[known >= 0])), come.take(pa.array(both))
+                )
+                pieces = np.concatenate([both, pieces[known < 0]])
+                merged = pa.concat_tables([told.cast(come.schema), come.take(pa.array(pieces[len(both) :]))])
+            last = merged
+            of = np.full(len(events.places), -1)
+            of[events.group[pieces]] = np.arange(len(pieces))
+            parts.append(merged)
+            order.append(pieces)
+        whole = pa.concat_tables(parts).take(pa.array(np.argsort(np.concatenate(order))))
+        self.states.remove(found.places)
+        ends = np.append(events.first[1:], len(events.group)) - 1
+        now = whole.take(pa.array(ends))
+        self.states.add(pa.table([groups.column(_PLACE), *now.columns], self.states.schema))
+        made = partial.final(self.spec, self.kind, whole)
+        return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
+
+    @property
+    def held(self) -> int:
+        """As :attr:`Running.held`."""
+        return 0
+
+    @property
+    def looked_at(self) -> int:
+        """As :attr:`Running.looked_at`."""
+        return 0 if self.states is None else self.states.looked_at
+
+
+def running(spec: Aggregate, kind: pa.DataType, *, appends: bool) -> Running | None:
+    """An aggregate that goes on from what it was; None for those that need their rows.
+
+    `appends` says that no row of the groups ever leaves.
+    """
     if pa.types.is_null(kind):
         return None
     if spec.function in _ADDED or (spec.function in _EXACT and not pa.types.is_floating(kind)):
         return Added(spec, kind)
     if spec.function == "count_distinct":
         return Distinct(spec, kind)
+    if appends and spec.function in _MERGED:
+        return Merged(replace(spec, any_order=True), kind)
     if spec.function in ("min", "max") and _is_in_codes(kind):
         return Extreme(spec, kind)
     return None

@@ -12,11 +12,13 @@ from windrow.kernels.zset.stage import Keyed
 __all__ = ["stepwise"]
 
 
-def stepwise(stage: Keyed, schemas: tuple[pa.Schema, ...], result: pa.Schema) -> Operated:
+def stepwise(
+    stage: Keyed, schemas: tuple[pa.Schema, ...], result: pa.Schema, *, appends: bool = False
+) -> Operated:
     """An operator that holds nothing yet; takes what :class:`windrow.kernels.stages.Operated` does."""
+    kind = Operated
     if stage.windows is not None:
         kind = Sessions if stage.windows.kind == "SESSION" else FixedWindows
-        return kind(stage, schemas, result)
-    if goes_on(stage, schemas[0]):
-        return RunningGroups(stage, schemas, result)
-    return Operated(stage, schemas, result)
+    elif goes_on(stage, schemas[0], appends=appends):
+        kind = RunningGroups
+    return kind(stage, schemas, result, appends)

@@ -154,7 +154,7 @@ class EmittedPlan(LivePlan):
         """Which rows a step leaves behind, and why."""
         timed, how = self.query.timed, self.query.how
         if timed.holds is not None:
-            return f"all rows, because {timed.holds}"
+            return f"what its operators hold, because {timed.holds}"
         if self.appends:
             return "rows that are not complete" if how.watermark else "no rows"
         if not timed.closes:
@@ -163,7 +163,8 @@ class EmittedPlan(LivePlan):
         told = "sessions, which rows that come may still join" if timed.sessions else "groups"
         kinds = {type(each) for grouping in timed.closes for each in grouping}
         if kinds == {Closed}:
-            return "rows until it is promised that nothing more comes to their groups"
+            held = "rows, or what operators hold of them where nothing has been promised,"
+            return f"{held} until it is promised that nothing more comes to their groups"
         return f"rows until the watermark has passed their {told}{late}"
 
     def unbounded(self) -> Sequence[Unbounded]:

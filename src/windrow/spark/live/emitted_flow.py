@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -116,6 +117,16 @@ class EmittedFlow:
         """How many rows the operators hold."""
         return self._flow.held
 
+    @property
+    def state(self) -> dict[str, Any]:
+        """What is held, as :mod:`windrow.kernels.stored` has it."""
+        return {"operators": self._flow.state, "completing": self._completing, "versions": self._versions}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Hold what was held."""
+        self._flow.restore(state["operators"])
+        self._completing, self._versions = state["completing"], state["versions"]
+
     def read(self, name: str) -> list[str]:
         """The columns of a stream that are read."""
         leaves = [self._leaves[each.name][0] for each in self._query.timed.occurrences if each.stream == name]
@@ -130,7 +141,7 @@ class EmittedFlow:
         kinds = StructType([stream.frame.schema[name] for name in stream.columns])
         if each.watermark_of:
             kinds = kinds.add(_MARK, LongType())
-        number, rows = self._flow.leaf(kinds.add(ENTER, LongType()).add(LEAVE, LongType()))
+        number, rows = self._flow.leaf(kinds.add(ENTER, LongType()).add(LEAVE, LongType()), appends=True)
         if each.is_numbered:
             rows = rows.withColumn(each.number, F.lit(0).cast("bigint"))
         if not each.watermark_of:

@@ -1,7 +1,9 @@
 """The steps of a query with EMIT in memory: what changes is evaluated, and what is kept is written once.
 
 What is kept of a stream are the rows that came, in chunks, from which all else is made again after a restart.
-A step with more rows than the driver takes is evaluated by tasks, as is every query that has no flow.
+Where rows would be needed for ever, what the operators hold is kept now and then in their place, and the rows
+that have come since. A step with more rows than the driver takes is evaluated by tasks, as is every query
+that has no flow.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from windrow.algebra.watermarks import Steps as Marks
 from windrow.errors import ExecutionError
 from windrow.kernels.stages import Held, UnmatchedError
+from windrow.kernels.stored import from_stored, stored
 from windrow.kernels.zset.relation import NEVER
 from windrow.kernels.zset.time_windows import of_ticks
 from windrow.plan.event_time import Closed, Closing, Ending
@@ -50,18 +53,39 @@ MOST = 1 << 23
 """So many rows are kept on the driver; of more, tasks evaluate the step."""
 _SPARE = 1_000_000
 """Operators that have taken so many rows more than twice those that are kept are made anew."""
+_CARRY = "carry"
+"""The name of the file with what operators hold, and of the processing time at which they held it."""
+_FEWEST = 10_000
+"""So many rows are taken again after a restart rather than keeping anew what operators hold."""
 SETTLED_FROM = 1000
 """From so many rows on it is asked which of them are in sessions that do not change any more."""
 
 
+@dataclass(frozen=True)
+class _Carried:
+    """What the operators held at a processing time: the number of its file, and how many rows that were."""
+
+    chunk: int
+    at: int
+    rows: int
+
+    @staticmethod
+    def of(step: Step) -> _Carried | None:
+        """What a step names."""
+        for chunk, rows in step.chunks.get(_CARRY, {}).items():
+            return _Carried(int(chunk), step.marks[_CARRY], rows)
+        return None
+
+
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """What is in memory after a step."""
+    """What is in memory after a step, and in a file; the rows up to the time of the file are not kept."""
 
     number: int
     flow: EmittedFlow
     rows: Mapping[str, Holding]
     taken: int
+    carried: _Carried | None = None
 
 
 class EmittedInMemory(EmittedSteps, InMemorySteps):
@@ -96,21 +120,28 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
             return None
 
     def _step(self, batch: DataFrame, number: int, before: Step) -> None:
+        is_carried = _Carried.of(before) is not None  # then tasks do not have all rows
         kept = sum(sum(chunks.values()) for chunks in before.chunks.values())
         kept += sum(self._checkpoint.count(before, name) for name in before.rows)
-        if self._first_flow is None or kept > MOST:
+        if self._first_flow is None or (kept > MOST and not is_carried):
             super()._step(batch, number, before)
             return
         try:
             come = self._come(batch, before)
         except ExecutionError as error:
-            if error.condition != TOO_LARGE:
+            if error.condition != TOO_LARGE or is_carried:
                 raise
             super()._step(batch, number, before)
         else:
             try:
                 self._take(come, number, before)
             except UnmatchedError:  # tasks make all of it anew
+                if is_carried:
+                    raise ExecutionError(
+                        "the query gives other values for rows that leave than it gave when they came",
+                        condition="UNSTABLE_VALUES",
+                        hint="store what differs from run to run in a column, and query that",
+                    ) from None
                 super()._step(batch, number, before)
 
     def _constant(self) -> list[str]:
@@ -138,21 +169,73 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
             told = self._told_by(known.flow, rows, marks, frontier, until)
             given = self._put(told, number)
             frontier = until
-        rows = self._left(rows, marks, known.flow.promised, frontier)
+        carried = self._carried(known, rows, frontier, number, has_promises=any(promises.values()))
+        rows = self._left(rows, marks, known.flow.promised, frontier, carried)
         arrived = np.concatenate([holding.held.enter[holding.held.alive] for holding in rows.values()])
         oldest = int(arrived.min()) if len(arrived) else None
         waiting = int((arrived > (frontier or 0)).sum())
         done = Done(number, now, come.entries, come.count, used, judged.count, given, waiting, oldest)
         step = self._after(before, done, clocks, marks, promises, (origin, frontier))
-        rows, step = self._committed(rows, step, self._kept_below(judged))
+        rows, step = self._committed(rows, step, self._kept_below(judged), carried)
         taken = known.taken + come.count
         # what is held of rows that are not needed any more goes when all is made anew, as after a restart
-        if taken <= 2 * len(arrived) + _SPARE or known.flow.held <= _SPARE:
-            self._known_last = _Known(number, known.flow, rows, taken)
+        if taken <= 2 * len(arrived) + _SPARE or known.flow.held <= _SPARE or carried is not None:
+            self._known_last = _Known(number, known.flow, rows, taken, carried)
         self._report(step, come.count, given)
 
+    @property
+    def _needs_all(self) -> bool:
+        """Whether no row is ever not needed any more."""
+        return self._query.query.timed.holds is not None
+
+    @cached_property
+    def _needs_promises(self) -> bool:
+        """Whether some rows are needed until streams promise what none of them has declared."""
+        if self._query.tells_at_once or self._query.has_sessions:
+            return False
+        streams = [(name, stream.live) for _, name, stream in self.streams()]
+        by_time = [
+            any(isinstance(each, Closing) for each in part)
+            for name, _ in streams
+            for part in self._query.endings(name)
+        ]
+        return not all(by_time) and not any(live is not None and live.domain for _, live in streams)
+
+    def _carried(
+        self,
+        known: _Known,
+        rows: Mapping[str, Holding],
+        frontier: int | None,
+        number: int,
+        *,
+        has_promises: bool,
+    ) -> _Carried | None:
+        """What the operators hold, in a new file if more has come since the last than is in that.
+
+        Where rows go by what streams promise, they are kept, as promises tell of rows; until there is one.
+        """
+        last = known.carried
+        may_be = last is not None or self._needs_all or (self._needs_promises and not has_promises)
+        if frontier is None or not may_be:
+            return last
+        since = None if last is None else last.at
+        came = sum(int(_entering(holding.held, since, frontier).sum()) for holding in rows.values())
+        if not self._is_due(came, last):
+            return last
+        self._checkpoint.write_chunk(_CARRY, number, stored(known.flow.state))
+        return _Carried(number, frontier, known.flow.held)
+
+    @staticmethod
+    def _is_due(came: int, last: _Carried | None) -> bool:
+        """Whether to write what is held, where so many rows came since that was written last."""
+        return came > max(_FEWEST, 0 if last is None else last.rows)
+
     def _committed(
-        self, rows: Mapping[str, Holding], step: Step, beside: Mapping[str, Kept]
+        self,
+        rows: Mapping[str, Holding],
+        step: Step,
+        beside: Mapping[str, Kept],
+        carried: _Carried | None,
     ) -> tuple[dict[str, Holding], Step]:
         """The rows that are kept, with the chunks that keep them, and the step with these."""
         kept, chunks = {}, {}
@@ -161,6 +244,9 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
             for chunk, table in new.items():
                 self._checkpoint.write_chunk(f"{ROWS}{name}", chunk, table)
             chunks[f"{ROWS}{name}"] = {str(chunk): count for chunk, count in kept[name].chunks.items()}
+        if carried is not None:
+            chunks[_CARRY] = {str(carried.chunk): carried.rows}
+            step = replace(step, marks={_CARRY: carried.at})
         return kept, self._checkpoint.commit(replace(step, chunks=chunks), beside)
 
     # -- what comes in -------------------------------------------------------------------------------
@@ -223,9 +309,14 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         assert self._first_flow is not None
         flow = self._first_flow.emptied()
         flow.promise(before.told)
-        if before.frontier is not None:
-            self._told_by(flow, rows, before.moves, None, before.frontier)
-        return _Known(before.number, flow, rows, sum(len(holding.held) for holding in rows.values()))
+        carried = _Carried.of(before)
+        if carried is not None:
+            flow.restore(from_stored(self._checkpoint.read_chunk(_CARRY, carried.chunk)))
+        since = None if carried is None else carried.at
+        if before.frontier is not None and before.frontier != since:
+            self._told_by(flow, rows, before.moves, since, before.frontier)
+        taken = sum(len(holding.held) for holding in rows.values())
+        return _Known(before.number, flow, rows, taken, carried)
 
     def _read(self, name: str) -> list[str]:
         """The columns of a stream that the query reads, and that of its rowtimes, by which rows are over."""
@@ -279,9 +370,15 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         marks: Mapping[str, Marks],
         promised: Promised,
         frontier: int | None,
+        carried: _Carried | None,
     ) -> dict[str, Holding]:
         """The rows that are needed after a step."""
-        if frontier is None or self._query.query.timed.holds is not None:
+        if carried is not None:  # those before are in what the operators held
+            return {
+                name: replace(holding, held=holding.held.where(holding.held.enter > carried.at))
+                for name, holding in rows.items()
+            }
+        if frontier is None or self._needs_all:
             return dict(rows)
         left = {}
         for name, holding in rows.items():

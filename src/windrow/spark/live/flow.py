@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -76,9 +77,11 @@ class _Node:
     leaf: int
 
     @staticmethod
-    def of(stage: Keyed, sides: tuple[Fragment, ...], result: pa.Schema, leaf: int) -> _Node:
+    def of(
+        stage: Keyed, sides: tuple[Fragment, ...], result: pa.Schema, leaf: int, *, appends: bool
+    ) -> _Node:
         schemas = tuple(_without_times(side.schema) for side in sides)
-        return _Node(stepwise(stage, schemas, result), sides, leaf)
+        return _Node(stepwise(stage, schemas, result, appends=appends), sides, leaf)
 
 
 @dataclass
@@ -98,16 +101,19 @@ class Flow:
     _schemas: list[StructType] = field(default_factory=list)
     _nodes: list[_Node] = field(default_factory=list)
     _outputs: list[Fragment] = field(default_factory=list)
+    _appending: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.gateway.operators = self
 
     # -- making the plan -------------------------------------------------------------------------------
 
-    def leaf(self, schema: StructType) -> tuple[int, DataFrame]:
-        """A leaf with these columns, and its number."""
+    def leaf(self, schema: StructType, *, appends: bool = False) -> tuple[int, DataFrame]:
+        """A leaf with these columns, and its number; `appends` says that no row ever leaves it."""
         number = len(self._schemas)
         self._schemas.append(schema)
+        if appends:
+            self._appending.add(number)
         tasks = self.gateway.spark.sparkContext.defaultParallelism
         read = _reader(str(self._file(number)), tasks)
         read.__name__ = _name_of(number)
@@ -118,8 +124,10 @@ class Flow:
         if stage.operator in ("gaps", "delay"):
             raise NotIncremental("groups that are there without rows, or delays")
         fragments = tuple(map(self._fragment, sides))
-        number, frame = self.leaf(result)
-        self._nodes.append(_Node.of(stage, fragments, in_memory(result), number))
+        appends = all(self._appending.issuperset(side.leaves) for side in fragments)
+        is_fixed = stage.windows is not None and stage.windows.kind != "SESSION"
+        number, frame = self.leaf(result, appends=appends and (is_fixed or stage.operator == "join"))
+        self._nodes.append(_Node.of(stage, fragments, in_memory(result), number, appends=appends))
         return frame
 
     def output(self, frame: DataFrame) -> Fragment:
@@ -217,7 +225,7 @@ class Flow:
             kept |= {stage.windows.time, *stage.windows.names}
         sides = tuple(self._fragment(_only(side.frame, kept)) for side in node.sides)
         given = [column for column in node.operated.result if column.name in kept]
-        return _Node.of(stage, sides, pa.schema(given), node.leaf)
+        return _Node.of(stage, sides, pa.schema(given), node.leaf, appends=node.operated.appends)
 
     # -- steps -----------------------------------------------------------------------------------------
 
@@ -230,6 +238,16 @@ class Flow:
     def held(self) -> int:
         """How many rows the operators hold."""
         return sum(node.operated.held for node in self._needed)
+
+    @property
+    def state(self) -> list[dict[str, Any]]:
+        """What each operator holds."""
+        return [node.operated.state for node in self._needed]
+
+    def restore(self, state: Sequence[dict[str, Any]]) -> None:
+        """Let the operators hold what they held."""
+        for node, held in zip(self._needed, state, strict=True):
+            node.operated.restore(held)
 
     def step(self, given: Mapping[int, pa.Table], times: Times) -> list[pa.Table]:
         """What changes in each output.
