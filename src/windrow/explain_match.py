@@ -108,6 +108,8 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
             "aggregate",
             f"{leaf.name} = {leaf.leaf.function} of {_column(leaf.column)} of {over}, in the kernel",
         )
+        if leaf.of_spark is not None:
+            yield "aggregate", f"{leaf.name} = {shown(leaf.of_spark, names)}, in Spark"
     for value in draft.values:
         over = (
             "all rows"

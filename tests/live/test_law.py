@@ -331,6 +331,17 @@ def sequences(draw):
     f"SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k {ORDER} MEASURES MATCH_NUMBER() AS n, FIRST(ts) AS t,"
     " COUNT(*) AS c ALL MATCHES PATTERN (a b | a+ $) DEFINE b AS b.v > a.v)",
 )
+@example(
+    [("a", 0, 1, 1, None), ("b", 1, 1, 3, None), ("a", 3, 1, 2, 2), ("a", 4, 1, 1, 4), ("a", 8, 1, 1, 8)],
+    None,
+    [0.4, 0.7],
+    {1},
+    "both",
+    [2, 1],
+    f"SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k {ORDER} MEASURES FIRST(ts) AS t,"
+    " SUM(DISTINCT v) AS total, MAX_BY(a.ts, a.ts) FILTER (WHERE a.v < 3) AS m"
+    " ALL ROWS PER MATCH PATTERN (a+ b) DEFINE b AS b.v < a.v)",
+)
 @pytest.mark.usefixtures("interpreted")
 def test_windows_and_patterns_live_are_those_of_the_whole_log(
     spark, tmp_path_factory, s, lag, cuts, kills, by, buckets, query

@@ -40,11 +40,20 @@ MATCHED = (
     "SELECT * FROM len_log MATCH_RECOGNIZE (ORDER BY ts MEASURES FIRST(v) AS f, LAST(v) AS l "
     "PATTERN (A+) {} DEFINE A AS TRUE)"
 )
+NAVIGATED = (
+    "SELECT * FROM len_log MATCH_RECOGNIZE (ORDER BY ts MEASURES {} AS m PATTERN (A+ B) "
+    "DEFINE A AS v < 4, B AS v > PREV(v, 1))"
+)
+DEFINED = NAVIGATED.replace("{}", "v").replace("v > PREV(v, 1)", "{}")
 
 
 @pytest.mark.parametrize(
     ("template", "written", "meant", "args"),
     [
+        (NAVIGATED, "LAST(A.v, :n)", "LAST(A.v, 2)", {"n": 2}),
+        (NAVIGATED, "FIRST(A.v, :n - 1)", "FIRST(A.v, 1)", {"n": 2}),
+        (NAVIGATED, "PREV(LAST(A.v, ?), ?)", "PREV(LAST(A.v, 0), 2)", [0, 2]),
+        (DEFINED, "v > PREV(v, :n) + 2", "v > PREV(v, 3) + 2", {"n": 3}),
         (COUNTED, "len [RANGE :n]", "len [RANGE 3]", {"n": 3}),
         (COUNTED, "len [RANGE :n SECONDS]", "len [RANGE 3]", {"n": 3}),
         (COUNTED, "len [RANGE :slide SLIDE :range]", "len [RANGE 4 SLIDE 2]", {"slide": 4, "range": 2}),
@@ -213,3 +222,11 @@ def test_a_position_without_a_value_is_told_as_it_is_written(session):
         session.sql("SELECT v FROM len [ROWS ?] WHERE v > ?", 1)
     session.check("SELECT ? AS a FROM len [ROWS 1 + ?]", "a", 1)
     session.check("SELECT ? AS a", 1)
+
+
+@pytest.mark.parametrize("rows_", [-1, 1.5, None])
+def test_an_offset_of_a_navigation_is_a_whole_number(session, rows_):
+    with pytest.raises(WindrowError) as found:
+        session.sql(NAVIGATED.format("LAST(A.v, :n)"), n=rows_).collect()
+    assert found.value.condition == "INVALID_WINDOW_SIZE"
+    assert found.value.span is not None

@@ -13,6 +13,7 @@ from windrow.algebra.aggregates import kernel_function
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError, did_you_mean
 from windrow.syntax.match_nodes import variable_name
 from windrow.syntax.nodes import Range
+from windrow.syntax.ordering import order_item
 from windrow.syntax.tokens import Kind, TokenList
 
 __all__ = ["Aggregation", "Leaf", "Navigated", "Numbered", "classifiers", "find_leaves", "references"]
@@ -42,7 +43,8 @@ class Aggregation:
     """An aggregate over the rows of `variable` (None: over all rows).
 
     `function` is the kernel's name. `argument` is None for a count of rows, and where `of_classifier`.
-    `filter` is the condition of the rows that count.
+    `filter` is the condition of the rows that count. Where `call` is there, the kernel lacks the aggregate:
+    Spark evaluates this stretch of text, whose `arguments` are values of one row.
     """
 
     range: Range
@@ -52,6 +54,8 @@ class Aggregation:
     argument: Range | None
     of_classifier: bool = False
     filter: Range | None = None
+    call: Range | None = None
+    arguments: tuple[Range, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,21 +324,18 @@ class _Finder:
     def aggregate(self, first: int, at: int, final: bool, stop: int) -> Aggregation:
         tokens, close = self.tokens, self.tokens.partner[at + 1]
         end, word = close + 1, tokens.word(at)
-        if tokens.word(end) in ("WITHIN", "IGNORE", "RESPECT") and end < stop:
-            hint = "CASE WHEN … THEN x END as the argument leaves rows out"
-            raise self.unsupported(f"{tokens.word(end)} after an aggregate", (first, end + 1), hint)
         function = kernel_function(word.lower())
+        if tokens.word(end) in ("WITHIN", "IGNORE", "RESPECT") and end < stop:
+            return self.of_spark(first, at, final, stop)
         if tokens.word(end) == "FILTER" and tokens.word(end + 2) == "WHERE" and end < stop:
-            return self.filtered(first, at, final)
+            return self.filtered(first, at, final, stop)
         start = at + 2
         if tokens.word(start) == "DISTINCT":
             start += 1
             distinct = {"count": "count_distinct", "min": "min", "max": "max"}
             function = distinct.get(function or "", "")
-        items = tokens.split(start, close)
-        if not function or len(items) != 1:
-            hint = "collect_list gives the values, of which a query around makes what is needed"
-            raise self.unsupported(f"aggregate {tokens.text(at, end)}", (first, end), hint)
+        if not function or len(tokens.split(start, close)) != 1:
+            return self.of_spark(first, at, final, stop)
         span = (first, end)
         if function == "count" and tokens.is_symbol(start, "*") and close == start + 1:
             return Aggregation(span, None, "count_star", final, None)
@@ -346,23 +347,66 @@ class _Finder:
         variable, argument = self.value((start, close), word)
         return Aggregation(span, variable, function, final, argument, of_classifier=argument is None)
 
-    def filtered(self, first: int, at: int, final: bool) -> Aggregation:
+    def filtered(self, first: int, at: int, final: bool, stop: int) -> Aggregation:
         """An aggregate with FILTER: over what is left NULL for the other rows."""
         tokens, end = self.tokens, self.tokens.partner[at + 1] + 1
-        stop = tokens.partner[end + 1] + 1
-        condition = (end + 3, stop - 1)
+        after = tokens.partner[end + 1] + 1
+        condition = (end + 3, after - 1)
         whole = self.aggregate(first, at, final, end)
-        if whole.of_classifier or whole.function in _KEEP_NULLS:
-            hint = "CASE WHEN … THEN x END as the argument leaves rows out"
-            raise self.unsupported(f"FILTER after {tokens.word(at)}", (first, stop), hint)
-        variable, _ = self.value(condition, tokens.word(at))
-        if None not in (variable, whole.variable) and variable != whole.variable:
-            hint = f"all columns in one {tokens.word(at)} are of one variable; SUBSET makes one of several"
-            message = f"variables {whole.variable} and {variable} stand in one {tokens.word(at)}"
-            raise self.wrong("MIXED_VARIABLES", message, condition, hint)
+        if whole.call is not None or whole.of_classifier or whole.function in _KEEP_NULLS:
+            return self.of_spark(first, at, final, stop)
+        variable = self.shared_variable([condition], tokens.word(at), whole.variable)
         function = "count" if whole.function == "count_star" else whole.function
-        over = whole.variable or variable
-        return Aggregation((first, stop), over, function, final, whole.argument, filter=condition)
+        return Aggregation((first, after), variable, function, final, whole.argument, filter=condition)
+
+    def of_spark(self, first: int, at: int, final: bool, stop: int) -> Aggregation:
+        """An aggregate that the kernel lacks, which Spark evaluates over the rows of the match."""
+        tokens, end = self.tokens, self.tokens.partner[at + 1] + 1
+        start = at + 2 + (tokens.word(at + 2) in ("DISTINCT", "ALL"))
+        arguments = [] if start >= end - 1 else tokens.split(start, end - 1)
+        condition = None
+        if tokens.word(end) in ("IGNORE", "RESPECT") and end < stop:
+            end += 2
+        if tokens.word(end) == "WITHIN" and tokens.is_symbol(end + 2, "(") and end < stop:
+            close = tokens.partner[end + 2]
+            arguments += [order_item(tokens, item).expression for item in tokens.split(end + 5, close)]
+            end = close + 1
+        if tokens.word(end) == "FILTER" and tokens.is_symbol(end + 1, "(") and end < stop:
+            close = tokens.partner[end + 1]
+            condition = (end + 3, close)
+            end = close + 1
+        self.refuse_of_spark((first, end), at, arguments)
+        parts = [*arguments, *([] if condition is None else [condition])]
+        variable = self.shared_variable(parts, tokens.word(at), None)
+        return Aggregation(
+            (first, end), variable, "collect_list", final, None,
+            filter=condition, call=(at, end), arguments=tuple(arguments),
+        )  # fmt: skip
+
+    def refuse_of_spark(self, where: Range, at: int, arguments: list[Range]) -> None:
+        """Refuse what Spark cannot evaluate over rows without an order, or while a match is looked for."""
+        tokens = self.tokens
+        if self.in_define:
+            hint = "collect_list, COUNT, SUM, AVG, MIN, MAX and their kin may stand in DEFINE"
+            raise self.unsupported(f"aggregate {tokens.text(at, where[1])} in DEFINE", where, hint)
+        if kernel_function(tokens.word(at).lower()) in _KEEP_NULLS:
+            what = tokens.text(tokens.partner[at + 1] + 1, where[1])
+            hint = "FIRST and LAST of a SUBSET or a variable, or collect_list(CASE WHEN … THEN x END)[0]"
+            raise self.unsupported(f"{what} after {tokens.word(at)}", where, hint)
+        stars = [item for item in arguments if tokens.is_symbol(item[1] - 1, "*")]
+        if stars:
+            raise self.unsupported(f"a star in {tokens.text(at, where[1])}", stars[0], "name the columns")
+
+    def shared_variable(self, parts: list[Range], word: str, variable: str | None) -> str | None:
+        """The one variable of which the parts of an aggregate are."""
+        for part in parts:
+            found, _ = self.value(part, word)
+            if None not in (found, variable) and found != variable:
+                hint = f"all columns in one {word} are of one variable; SUBSET makes one of several"
+                message = f"variables {variable} and {found} stand in one {word}"
+                raise self.wrong("MIXED_VARIABLES", message, part, hint)
+            variable = variable or found
+        return variable
 
     # -- paths -------------------------------------------------------------------------------------
 

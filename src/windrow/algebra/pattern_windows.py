@@ -79,7 +79,7 @@ class WindowCalls:
         span = self.tokens.span(*call.function)
         if call.measure is None:
             word = self.tokens.word(call.function[0])
-            if word not in ("FIRST", "LAST") and not kernel_function(word.lower()):
+            if word not in ("FIRST", "LAST") and kernel_function(word.lower()) is None:
                 raise NotSupportedError(
                     f"{self.tokens[call.function[0]].text} over a window with a pattern is not supported",
                     condition="UNSUPPORTED_MEASURE",

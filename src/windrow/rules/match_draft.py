@@ -13,10 +13,13 @@ from windrow.kernels.patterns.plan import Condition, Duration, Navigation, Regis
 from windrow.rules.match_conditions import Source
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["ARGUMENT", "AggregateLeaf", "MatchAnalyzer", "MatchDraft", "RunningLeaf", "neighbour"]
+__all__ = ["ARGUMENT", "ELEMENT", "AggregateLeaf", "MatchAnalyzer", "MatchDraft", "RunningLeaf", "neighbour"]
 
 ARGUMENT = "__a"
 """Prefix of the columns that hold expressions of one row."""
+
+ELEMENT = "__e"
+"""The struct with an element of each list over which Spark aggregates."""
 
 
 def neighbour(shift: int) -> str:
@@ -53,12 +56,16 @@ class MatchAnalyzer(Protocol):
 
 @dataclass(frozen=True)
 class AggregateLeaf:
-    """An aggregate that the kernel is to compute: `text` is it over the rows, for its type."""
+    """An aggregate that the kernel is to compute: `text` is it over the rows, for its type.
+
+    With `of_spark` it is a list, of whose elements Spark is to compute that aggregate.
+    """
 
     name: str
     leaf: Aggregation
     column: str | None
     text: SqlText
+    of_spark: SqlText | None = None
 
 
 RunningLeaf = AggregateLeaf

@@ -6,10 +6,11 @@ from windrow.algebra.match import Expression
 from windrow.algebra.navigations import Aggregation, Leaf, Navigated, Numbered
 from windrow.algebra.physical import find_field
 from windrow.kernels.patterns.plan import CLASSIFIER, Navigation
-from windrow.rules.match_draft import AggregateLeaf
+from windrow.rules.match_draft import ELEMENT, AggregateLeaf
 from windrow.rules.match_values import RowValues
 from windrow.rules.share_keys import plain_field
 from windrow.syntax.expressions import Name, names_in, parse_expression
+from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["Measures"]
@@ -67,6 +68,8 @@ class Measures:
 
     def aggregate(self, leaf: Aggregation) -> str:
         """The name of an aggregate's values."""
+        if leaf.call is not None:
+            return self.of_spark(leaf, leaf.call)
         column, argument = None, SqlText.of("1")
         if leaf.of_classifier:
             column, argument = CLASSIFIER, SqlText.of("'x'")
@@ -77,6 +80,21 @@ class Measures:
         call = {"count_star": "count(", "count_distinct": "count(DISTINCT "}.get(function, f"{function}(")
         name = self.new_leaf()
         self.aggregates.append(AggregateLeaf(name, leaf, column, SqlText.of(call, argument, ")")))
+        return name
+
+    def of_spark(self, leaf: Aggregation, call: Range) -> str:
+        """The name of the values of an aggregate that Spark evaluates, over lists that the kernel gives."""
+        column, value, parts = self.rows.collected(leaf)
+        name = self.new_leaf()
+        replaced = {part: f"{ELEMENT}.{name}.p{number}" for number, part in enumerate(parts)}
+        counts = f"{ELEMENT}.{name} IS NOT NULL"  # lists of other lengths stand beside
+        if leaf.filter is not None:
+            replaced[leaf.filter] = f"{counts} AND {replaced[leaf.filter]}"
+        text = self.match.replace(call, replaced)
+        if leaf.filter is None:
+            text = SqlText.of(text, f" FILTER (WHERE {counts})")
+        listed = SqlText.of("collect_list(", value, ")")
+        self.aggregates.append(AggregateLeaf(name, leaf, self.rows.column(column), listed, text))
         return name
 
     def new_leaf(self) -> str:

@@ -78,6 +78,37 @@ class RowValues:
         by_label = any(classifiers(self.tokens, part) for part in (leaf.filter, leaf.argument) if part)
         return self.chosen(texts) if by_label else self.argument(texts[0]), texts[0]
 
+    def collected(self, leaf: Aggregation) -> tuple[str, SqlText, tuple[Range, ...]]:
+        """What Spark aggregates, in a struct for each row: its column, its text and the parts that it holds.
+
+        Parts that read no row stay in the text of the call, where some must be constants.
+        """
+        parts = [part for part in leaf.arguments if self.reads_row(part)]
+        if leaf.filter is not None:
+            parts.append(leaf.filter)
+        for part in parts:
+            self.refuse_mixed(part, leaf.variable)
+
+        def text(label: str) -> SqlText:
+            values = [
+                SqlText.of(f"'p{number}', ", self.of_row(part, label)) for number, part in enumerate(parts)
+            ]
+            return SqlText.of("named_struct(", SqlText.join(", ", values or [SqlText.of("'p0', 1")]), ")")
+
+        texts = [text(label) for label in self.match.labels]
+        by_label = any(classifiers(self.tokens, part) for part in parts)
+        return self.chosen(texts) if by_label else self.argument(texts[0]), texts[0], tuple(parts)
+
+    def reads_row(self, part: Range) -> bool:
+        """Whether a part mentions a column or CLASSIFIER()."""
+        known = frozenset(self.match.members)
+        names = (self.tokens[at] for at in range(*part) if self.tokens[at].is_name)
+        return (
+            any(references(self.tokens, part, known))
+            or bool(classifiers(self.tokens, part))
+            or any(find_field(self.analyzer.fields, token.name) is not None for token in names)
+        )
+
     def argument(self, text: SqlText) -> str:
         """The name of the column with an expression over the rows."""
         rendered = text.render()

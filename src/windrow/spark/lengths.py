@@ -137,7 +137,7 @@ def _amount(gateway: Gateway, tokens: TokenList, length: Length) -> _Amount:
     least = length.least
     if least is not None and (value.value < 0 or (least > 0 and value.value == 0)):
         told = "greater than zero" if least else "zero or greater"
-        hint = "give a whole number from 1 on" if length.counts_rows else "give a longer one"
+        hint = f"give a whole number from {least} on" if length.counts_rows else "give a longer one"
         if least and not length.counts_rows and value.value == 0:
             hint = "use [NOW] for rows of one instant"
         raise _invalid(tokens, length, f"{what} must be {told}", hint)

@@ -55,6 +55,7 @@ from windrow.spark.keyed_rows import (
     travelling_schema,
 )
 from windrow.spark.layout import survey
+from windrow.spark.spark_aggregates import aggregate_lists
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 
 __all__ = [
@@ -382,6 +383,7 @@ def result_types(gateway: Gateway, bound: BoundMatch) -> StructType:
 def selected(bound: BoundMatch, given: DataFrame) -> DataFrame:
     """The result: keys, measures and other columns, over what the kernel gives."""
     match, draft = bound.match, bound.draft
+    given = aggregate_lists(draft, given, bound.analyzer.run)
     scope = given.select(*given.columns, *(F.col(value).alias(name) for name, value in draft.scope))
     names = [name for name, _ in (*draft.before, *draft.after)]
     columns = [SqlText.of(f"__f{number} AS {quoted(name)}") for number, name in enumerate(names)]

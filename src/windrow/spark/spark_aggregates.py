@@ -1,21 +1,25 @@
-"""Aggregates over a window that the kernel does not have: Spark computes them over the exploded windows.
+"""Aggregates that the kernel does not have: Spark computes them over the exploded windows and matches.
 
 The kernel gives every window's rows as an array; each window is exploded, grouped back by a number of its
 own, and aggregated with the call as the user wrote it, in which the window's name is one row. The rows of
-a window reach the aggregate in no particular order, as in any GROUP BY of Spark.
+a window reach the aggregate in no particular order, as in any GROUP BY of Spark. Of matches it gives a list
+for each aggregate, which are exploded together.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from windrow.algebra.nodes import AggregateCall, Window
 from windrow.rules.kernel_plan import ROWS
+from windrow.rules.match_draft import ELEMENT, MatchDraft
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 
-__all__ = ["aggregate_in_spark"]
+__all__ = ["aggregate_in_spark", "aggregate_lists"]
 
 
 def aggregate_in_spark(
@@ -40,3 +44,30 @@ def aggregate_in_spark(
     for name in keys:
         frame = frame.withColumnRenamed("__kept_" + name, name)
     return frame
+
+
+def aggregate_lists(
+    draft: MatchDraft, given: DataFrame, run: Callable[[SqlText, DataFrame], DataFrame]
+) -> DataFrame:
+    """What the kernel gives of matches, with aggregates in place of the lists of what they are over.
+
+    `run` evaluates SQL over a relation.
+    """
+    calls = {leaf.name: leaf.of_spark for leaf in draft.aggregates if leaf.of_spark is not None}
+    if not calls:
+        return given
+    others = [name for name in given.columns if name not in calls]
+    numbered = given.withColumn("__number", F.monotonically_increasing_id())
+    elements = F.explode_outer(F.arrays_zip(*calls)).alias(ELEMENT)
+    exploded = numbered.select("__number", *others, elements)
+    items = [SqlText.of(f"any_value({quoted(name)}) AS {quoted(name)}") for name in others]
+    items += [SqlText.of(text, f" AS {name}") for name, text in calls.items()]
+    query = SqlText.of(
+        draft.match.prefix,
+        "SELECT ",
+        SqlText.join(", ", items),
+        " FROM ",
+        Relation("scope"),
+        " GROUP BY __number",
+    )
+    return run(query, exploded)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 from windrow.errors import ParseError
 from windrow.syntax.blocks import visible_ctes
+from windrow.syntax.lengths import Length
 from windrow.syntax.match_clause import parse_match_clause
-from windrow.syntax.match_nodes import MatchRelation
+from windrow.syntax.match_nodes import MatchClause, MatchRelation
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["find_matches", "has_parts", "parameter_marks"]
+__all__ = ["find_matches", "given_offsets", "has_parts", "parameter_marks"]
+
+_NAVIGATIONS = ("PREV", "NEXT", "FIRST", "LAST")
 
 
 def find_matches(tokens: TokenList) -> list[MatchRelation]:
@@ -35,6 +39,19 @@ def parameter_marks(tokens: TokenList) -> tuple[int, ...]:
     """The tokens ``?`` that stand for parameters; those in a PATTERN are quantifiers."""
     marks = (at for at in range(len(tokens)) if tokens.is_symbol(at, "?"))
     return tuple(at for at in marks if not _in_pattern(tokens, at))
+
+
+def given_offsets(tokens: TokenList, clause: MatchClause) -> Iterator[Length]:
+    """The numbers of rows in navigations of a clause that have parameters in them."""
+    for item in (*clause.measures, *clause.defines):
+        for at in range(*item.expression):
+            if tokens.word(at) not in _NAVIGATIONS or not tokens.is_symbol(at + 1, "("):
+                continue
+            arguments = tokens.split(at + 2, tokens.partner[at + 1])
+            if len(arguments) == 2 and any(
+                tokens.is_symbol(mark, "?") or tokens.is_symbol(mark, ":") for mark in range(*arguments[1])
+            ):
+                yield Length(arguments[1], least=0, counts_rows=True)
 
 
 def _in_pattern(tokens: TokenList, at: int) -> bool:

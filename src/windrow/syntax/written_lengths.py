@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from windrow.syntax.create_stream import parse_create_stream
 from windrow.syntax.emit import clauses_in, parse_emission
 from windrow.syntax.lengths import Length
-from windrow.syntax.match_recognize import find_matches
+from windrow.syntax.match_recognize import find_matches, given_offsets
 from windrow.syntax.pattern_windows import find_pattern_windows
 from windrow.syntax.spellings import spelled
 from windrow.syntax.streams import parse_stream_window, window_at
@@ -66,5 +66,7 @@ def written_lengths(tokens: TokenList, start: int, stop: int) -> Iterator[Length
     if _PATTERN.search(sql):
         clauses = [item.clause for item in find_matches(tokens)]
         clauses += [window.clause for block in find_pattern_windows(tokens) for window in block.windows]
+        for clause in clauses:
+            yield from given_offsets(tokens, clause)
         times = [length for clause in clauses for length in (clause.within, clause.duration)]
         yield from (length for length in times if length is not None)

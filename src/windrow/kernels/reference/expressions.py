@@ -96,6 +96,8 @@ def _compile(node: Any, ansi: bool) -> Evaluator:
         return _function(node, ansi)
     if type(node) in _FORMS:
         return _FORMS[type(node)](node, ansi)
+    if isinstance(node, exp.Struct):
+        return _struct(node, ansi)
     raise _unsupported(node.sql(dialect="spark"))
 
 
@@ -395,6 +397,12 @@ def _anonymous(node: exp.Anonymous, ansi: bool) -> Evaluator:
         operand = _compile(arguments[0], ansi)
         return lambda env: (operand(env) is None) == (name == "ISNULL")
     raise _unsupported(f"function {node.name}")
+
+
+def _struct(node: exp.Struct, ansi: bool) -> Evaluator:
+    """``named_struct('a', x)``."""
+    values = {item.this.name: _compile(item.expression, ansi) for item in node.expressions}
+    return lambda env: {name: value(env) for name, value in values.items()}
 
 
 def _concat(node: exp.Concat | exp.DPipe, ansi: bool) -> Evaluator:
