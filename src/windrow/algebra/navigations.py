@@ -317,9 +317,10 @@ class _Finder:
             raise self.wrong("NESTED_AGGREGATE", f"aggregate {word} stands in {around}", where, hint)
         by_label = word == "CLASSIFIER" and where[1] == at + 3 and around not in _PHYSICAL
         if word in ("CLASSIFIER", "MATCH_NUMBER") and (self.in_define or not by_label):
-            raise self.unsupported(
-                f"{word} within {around} beside other values", where, f"write {around}({word}())"
-            )
+            hint = f"write {around}({word}())"
+            if word == "MATCH_NUMBER":
+                hint = "write it outside: it is one number for all rows of a match"
+            raise self.unsupported(f"{word} within {around} beside other values", where, hint)
 
     def aggregate(self, first: int, at: int, final: bool, stop: int) -> Aggregation:
         tokens, close = self.tokens, self.tokens.partner[at + 1]
@@ -333,7 +334,7 @@ class _Finder:
         if tokens.word(start) == "DISTINCT":
             start += 1
             distinct = {"count": "count_distinct", "min": "min", "max": "max"}
-            function = distinct.get(function or "", "")
+            function = "" if tokens.is_symbol(close - 1, "*") else distinct.get(function or "", "")
         if not function or len(tokens.split(start, close)) != 1:
             return self.of_spark(first, at, final, stop)
         span = (first, end)
@@ -393,9 +394,12 @@ class _Finder:
             what = tokens.text(tokens.partner[at + 1] + 1, where[1])
             hint = "FIRST and LAST of a SUBSET or a variable, or collect_list(CASE WHEN … THEN x END)[0]"
             raise self.unsupported(f"{what} after {tokens.word(at)}", where, hint)
-        stars = [item for item in arguments if tokens.is_symbol(item[1] - 1, "*")]
-        if stars:
-            raise self.unsupported(f"a star in {tokens.text(at, where[1])}", stars[0], "name the columns")
+        for item in arguments:
+            if tokens.is_symbol(item[1] - 1, "*"):
+                raise self.unsupported(f"a star in {tokens.text(at, where[1])}", item, "name the columns")
+            if self.value(item, tokens.word(at))[1] is None and item[1] > item[0] + 3:
+                hint = "write CLASSIFIER(); the other arguments say of which variable the rows are"
+                raise self.unsupported(f"{tokens.text(*item)} in {tokens.text(at, where[1])}", item, hint)
 
     def shared_variable(self, parts: list[Range], word: str, variable: str | None) -> str | None:
         """The one variable of which the parts of an aggregate are."""

@@ -360,8 +360,10 @@ class MatchStage(KeyedRows):
         found = arrow_type(kind)
         odd = contains(kind, "collated") or contains(kind, "months")
         if found is None or odd or not supports(item.leaf.function, found):
+            call = item.leaf.call
+            function = item.leaf.function if call is None else self.match.tokens.text(call[0], call[0] + 1)
             raise NotSupportedError(
-                f"aggregate {item.leaf.function} of {kind.simpleString()} is not supported",
+                f"aggregate {function} of {kind.simpleString()} is not supported",
                 condition="UNSUPPORTED_MEASURE",
                 sql=self.match.sql,
                 span=self.match.tokens.span(*item.leaf.range),
