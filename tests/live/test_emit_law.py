@@ -18,8 +18,8 @@ from tests.live.test_law import COLUMNS, LAGS, log, table
 from tests.live.test_named import ORDERINGS, calls, opened
 from tests.live.test_named import recorded as written
 from windrow import Session
-from windrow.spark.live import emitted_in_memory
-from windrow.spark.live.emitted_in_memory import EmittedInMemory
+from windrow.spark.live import carried, emitted_in_memory
+from windrow.spark.live.carried import Carried
 from windrow.spark.live.emitted_steps import EmittedSteps
 from windrow.spark.live_source import PTIME
 from windrow.streams import Decision, Kind, Ordering, State
@@ -325,7 +325,7 @@ def test_windows_are_what_the_definition_says(spark, tmp_path, monkeypatch, name
 @pytest.mark.usefixtures("interpreted")
 def test_what_operators_hold_is_kept_in_place_of_rows(spark, tmp_path, monkeypatch, name, entries):
     """Written in every step, and read again after a kill: what is told is what it was."""
-    monkeypatch.setattr(EmittedInMemory, "_is_due", staticmethod(lambda *_: True))
+    monkeypatch.setattr(Carried, "is_due", staticmethod(lambda *_: True))
     query = f"{CONTINUOUS[name]} EMIT STREAM"
     names = ("s", "t") if "FROM t " in f"{query} " or "JOIN t " in query else ("s",)
     logs = {one: cut(entries[at], [0.3, 0.6]) for at, one in enumerate(names)}
@@ -345,7 +345,7 @@ KEYED = {
 @pytest.mark.parametrize("name", KEYED)
 @pytest.mark.usefixtures("interpreted")
 def test_state_is_by_key_where_that_will_do(spark, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(emitted_in_memory, "_FEWEST", 5)
+    monkeypatch.setattr(carried, "_FEWEST", 5)
     query = f"{KEYED[name]} EMIT STREAM"
     rows = [("a", at, at % 3, at * 7 % 11, None) for at in range(40)]
     logs = {"s": cut(rows, [0.25, 0.5, 0.75])}

@@ -16,7 +16,7 @@ from tests.live.test_named import ORDERINGS, call
 from tests.live.test_named import recorded as written
 from windrow import Session
 from windrow.errors import NotSupportedError
-from windrow.spark.live.emitted_in_memory import EmittedInMemory
+from windrow.spark.live.carried import Carried
 from windrow.streams import NamedStream, Ordering
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -113,7 +113,7 @@ def test_cuts_and_kills_change_nothing(spark, tmp_path_factory, s, t, ordering, 
 @pytest.mark.parametrize("name", QUERIES)
 def test_promises_that_come_late_end_what_operators_hold(spark, tmp_path, monkeypatch, name, how):
     """Until the first of them what operators hold is kept in place of rows, here in every step."""
-    monkeypatch.setattr(EmittedInMemory, "_is_due", staticmethod(lambda *_: True))
+    monkeypatch.setattr(Carried, "is_due", staticmethod(lambda *_: True))
     query = f"{QUERIES[name]} {how}"
     streams, wanted, _ = checked(spark, tmp_path, S, T, Ordering.unordered(), [0.1, 0.2, 0.6], {2}, query)
     assert counted([by_definition(spark, streams, query)]) == counted([wanted])

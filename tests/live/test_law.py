@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from itertools import cycle
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from tests.live.stepping import in_steps, law, rows_of, total
 from tests.spark.test_continuous_property import relations
 from windrow import Session
+from windrow.spark.live import carried
 from windrow.streams import FOREVER, Decision, Kind, Ordering, State
 from windrow.streams.clock import decide
 from windrow.streams.entries import Entries
@@ -222,6 +224,37 @@ def test_steps_in_memory_change_nothing(
         return
     changed, meant = total(found), total([relation.changelog("diff").to_arrow()])
     assert (+changed, -changed) == (+meant, -meant)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k, COUNT(*) AS n, SUM(v) AS v, AVG(v / 3.0D) AS a, MAX(p) AS m FROM s {} WHERE v > 0 "
+        "GROUP BY k",
+        "SELECT ISTREAM(k + 1 AS m, MIN(v) AS v, COUNT(DISTINCT ts) AS n) FROM s {} GROUP BY k + 1",
+    ],
+)
+@pytest.mark.parametrize("always", [True, False])
+@pytest.mark.usefixtures("interpreted")
+def test_groups_of_rows_that_never_leave_keep_numbers(spark, tmp_path, monkeypatch, query, always):
+    """Written in every step, or when there are more rows than groups; and read again after a kill."""
+    if always:
+        monkeypatch.setattr(carried.Carried, "is_due", staticmethod(lambda *_: True))
+    monkeypatch.setattr(carried, "_FEWEST", 5)
+    query = query.format("[RANGE UNBOUNDED]")
+    logs = {"s": ended([("a", at, at % 3, at * 7 % 11, None) for at in range(40)])}
+    cuts = [0.2, 0.4, 0.6, 0.8]
+    found = live(spark, tmp_path, logs, 0, cuts, {1, 3}, query)
+    relation = recorded(spark, logs, 0).sql(query)
+    if "STREAM" in query:
+        assert rows_of(found) == rows_of([relation.to_arrow()])
+    else:
+        changed, meant = total(found), total([relation.changelog("diff").to_arrow()])
+        assert (+changed, -changed) == (+meant, -meant)
+    meta = json.loads((tmp_path / "checkpoint" / "windrow" / "4" / "step.json").read_text())
+    (groups,) = meta["chunks"]["carry"].values()
+    assert groups <= 3 + 40 * ("DISTINCT" in query)
+    assert sum(sum(one.values()) for name, one in meta["chunks"].items() if name != "carry") < 40
 
 
 # -- windows and patterns ------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from windrow.kernels.stages.changes import changes, netted
 from windrow.kernels.stages.completing import Completing, first_above
+from windrow.kernels.stages.grouping import goes_on
 from windrow.kernels.stages.held import Held, Times
 from windrow.kernels.stages.operated import Operated, UnmatchedError
 from windrow.kernels.stages.operators import group, join, rows_of
@@ -27,6 +28,7 @@ __all__ = [
     "Window",
     "changes",
     "first_above",
+    "goes_on",
     "group",
     "join",
     "netted",

@@ -22,12 +22,12 @@ from pyspark.sql.types import LongType, StructField, StructType
 from windrow.algebra.watermarks import Steps as Marks
 from windrow.errors import ExecutionError
 from windrow.kernels.stages import Held, UnmatchedError
-from windrow.kernels.stored import from_stored, stored
 from windrow.kernels.zset.relation import NEVER
 from windrow.kernels.zset.time_windows import of_ticks
 from windrow.plan.event_time import Closed, Closing, Ending
 from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
+from windrow.spark.live.carried import Carried
 from windrow.spark.live.checkpoint import Step
 from windrow.spark.live.emitted import EmittedPlan, Known
 from windrow.spark.live.emitted_flow import EmittedFlow
@@ -53,28 +53,8 @@ MOST = 1 << 23
 """So many rows are kept on the driver; of more, tasks evaluate the step."""
 _SPARE = 1_000_000
 """Operators that have taken so many rows more than twice those that are kept are made anew."""
-_CARRY = "carry"
-"""The name of the file with what operators hold, and of the processing time at which they held it."""
-_FEWEST = 10_000
-"""So many rows are taken again after a restart rather than keeping anew what operators hold."""
 SETTLED_FROM = 1000
 """From so many rows on it is asked which of them are in sessions that do not change any more."""
-
-
-@dataclass(frozen=True)
-class _Carried:
-    """What the operators held at a processing time: the number of its file, and how many rows that were."""
-
-    chunk: int
-    at: int
-    rows: int
-
-    @staticmethod
-    def of(step: Step) -> _Carried | None:
-        """What a step names."""
-        for chunk, rows in step.chunks.get(_CARRY, {}).items():
-            return _Carried(int(chunk), step.marks[_CARRY], rows)
-        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +65,7 @@ class _Known:
     flow: EmittedFlow
     rows: Mapping[str, Holding]
     taken: int
-    carried: _Carried | None = None
+    carried: Carried | None = None
 
 
 class EmittedInMemory(EmittedSteps, InMemorySteps):
@@ -120,7 +100,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
             return None
 
     def _step(self, batch: DataFrame, number: int, before: Step) -> None:
-        is_carried = _Carried.of(before) is not None  # then tasks do not have all rows
+        is_carried = Carried.of(before) is not None  # then tasks do not have all rows
         kept = sum(sum(chunks.values()) for chunks in before.chunks.values())
         kept += sum(self._checkpoint.count(before, name) for name in before.rows)
         if self._first_flow is None or (kept > MOST and not is_carried):
@@ -209,7 +189,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         number: int,
         *,
         has_promises: bool,
-    ) -> _Carried | None:
+    ) -> Carried | None:
         """What the operators hold, in a new file if more has come since the last than is in that.
 
         Where rows go by what streams promise, they are kept, as promises tell of rows; until there is one.
@@ -220,22 +200,16 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
             return last
         since = None if last is None else last.at
         came = sum(int(_entering(holding.held, since, frontier).sum()) for holding in rows.values())
-        if not self._is_due(came, last):
+        if not Carried.is_due(last, came):
             return last
-        self._checkpoint.write_chunk(_CARRY, number, stored(known.flow.state))
-        return _Carried(number, frontier, known.flow.held)
-
-    @staticmethod
-    def _is_due(came: int, last: _Carried | None) -> bool:
-        """Whether to write what is held, where so many rows came since that was written last."""
-        return came > max(_FEWEST, 0 if last is None else last.rows)
+        return Carried.written(self._checkpoint, number, frontier, known.flow.held, known.flow.state)
 
     def _committed(
         self,
         rows: Mapping[str, Holding],
         step: Step,
         beside: Mapping[str, Kept],
-        carried: _Carried | None,
+        carried: Carried | None,
     ) -> tuple[dict[str, Holding], Step]:
         """The rows that are kept, with the chunks that keep them, and the step with these."""
         kept, chunks = {}, {}
@@ -244,10 +218,8 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
             for chunk, table in new.items():
                 self._checkpoint.write_chunk(f"{ROWS}{name}", chunk, table)
             chunks[f"{ROWS}{name}"] = {str(chunk): count for chunk, count in kept[name].chunks.items()}
-        if carried is not None:
-            chunks[_CARRY] = {str(carried.chunk): carried.rows}
-            step = replace(step, marks={_CARRY: carried.at})
-        return kept, self._checkpoint.commit(replace(step, chunks=chunks), beside)
+        step = replace(step, chunks=chunks)
+        return kept, self._checkpoint.commit(step if carried is None else carried.named(step), beside)
 
     # -- what comes in -------------------------------------------------------------------------------
 
@@ -309,9 +281,9 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         assert self._first_flow is not None
         flow = self._first_flow.emptied()
         flow.promise(before.told)
-        carried = _Carried.of(before)
+        carried = Carried.of(before)
         if carried is not None:
-            flow.restore(from_stored(self._checkpoint.read_chunk(_CARRY, carried.chunk)))
+            flow.restore(carried.read(self._checkpoint))
         since = None if carried is None else carried.at
         if before.frontier is not None and before.frontier != since:
             self._told_by(flow, rows, before.moves, since, before.frontier)
@@ -370,7 +342,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         marks: Mapping[str, Marks],
         promised: Promised,
         frontier: int | None,
-        carried: _Carried | None,
+        carried: Carried | None,
     ) -> dict[str, Holding]:
         """The rows that are needed after a step."""
         if carried is not None:  # those before are in what the operators held

@@ -273,6 +273,11 @@ class RowtimePlan(LivePlan):
         """What a step does with tables in memory; None where other operators are needed."""
         return None
 
+    @property
+    def forgets(self) -> bool:
+        """Whether keys of what never leaves a window are expected to be over, by what streams promise."""
+        return False
+
     def fingerprint(self) -> dict[str, Any]:
         """What tells it from other queries, and how its state is kept."""
         return {**super().fingerprint(), "state": "rows" if self.stage is None else "chunks"}
@@ -394,7 +399,9 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
                 told = f"a length of time would bound it: [RANGE 1 HOUR]{self._or_promises(item)}"
                 if self._is_promised(item):
                     continue
-                found.append(Unbounded(f"{name} [RANGE UNBOUNDED]", "all rows", told))
+                goes_on = self.stage is not None and self.stage.going_on() is not None
+                kept = "a few numbers for each key" if goes_on else "all rows"
+                found.append(Unbounded(f"{name} [RANGE UNBOUNDED]", kept, told))
             elif window.rows is not None and window.partition_by and window.range_ is None:
                 told = (
                     "a length of time would bound it: [PARTITION BY … ROWS … RANGE …]"
@@ -415,6 +422,12 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         """Whether all that it holds is expected to be over some time."""
         ends = self._bounding(item)
         return bool(ends) and all(bounded(self.catalog, one.name).within(one.columns) for one in ends)
+
+    @property
+    def forgets(self) -> bool:
+        """Whether keys of what never leaves a window are expected to be over, by what streams promise."""
+        windows = live_windows(self.catalog, self.query)
+        return any(self._is_promised(item) for item in windows if item.window.is_unbounded)
 
     def _or_promises(self, item: WindowedStream) -> str:
         told = dict.fromkeys(map(str, self._bounding(item)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +19,14 @@ from pyspark.sql.types import (
 )
 
 from windrow.errors import InputError, UsageError, did_you_mean
-from windrow.kernels.stages import Times, changes, group, join, netted, rows_of
+from windrow.kernels.stages import Operated, Times, changes, group, join, netted, rows_of
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
 from windrow.plan.columns import ROWS
 from windrow.spark.changelog import ENVELOPES, as_cql
 from windrow.spark.collected import frame_of_few
 from windrow.spark.live.blocking_plan import BlockingPlan
 from windrow.spark.live.blocking_steps import BlockingSteps
+from windrow.spark.live.carried import Carried
 from windrow.spark.live.checkpoint import Step
 from windrow.spark.live.chunks import PER_STEP
 from windrow.spark.live.clause_steps import ClauseSteps, is_one_clause
@@ -106,12 +108,20 @@ class StagedSteps(InMemorySteps):
     """As :class:`windrow.spark.live.steps.Steps`, which says what it takes."""
 
     def __init__(
-        self, plan: LivePlan, stage: Stage, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
+        self,
+        plan: RowtimePlan,
+        stage: Stage,
+        sink: Sink | IntoStream,
+        folder: Path,
+        envelope: str,
+        on_late: str,
     ) -> None:
         super().__init__(plan, sink, folder, envelope, on_late)
-        self._stage = stage
+        self._stage, self._forgets = stage, plan.forgets
         self._endings, self._may_settle = Endings(plan.ends), False
         self._known: tuple[int, dict[str, Holding]] | None = None
+        self._goes_on: Operated | None = None
+        self._carried: Carried | None = None
 
     def _step(self, batch: DataFrame, number: int, before: Step) -> None:
         come = self._come(batch, before)
@@ -119,7 +129,16 @@ class StagedSteps(InMemorySteps):
         self._tell_late({name: self._late(name, one.late) for name, one in found.items()}, number)
         clocks = {name: one.position for name, one in found.items()}
         until = self._frontier(clocks)
+        is_known = self._known is not None and self._known[0] == before.number
         holdings = self._holdings(before)
+        if not is_known:
+            self._carried = Carried.of(before)
+            # of keys that are to be over, rows are kept, as promises tell of rows
+            is_by_key = self._carried is not None or not self._forgets
+            self._goes_on = self._stage.going_on() if is_by_key else None
+            if self._goes_on is not None:
+                self._go_on_again(self._goes_on, holdings, before)
+        self._known = None  # what goes on changes now: a step that fails begins again from the files
         came = {side.name: self._rows(side, found[side.stream].rows) for side in self._stage.sides}
         closes = self._endings.take(number, before.number, before.clocks, clocks)
         origin, given, used = before.origin, 0, 0
@@ -157,15 +176,16 @@ class StagedSteps(InMemorySteps):
             "rows_used": before.counts.get("rows_used", 0) + used,
             "rows_given": before.counts.get("rows_given", 0) + given,
         }
+        if self._goes_on is not None and frontier is not None:
+            holdings = self._carried_over(self._goes_on, holdings, frontier, number)
         kept, chunks = {}, {}
         for name, holding in holdings.items():
             kept[name], new = holding.merged(number)
             for chunk, rows in new.items():
                 self._checkpoint.write_chunk(name, chunk, rows)
             chunks[name] = {str(chunk): rows for chunk, rows in kept[name].chunks.items()}
-        step = self._checkpoint.commit(
-            Step(number, clocks, frontier, origin, {}, counts, chunks, marks=marks), {}
-        )
+        step = Step(number, clocks, frontier, origin, {}, counts, chunks, marks=marks)
+        step = self._checkpoint.commit(step if self._carried is None else self._carried.named(step), {})
         self._known = number, kept
         self.progress = {
             "batch": number,
@@ -173,7 +193,8 @@ class StagedSteps(InMemorySteps):
             "given": given,
             "frontier": frontier,
             **self._counted(step, self._waiting(kept)),
-            "rows_in_windows": sum(int(holding.held.alive.sum()) for holding in kept.values()),
+            "rows_in_windows": sum(int(holding.held.alive.sum()) for holding in kept.values())
+            + (0 if self._carried is None else self._carried.rows),
             "state_bytes": self._checkpoint.size(step),
         }
 
@@ -279,6 +300,32 @@ class StagedSteps(InMemorySteps):
             holdings[side.name] = Holding.read(side, chunks, tables, passed)
         return holdings
 
+    def _go_on_again(self, groups: Operated, holdings: Mapping[str, Holding], before: Step) -> None:
+        """Let groups be what they were after a step: as they were written, and with the rows since."""
+        if self._carried is not None:
+            groups.restore(self._carried.read(self._checkpoint))
+        since = None if self._carried is None else self._carried.at
+        if before.frontier is not None and before.frontier != since:
+            self._grouped(groups, holdings, Times(since, before.frontier))
+
+    def _grouped(self, groups: Operated, holdings: Mapping[str, Holding], times: Times) -> pa.Table:
+        """What changes in groups by the rows that enter in a step; none leaves."""
+        (side,) = self._stage.sides
+        held = holdings[side.name].held
+        rows = rows_of(held, times, side.schema.names, side.passes)
+        return groups.step([rows], times)
+
+    def _carried_over(
+        self, groups: Operated, holdings: Mapping[str, Holding], frontier: int, number: int
+    ) -> dict[str, Holding]:
+        """What is held after a step; without the rows of groups that are written now."""
+        ((name, holding),) = holdings.items()
+        if not Carried.is_due(self._carried, len(holding.held)):
+            return dict(holdings)
+        self._carried = Carried.written(self._checkpoint, number, frontier, groups.held, groups.state)
+        none = np.zeros(len(holding.held), bool)
+        return {name: replace(holding, held=holding.held.where(none))}
+
     def _waiting(self, holdings: Mapping[str, Holding]) -> int:
         """How many rows wait; of a stream with two windows once."""
         sides = {side.stream: side.name for side in self._stage.sides}
@@ -326,6 +373,8 @@ class StagedSteps(InMemorySteps):
             passes_one = stage.sides[0].passes
             if stage.aggregates is None:
                 rows = rows_of(held[0], times, list(dict.fromkeys(chosen)), passes_one)
+            elif self._goes_on is not None:
+                rows = self._grouped(self._goes_on, holdings, times)
             else:
                 rows = group(held[0], times, stage.key, stage.aggregates, passes_one)
         if stage.after is not None:

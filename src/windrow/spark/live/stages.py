@@ -17,7 +17,9 @@ from pyspark.sql.types import BooleanType, StructType
 from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import Continuous, Query, Reader, StreamQuery, WindowedStream
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.stages import Window
+from windrow.kernels.cells import Layout
+from windrow.kernels.stages import Operated, Window, goes_on, stepwise
+from windrow.kernels.zset.stage import Keyed
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Column, Expression, Scope, schema_of
 from windrow.plan.nodes import Node
@@ -118,6 +120,20 @@ class Stage:
     after: SqlText | None = None
     groups: StructType = field(default_factory=StructType)
     joined: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+
+    def going_on(self) -> Operated | None:
+        """What goes on with groups of rows that never leave their window, and holds none; None of others."""
+        (side, *others), aggregates = self.sides, self.aggregates
+        window = side.window
+        if others or aggregates is None or window.length is not None or window.rows is not None:
+            return None
+        keyed = Keyed("group", self.key, Layout(1), aggregates=aggregates)
+        if not goes_on(keyed, side.schema, appends=True):
+            return None
+        kinds = [(name, spec.result_type) for name, spec in aggregates]
+        keys = [side.schema.field(name) for name in self.key]
+        times = [(ENTER, pa.int64()), (LEAVE, pa.int64())]
+        return stepwise(keyed, (side.schema,), pa.schema([*keys, *kinds, *times]), appends=True)
 
     @property
     def passes_on(self) -> bool:
