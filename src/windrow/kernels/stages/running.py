@@ -390,29 +390,21 @@ class Merged:
         groups = pa.table({_PLACE: events.places})
         found = self.states.find(groups)
         before = self.states.rows(found.places).drop_columns([_PLACE])
-        # of each group one piece after the other: what it comes to is merged with what follows
+        # of each piece, what all pieces of its group up to it come to: of twice as many in each round
         rank = np.arange(len(events.group)) - events.first[events.group]
-        last = pa.concat_tables([before, come.slice(0, 0)])
+        whole, reach = come, 1
+        while reach <= int(rank.max(initial=0)):
+            later = np.flatnonzero(rank >= reach)
+            whole = _put_at(
+                whole, later, partial.merge(self.spec, _at(whole, later - reach), _at(whole, later))
+            )
+            reach *= 2
         of = np.full(len(events.places), -1)
         of[found.asked] = np.arange(len(found.asked))
-        parts, order = [], []
-        for number in range(int(rank.max(initial=-1)) + 1):
-            pieces = np.flatnonzero(rank == number)
-            known = of[events.group[pieces]]
-            merged = come.take(pa.array(pieces))
-            if (known >= 0).any():
-                both = pieces[known >= 0]
-                told = partial.merge(
-                    self.spec, last.take(pa.array(known[known >= 0])), come.take(pa.array(both))
-                )
-                pieces = np.concatenate([both, pieces[known < 0]])
-                merged = pa.concat_tables([told.cast(come.schema), come.take(pa.array(pieces[len(both) :]))])
-            last = merged
-            of = np.full(len(events.places), -1)
-            of[events.group[pieces]] = np.arange(len(pieces))
-            parts.append(merged)
-            order.append(pieces)
-        whole = pa.concat_tables(parts).take(pa.array(np.argsort(np.concatenate(order))))
+        known = np.flatnonzero(of[events.group] >= 0)
+        if len(known):
+            were = _at(before, of[events.group[known]])
+            whole = _put_at(whole, known, partial.merge(self.spec, were, _at(whole, known)))
         self.states.remove(found.places)
         ends = np.append(events.first[1:], len(events.group)) - 1
         now = whole.take(pa.array(ends))
@@ -429,6 +421,17 @@ class Merged:
     def looked_at(self) -> int:
         """As :attr:`Running.looked_at`."""
         return 0 if self.states is None else self.states.looked_at
+
+
+def _at(states: pa.Table, places: Ints) -> pa.Table:
+    return states.take(pa.array(places))
+
+
+def _put_at(states: pa.Table, places: Ints, put: pa.Table) -> pa.Table:
+    """The states with others at some places."""
+    source = np.arange(len(states))
+    source[places] = len(states) + np.arange(len(places))
+    return pa.concat_tables([states, put.cast(states.schema)]).take(pa.array(source))
 
 
 def running(spec: Aggregate, kind: pa.DataType, *, appends: bool) -> Running | None:
