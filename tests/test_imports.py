@@ -51,7 +51,8 @@ SPARK_LAYERS = {
     "event time": "promised_over steps_of_time local_clocks",
     "queries over recorded logs": "continuous emission emission_plan emit_reference",
     "live: sources, sinks, checkpoints": """
-        live.account live.arrivals live.checkpoint live.envelopes live.failures live.file_batches
+        live.account live.arrivals live.carried live.checkpoint live.envelopes live.failures
+        live.file_batches
         live.file_order live.incoming live.kafka live.malformed live.seals live.set_aside live.side_outputs
         live.sinks live.size live.source live.spark_log live.tables live.ticking live.upserts live.whole
         """,
