@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from windrow.errors import NotSupportedError, ParseError, WindrowError
-from windrow.syntax.blocks import find_blocks, split_statements
+from windrow.errors import ParseError, WindrowError
+from windrow.syntax.blocks import find_blocks, grouping_keys, split_statements
 from windrow.syntax.nodes import Block
 from windrow.syntax.tokens import TokenList, tokenize
 
@@ -47,7 +47,7 @@ def mistake(sql: str) -> tuple[WindrowError, str]:
 
 
 def _shown(tokens: TokenList, found: Block) -> dict[str, str]:
-    names = ("range", "select", "source", "group_by", "let", "group_having", "having", "tail")
+    names = ("range", "select", "source", "group_by", "let", "group_having", "group_over", "having", "tail")
     texts = {name: getattr(found, name) for name in names}
     return {
         name: tokens.text(*part).replace(CLAUSE, "⊞")
@@ -334,14 +334,32 @@ def test_a_clause_in_the_wrong_place_is_marked(sql, marked, message, hint):
 
 
 @pytest.mark.parametrize(
-    ("sql", "marked"),
-    [("SELECT 1 FROM t QUALIFY x ⊞", "QUALIFY"), ("SELECT 1 FROM t WINDOW v AS (ORDER BY x) ⊞", "WINDOW")],
+    "over", ["QUALIFY x", "WINDOW v AS (ORDER BY x)", "WINDOW v AS (ORDER BY x) QUALIFY y"]
 )
-def test_clauses_that_spark_evaluates_after_ours_are_refused_before_it(sql, marked):
-    error, fragment = mistake(sql)
-    assert isinstance(error, NotSupportedError)
-    assert (error.condition, error.sqlstate, fragment) == ("UNSUPPORTED_CLAUSE", "0A000", marked)
-    assert error.hint == "put that part of the query in a subquery in FROM"
+def test_what_spark_evaluates_of_the_rows_is_of_their_query(over):
+    assert block(f"SELECT 1 FROM t WHERE z {over} ⊞")["source"] == f"FROM t WHERE z {over}"
+    found = block(f"SELECT 1 FROM t GROUP BY k HAVING z {over} ⊞")
+    assert (found["source"], found["group_having"], found["group_over"]) == ("FROM t", "z", over)
+
+
+@pytest.mark.parametrize(
+    ("item", "keys"),
+    [
+        ("a", ["a"]),
+        ("(a, b)", ["(a, b)"]),
+        ("f(a, b)", ["f(a, b)"]),
+        ("ROLLUP (a, b + 1)", ["a", "b + 1"]),
+        ("CUBE((a, b), (c))", ["a", "b", "c"]),
+        ("GROUPING SETS ((a, b), (a), ())", ["a", "b", "a"]),
+        ("GROUPING SETS (ROLLUP (a, b), c)", ["a", "b", "c"]),
+        ("b WITH ROLLUP", ["b"]),
+        ("b GROUPING SETS ((a, b), a)", ["b"]),
+        ("rollup", ["rollup"]),
+    ],
+)
+def test_keys_of_groups_of_several_sets(item, keys):
+    tokens = tokenize(item)
+    assert [tokens.text(*key) for key in grouping_keys(tokens, 0, len(tokens))] == keys
 
 
 @pytest.mark.parametrize(

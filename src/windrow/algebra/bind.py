@@ -23,7 +23,7 @@ from windrow.algebra.predicates import refuse_changing_condition, refuse_in_pred
 from windrow.algebra.row_comparison import compared_rows
 from windrow.algebra.statement import Statement
 from windrow.errors import NotSupportedError, ParseError
-from windrow.syntax.blocks import find_blocks, visible_ctes
+from windrow.syntax.blocks import find_blocks, grouping_keys, visible_ctes
 from windrow.syntax.expressions import Name, parse_expression, plain_names
 from windrow.syntax.match_nodes import MatchClause, MatchRelation, Named
 from windrow.syntax.match_recognize import find_matches
@@ -393,23 +393,25 @@ class _Binder:
         """The grouped rows: the keys and the LET names."""
         assert block.group_by is not None
         tokens = self.tokens
-        if tokens.word(block.group_by[0]) in ("ALL", "ROLLUP", "CUBE", "GROUPING") or "WITH" in [
-            tokens.word(index) for index in tokens.level(*block.group_by)
-        ]:
+        if tokens.text(*block.group_by).upper() == "ALL":
             raise NotSupportedError(
-                "this form of GROUP BY before WINDOW BY is not supported",
+                "GROUP BY ALL before WINDOW BY is not supported",
                 condition="UNSUPPORTED_CLAUSE",
                 sql=tokens.sql,
                 span=tokens.span(*block.group_by),
-                hint="list the keys, or put the grouping in a subquery in FROM",
+                hint="list the keys: SELECT has columns of windows here",
             )
         columns: list[SqlText] = []
         keys: list[SqlText] = []
         for start, stop in tokens.split(*block.group_by):
             named = stop - start > 2 and tokens.word(stop - 2) == "AS" and tokens[stop - 1].is_name
-            key = self.text(start, stop - 2 if named else stop)
-            keys.append(key)
-            columns.append(SqlText.of(key, " AS ", self.piece((stop - 1, stop))) if named else key)
+            keys.append(self.text(start, stop - 2 if named else stop))
+            if named:
+                columns.append(SqlText.of(keys[-1], " AS ", self.piece((stop - 1, stop))))
+                continue
+            known = [column.render() for column in columns]
+            listed = [self.text(*key) for key in grouping_keys(tokens, start, stop)]
+            columns += {one.render(): one for one in listed if one.render() not in known}.values()
         for start, stop in tokens.split(*block.let) if block.let else []:
             if stop - start < 3 or not tokens[start].is_name or not tokens.is_symbol(start + 1, "="):
                 raise ParseError(
@@ -430,7 +432,8 @@ class _Binder:
         having: list[str | SqlText] = (
             [" HAVING ", self.text(*block.group_having)] if block.group_having else []
         )
-        return SqlText.of(*parts, SqlText.join(", ", keys), *having)
+        over: list[str | SqlText] = [" ", self.text(*block.group_over)] if block.group_over else []
+        return SqlText.of(*parts, SqlText.join(", ", keys), *having, *over)
 
     # -- the SELECT over the windows ---------------------------------------------------------------
 

@@ -6,9 +6,10 @@ brackets, and WITH lists. What stands between them stays a range of tokens.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
-from windrow.errors import AnalysisError, NotSupportedError, ParseError, did_you_mean
+from windrow.errors import AnalysisError, ParseError, did_you_mean
 from windrow.syntax.nodes import Block, Cte, Range
 from windrow.syntax.tokens import Kind, TokenList
 from windrow.syntax.window_by import parse_window_by
@@ -31,8 +32,6 @@ def find_blocks(tokens: TokenList) -> list[Block]:
     ParseError
         From the clause itself; ``PARSE_SYNTAX_ERROR`` where the clause stands outside a SELECT or twice
         in one.
-    NotSupportedError
-        ``UNSUPPORTED_CLAUSE`` for QUALIFY or a named window before WINDOW BY.
     AnalysisError
         ``MISSING_WINDOW_SPECIFICATION`` for OVER w, ``INVALID_USAGE_OF_STAR_OR_REGEX`` for w.*.
     """
@@ -112,7 +111,7 @@ def _block(tokens: TokenList, window: int) -> Block:
         )
     select = starts[-1]
     marks = clause_words(tokens, [i for i in level if select < i < window])
-    _refuse_before_window(tokens, marks, window)
+    over = _of_rows(tokens, marks, window)
     _refuse_tail_before_window(tokens, [i for i in level if marks.get("FROM", window) < i < window])
     if "FROM" not in marks:
         raise ParseError(
@@ -130,8 +129,9 @@ def _block(tokens: TokenList, window: int) -> Block:
         is_set_operator(tokens, i) for i in set_after
     )
     tail_start = after.get("TAIL", stop)
-    ordered = [marks[word] for word in ("FROM", "GROUP", "LET", "HAVING") if word in marks] + [window]
-    ends = dict(pairwise(ordered))
+    is_grouped = "GROUP" in marks
+    ordered = [marks[word] for word in ("FROM", "GROUP", "LET", "HAVING") if word in marks]
+    ends = dict(pairwise([*ordered, over if is_grouped else window]))
 
     def part(word: str, width: int) -> Range | None:
         return (marks[word] + width, ends[marks[word]]) if word in marks else None
@@ -146,6 +146,7 @@ def _block(tokens: TokenList, window: int) -> Block:
         group_by=part("GROUP", 2),
         let=part("LET", 1),
         group_having=part("HAVING", 1),
+        group_over=(over, window) if is_grouped and over < window else None,
         clause=clause,
         having=(after["HAVING"] + 1, tail_start) if "HAVING" in after else None,
         tail=(stop, stop) if in_set else (tail_start, stop),
@@ -216,19 +217,14 @@ def _second_clause(tokens: TokenList, window: int) -> ParseError:
     return _misplaced(tokens, window, "query block has two WINDOW BY clauses", hint)
 
 
-def _refuse_before_window(tokens: TokenList, marks: dict[str, int], window: int) -> None:
+def _of_rows(tokens: TokenList, marks: dict[str, int], window: int) -> int:
+    """Where QUALIFY and named windows begin, which are of the rows that windows are made of."""
     if "WINDOW" in marks and tokens.word(marks["WINDOW"] + 1) == "BY":
         raise _second_clause(tokens, window)
-    for word in ("QUALIFY", "WINDOW"):
-        is_clause = word in marks and (word == "QUALIFY" or tokens.word(marks[word] + 2) == "AS")
-        if is_clause:
-            raise NotSupportedError(
-                f"{word} before WINDOW BY is not supported",
-                condition="UNSUPPORTED_CLAUSE",
-                sql=tokens.sql,
-                span=tokens[marks[word]].span,
-                hint="put that part of the query in a subquery in FROM",
-            )
+    begins = [marks["QUALIFY"]] if "QUALIFY" in marks else []
+    if "WINDOW" in marks and tokens.word(marks["WINDOW"] + 2) == "AS":
+        begins.append(marks["WINDOW"])
+    return min(begins, default=window)
 
 
 def _refuse_tail_before_window(tokens: TokenList, level: list[int]) -> None:
@@ -320,6 +316,28 @@ def _words_after(tokens: TokenList, level: list[int], clause_stop: int) -> dict[
                 else None,
             )
     return found
+
+
+def grouping_keys(tokens: TokenList, start: int, stop: int, *, inside: bool = False) -> Iterator[Range]:
+    """The expressions in an item of GROUP BY: several in ROLLUP, CUBE and GROUPING SETS, which may repeat.
+
+    Brackets are sets `inside` of these alone.
+    """
+    if tokens.word(stop - 2) == "WITH" and tokens.word(stop - 1) in ("ROLLUP", "CUBE"):
+        stop -= 2
+    for at in tokens.level(start + 1, stop):
+        if tokens.word(at) == "GROUPING" and tokens.word(at + 1) == "SETS":  # of keys that are listed before
+            stop = at
+            break
+    words = {"ROLLUP": 1, "CUBE": 1, "GROUPING": 2}.get(tokens.word(start), 0)
+    bracket = start + words
+    is_set = tokens.is_symbol(bracket, "(") and tokens.partner[bracket] == stop - 1
+    inner = tokens.split(bracket + 1, stop - 1) if is_set and bracket + 1 < stop - 1 else []
+    if is_set and (words or inside):
+        for one in inner:
+            yield from grouping_keys(tokens, *one, inside=True)
+    else:
+        yield start, stop
 
 
 def visible_ctes(tokens: TokenList, position: int) -> tuple[Cte, ...]:

@@ -107,8 +107,9 @@ class Cte:
 class Block:
     """A query block with a WINDOW BY clause: its token range and its parts.
 
-    `source` is FROM … WHERE … as written; `group_by`, `let` and `group_having` are the ranges after
-    those words; `having` likewise after the clause; `tail` holds ORDER BY, LIMIT and the like with
+    `source` is FROM … WHERE … as written, without groups with QUALIFY and named windows, which stand in
+    `group_over` beside groups; `group_by`, `let` and `group_having` are the ranges after those words;
+    `having` likewise after the clause; `tail` holds ORDER BY, LIMIT and the like with
     their words, empty where they belong to a set operation around the block. `ctes` are the named
     queries that the block sees, outermost first.
     """
@@ -119,6 +120,7 @@ class Block:
     group_by: Range | None
     let: Range | None
     group_having: Range | None
+    group_over: Range | None
     clause: WindowClause
     having: Range | None
     tail: Range
