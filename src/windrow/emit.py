@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 from windrow.algebra.changing import refuse_changing
 from windrow.algebra.clock import Clock
@@ -28,7 +29,7 @@ from windrow.syntax.emit import Emission, clauses_in, has_clauses, parse_emissio
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.spellings import spelled
-from windrow.syntax.sqltext import SqlText, quoted
+from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.tokens import TokenList, tokenize
 
 __all__ = ["may_be_emitted", "may_be_view", "remember_view", "run_emission"]
@@ -112,6 +113,35 @@ def remember_view(catalog: Catalog, tokens: TokenList, statement: Range) -> None
     catalog.texts[name.lower()] = f"SELECT * FROM ({text}) AS v{columns}" if columns else text
 
 
+@contextmanager
+def without_watermark(
+    gateway: Gateway, catalog: Catalog, tokens: TokenList, statement: Range
+) -> Iterator[str | None]:
+    """A statement without EMIT AFTER WATERMARK, where its query varies by rowtime; None for others.
+
+    What varies by rowtime is told up to the instant before which no more rows come, and so complete.
+    """
+    start = statement[0] + _explained(tokens, statement[0])
+    emission = parse_emission(tokens, start, statement[1])
+    others = (emission.delay, emission.as_of, emission.lateness, emission.lifetime)
+    is_alone = emission.watermark is not None and not emission.stream and others == (None,) * len(others)
+    text = tokens.text(*emission.query)
+    if not is_alone or not (_BRACKETS.search(text) or _OTHERS.search(text)):
+        yield None
+        return
+    if not Expander(tokens, catalog.streams, catalog.texts).leads_to_streams(emission.query):
+        raise _no_stream(tokens, emission)
+    end = tokens.span(*emission.query).stop
+    with gateway.instead(SqlText.of(Piece(tokens.sql[:end], tokens.sql, 0))) as read:
+        yield read
+
+
+def _explained(tokens: TokenList, start: int) -> int:
+    """How many words stand before the query: EXPLAIN, and its form."""
+    explains = tokens.word(start) == "EXPLAIN"
+    return explains and 1 + (tokens.word(start + 1) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST"))
+
+
 def run_emission(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, statement: Range, execution: str
 ) -> Relation | None:
@@ -120,8 +150,8 @@ def run_emission(
     A query without EMIT that is not understood as one is left to Spark, over what is recorded.
     """
     start, stop = statement
-    explains = tokens.word(start) == "EXPLAIN"
-    start += explains and 1 + (tokens.word(start + 1) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST"))
+    explains = _explained(tokens, start)
+    start += explains
     emission = parse_emission(tokens, start, stop)
     is_query = tokens.word(start) in _QUERIES or tokens.is_symbol(start, "(")
     if emission.says_how and not is_query:
@@ -202,7 +232,7 @@ def _query(
             condition="MIXED_CLOCKS",
             sql=tokens.sql,
             span=tokens.span(*at) if at is not None else None,
-            hint="they vary by rowtime: relation.changelog() tells of that",
+            hint="they vary by rowtime: write EMIT AFTER WATERMARK alone, or ask relation.changelog()",
         )
     span = tokens.span(*emission.query)
     expander = Expander(tokens, catalog.streams, catalog.texts)

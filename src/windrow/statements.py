@@ -16,7 +16,7 @@ from windrow.algebra.names import verbatim
 from windrow.asked import Asked
 from windrow.composed import located, queries_inside, relation_inside, with_emitted
 from windrow.continuous import has_stream_words, is_continuous, run_continuous
-from windrow.emit import may_be_emitted, may_be_view, remember_view, run_emission
+from windrow.emit import may_be_emitted, may_be_view, remember_view, run_emission, without_watermark
 from windrow.errors import NotSupportedError, ParseError
 from windrow.explain import explain
 from windrow.explain_live import explain_live
@@ -107,6 +107,9 @@ def _run(
     if catalog is not None and may_be_emitted(text, catalog):
         refresh(gateway, catalog, execution)
         tokens = tokenize(text)
+        with without_watermark(gateway, catalog, tokens, _only_statement(tokens)) as read:
+            if read is not None:
+                return _run(gateway, read, positional, execution, catalog)
         emitted = run_emission(gateway, catalog, tokens, _only_statement(tokens), execution)
         if emitted is not None:
             emitted.made_of = _stream_shown(text, catalog)
@@ -231,6 +234,10 @@ def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
     if may_be_emitted(text, catalog):
         gateway.plan_only = True
         tokens = tokenize(text)
+        with without_watermark(gateway, catalog, tokens, _only_statement(tokens)) as read:
+            if read is not None:
+                _check(gateway, read, catalog)
+                return
         if run_emission(gateway, catalog, tokens, _only_statement(tokens), "batch") is not None:
             return
     if calls_table_functions(text, catalog.functions):

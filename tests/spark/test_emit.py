@@ -120,3 +120,34 @@ def test_many_steps_of_a_watermark_are_looked_up(spark):
     # the watermark reaches the end with the entry three after it
     assert found == {end: (9 if end == 10 else 10, end + 3) for end in range(10, 700, 10) if end + 3 < 700}
     spark.catalog.dropTempView("long")
+
+
+BY_ROWTIME = [
+    "SELECT k, COUNT(*) AS n FROM s [RANGE 10] GROUP BY k",
+    "SELECT ISTREAM(k, v) FROM s [ROWS 2]",
+    "SELECT a.t, SUM(w.v) AS n FROM s WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY t, v START AS a "
+    "END AS e WHEN e.t - a.t >= 5)",
+    "SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k ORDER BY t, v MEASURES COUNT(*) AS n PATTERN (a b+) "
+    "DEFINE b AS b.v >= PREV(b.v))",
+]
+"""Queries that vary by rowtime: what they give is complete, as rows wait for the watermark."""
+
+
+@pytest.mark.parametrize("query", BY_ROWTIME)
+def test_what_varies_by_rowtime_is_complete_after_the_watermark(session, query):
+    found, wanted = (session.sql(text) for text in (f"{query} EMIT AFTER WATERMARK", query))
+    assert type(found) is type(wanted)
+    assert Counter(found.collect()) == Counter(wanted.collect())
+    assert session.sql(f"EXPLAIN {query} EMIT AFTER WATERMARK").collect()[0][0]
+    for how in ("EMIT STREAM", "EMIT STREAM AFTER WATERMARK", "EMIT AFTER DELAY 3 SECONDS"):
+        with pytest.raises(WindrowError, match="MIXED_CLOCKS"):
+            session.sql(f"{query} {how}")
+
+
+def test_a_table_has_no_watermark_that_windows_could_wait_for(session):
+    query = (
+        "SELECT a.name FROM names WINDOW BY w AS (TYPE SLIDING ORDER BY name START AS a END AS e WHEN e = a)"
+    )
+    with pytest.raises(WindrowError, match="NOT_VARYING") as caught:
+        session.sql(f"{query} EMIT AFTER WATERMARK")
+    assert caught.value.hint
