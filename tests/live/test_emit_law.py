@@ -17,9 +17,11 @@ from tests.live.stepping import in_steps, law
 from tests.live.test_law import COLUMNS, LAGS, log, table
 from tests.live.test_named import ORDERINGS, calls, opened
 from tests.live.test_named import recorded as written
-from windrow import Session
+from windrow import Session, WindrowError
+from windrow.kernels.stages import UnmatchedError
 from windrow.spark.live import carried, emitted_in_memory
 from windrow.spark.live.carried import Carried
+from windrow.spark.live.emitted_flow import EmittedFlow
 from windrow.spark.live.emitted_steps import EmittedSteps
 from windrow.spark.live_source import PTIME
 from windrow.streams import Decision, Kind, Ordering, State
@@ -331,6 +333,25 @@ def test_what_operators_hold_is_kept_in_place_of_rows(spark, tmp_path, monkeypat
     logs = {one: cut(entries[at], [0.3, 0.6]) for at, one in enumerate(names)}
     given, _ = live(spark, tmp_path, logs, None, {1}, query)
     assert counted(given) == counted([recorded(spark, logs, None, query)])
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_values_that_leave_otherwise_than_they_came_end_the_query(spark, tmp_path, monkeypatch):
+    """Rows of which what operators hold is made are not there any more to begin again from."""
+    monkeypatch.setattr(Carried, "is_due", staticmethod(lambda *_: True))
+    steps, step = [], EmittedFlow.step
+
+    def second_fails(*given):
+        steps.append(given)
+        if len(steps) > 1:
+            raise UnmatchedError
+        return step(*given)
+
+    monkeypatch.setattr(EmittedFlow, "step", second_fails)
+    logs = {"s": cut(IN_TIME[0], [0.3, 0.6])}
+    with pytest.raises(WindrowError, match="UNSTABLE_VALUES") as caught:
+        live(spark, tmp_path, logs, None, set(), f"{CONTINUOUS['distinct']} EMIT STREAM")
+    assert caught.value.hint
 
 
 KEYED = {

@@ -32,7 +32,7 @@ _IN_AN_INTERVAL = (
     " and write EMIT STREAM AFTER WATERMARK at the end"
 )
 _IN_WHERE = "EXISTS, NOT EXISTS and IN are, in AND of WHERE"
-_NOT_EXISTS = "write NOT EXISTS (SELECT … WHERE a = b)"
+_NOT_EXISTS = "write NOT EXISTS (SELECT … WHERE a = b), which keeps rows of which a is NULL"
 
 
 def flow_of(gateway: Gateway, root: plan.Node) -> tuple[Flow, Mapping[str, SqlText]]:
@@ -231,9 +231,9 @@ class _Lowering:
         for one in node.conditions:
             assert one.at is not None
             if of_query:
-                what = f"{' '.join(one.text.render().split())} between the rows of two streams"
+                what = "a condition other than = between the rows of two streams"
                 raise NotPlannedError(what, one.at, _IN_AN_INTERVAL)
-            what = f"{' '.join(one.text.render().split())} in the ON of an outer join"
+            what = "a condition that is no equality of the two sides in the ON of an outer join"
             raise NotPlannedError(what, one.at, _IN_AN_INTERVAL)
         if not node.keys:
             what = (
