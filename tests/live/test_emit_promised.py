@@ -108,7 +108,7 @@ def test_cuts_and_kills_change_nothing(spark, tmp_path_factory, s, t, ordering, 
     assert counted([by_definition(spark, streams, query)]) == counted([wanted])
 
 
-@pytest.mark.sampled
+@pytest.mark.long
 @pytest.mark.parametrize("how", HOW[:3])
 @pytest.mark.parametrize("name", QUERIES)
 def test_promises_that_come_late_end_what_operators_hold(spark, tmp_path, monkeypatch, name, how):

@@ -11,21 +11,26 @@ import pyarrow.compute as pc
 
 from windrow.kernels.sorting import sorted_partitions
 
-__all__ = ["numbered"]
+__all__ = ["numbered", "numbered_in_order"]
 
 Ints = npt.NDArray[np.int64]
 
 
 def numbered(rows: pa.Table, keys: Sequence[str]) -> Ints:
-    """Numbers from 0 on that rows of one key have in common."""
+    """Numbers from 0 on that rows of one key have in common, in any order."""
+    if not keys or not all(_is_told_by_bits(rows.schema.field(key).type) for key in keys):
+        return numbered_in_order(rows, keys)
+    codes, _ = _codes(rows.column(keys[0]).combine_chunks())
+    for key in keys[1:]:
+        others, count = _codes(rows.column(key).combine_chunks())
+        codes, _ = _codes(pa.array(codes * count + others))
+    return codes
+
+
+def numbered_in_order(rows: pa.Table, keys: Sequence[str]) -> Ints:
+    """The same in the order of the keys, in which groups are then given."""
     if not keys:
         return np.zeros(rows.num_rows, np.int64)
-    if all(_is_told_by_bits(rows.schema.field(key).type) for key in keys):
-        codes, _ = _codes(rows.column(keys[0]).combine_chunks())
-        for key in keys[1:]:
-            others, count = _codes(rows.column(key).combine_chunks())
-            codes, _ = _codes(pa.array(codes * count + others))
-        return codes
     order, bounds = sorted_partitions(rows, tuple(keys), ())
     numbers = np.repeat(np.arange(len(bounds) - 1, dtype=np.int64), np.diff(bounds))
     if order is None:

@@ -17,7 +17,7 @@ from windrow.kernels.aggregates.windows import by_length, expanded
 from windrow.kernels.cells import Layout
 from windrow.kernels.chunks import pack, unpack
 from windrow.kernels.messages import CHUNK, KIND, NUMBER, Kind
-from windrow.kernels.numbering import numbered
+from windrow.kernels.numbering import numbered_in_order
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.zset.counts import COUNTS, counted
 from windrow.kernels.zset.delayed import delayed
@@ -120,7 +120,7 @@ class Keyed:
             yield from self._grouped(rows)
 
     def _expanded(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        group = numbered(rows, self.keys)
+        group = numbered_in_order(rows, self.keys)
         pieces = elementary(group, _ints(rows, ENTER), _ints(rows, LEAVE))
         others = rows.drop_columns([ENTER, LEAVE])
         for part in by_length(pieces.first, pieces.stop):
@@ -128,7 +128,7 @@ class Keyed:
             yield from _put(others, row + part.start, pieces.enter[piece], pieces.leave[piece])
 
     def _grouped(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        group = numbered(rows, self.keys)
+        group = numbered_in_order(rows, self.keys)
         specs = [spec for _, spec in self.aggregates]
         keys = with_one_zero(rows.select(self.keys))
         times = _ints(rows, ENTER), _ints(rows, LEAVE)
@@ -153,7 +153,7 @@ class Keyed:
 
     def _delayed(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         others = rows.drop_columns([ENTER, LEAVE, COMPLETE])
-        group, same = (numbered(rows, keys) for keys in (self.keys, tuple(others.column_names)))
+        group, same = (numbered_in_order(rows, keys) for keys in (self.keys, tuple(others.column_names)))
         times = _ints(rows, ENTER), _ints(rows, LEAVE)
         told = delayed(group, same, *times, _ints(rows, COMPLETE), self.origin)
         yield from _put(others, *told)
@@ -169,7 +169,7 @@ class Keyed:
             yield from _put(windows.told(_taken(others, row), begin, end), None, enter[row], leave[row])
             return
         gap = windows.lengths["gap"]
-        order, run = runs(numbered(rows, self.keys), ticks, gap)
+        order, run = runs(numbered_in_order(rows, self.keys), ticks, gap)
         for row, begin, end, since, until in sessions(run, ticks[order], enter[order], leave[order], gap):
             yield from _put(windows.told(_taken(others, order[row]), begin, end), None, since, until)
 
@@ -178,7 +178,7 @@ class Keyed:
         sides = [side for side in (left, right) if side is not None]
         rows = pa.concat_tables(sides).combine_chunks()
         is_right = np.arange(rows.num_rows) >= (0 if left is None else left.num_rows)
-        group = numbered(rows, self.keys)
+        group = numbered_in_order(rows, self.keys)
         found, enter, leave = counted(self.operator, group, _ints(rows, ENTER), _ints(rows, LEAVE), is_right)
         first_of = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
         first_of[group[::-1]] = np.arange(len(group))[::-1]
@@ -190,7 +190,7 @@ class Keyed:
     def _joined(self, left: pa.Table, right: pa.Table) -> Iterator[pa.RecordBatch]:
         count = left.num_rows
         both = pa.concat_tables([side.select([*self.keys, ENTER, LEAVE]) for side in (left, right)])
-        group, enter, leave = numbered(both, self.keys), _ints(both, ENTER), _ints(both, LEAVE)
+        group, enter, leave = numbered_in_order(both, self.keys), _ints(both, ENTER), _ints(both, LEAVE)
         known = np.ones(len(group), bool)
         for key in self.keys:
             known &= np.asarray(both.column(key).is_valid())
