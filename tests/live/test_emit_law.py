@@ -321,7 +321,7 @@ def test_windows_are_what_the_definition_says(spark, tmp_path, monkeypatch, name
         spark.conf.set("spark.sql.session.timeZone", zone)
 
 
-@pytest.mark.sampled
+@pytest.mark.long
 @pytest.mark.parametrize("entries", [IN_TIME, SOME_LATE])
 @pytest.mark.parametrize("name", CONTINUOUS)
 @pytest.mark.usefixtures("interpreted")
