@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
@@ -30,14 +29,11 @@ from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.spellings import spelled
 from windrow.syntax.sqltext import Piece, SqlText, quoted
+from windrow.syntax.streams import TO_STREAM, window_at
 from windrow.syntax.tokens import TokenList, tokenize
 
 __all__ = ["may_be_emitted", "may_be_view", "remember_view", "run_emission"]
 
-_BRACKETS = re.compile(
-    r"\[\s*(now|range|rows|partition)\b|\b[idr]stream\s*\(|\bchangelog\s+of\b", re.IGNORECASE
-)
-_OTHERS = re.compile(r"\bwindow\s+by\b|\bmatch_recognize\b", re.IGNORECASE)
 _QUERIES = ("SELECT", "WITH")
 
 
@@ -104,10 +100,9 @@ def remember_view(catalog: Catalog, tokens: TokenList, statement: Range) -> None
         at = tokens.partner[at] + 1
     expander = Expander(tokens, {**_recorded(catalog), **_going_on(catalog)}, catalog.texts)
     body = (at + 1, stop)
-    query = tokens.text(*body)
     if tokens.word(at) != "AS" or not expander.leads_to_streams(body):
         return
-    if _OTHERS.search(query) or _BRACKETS.search(query) or clauses_in(tokens, *body):
+    if _by_rowtime(tokens, body) is not None or clauses_in(tokens, *body):
         return
     text = expander.text(*body).render()
     catalog.texts[name.lower()] = f"SELECT * FROM ({text}) AS v{columns}" if columns else text
@@ -117,23 +112,42 @@ def remember_view(catalog: Catalog, tokens: TokenList, statement: Range) -> None
 def without_watermark(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, statement: Range
 ) -> Iterator[str | None]:
-    """A statement without EMIT AFTER WATERMARK, where its query varies by rowtime; None for others.
+    """A statement without EMIT AFTER WATERMARK, where its query varies by rowtime, live; None for others.
 
-    What varies by rowtime is told up to the instant before which no more rows come, and so complete.
+    A live query that varies by rowtime tells what it does up to the instant before which no more rows come,
+    and so complete. Over what is recorded a query reads all rows, also those above the watermark.
     """
     start = statement[0] + _explained(tokens, statement[0])
     emission = parse_emission(tokens, start, statement[1])
     others = (emission.delay, emission.as_of, emission.lateness, emission.lifetime)
     is_alone = emission.watermark is not None and not emission.stream and others == (None,) * len(others)
-    text = tokens.text(*emission.query)
-    if not is_alone or not (_BRACKETS.search(text) or _OTHERS.search(text)):
+    is_by_rowtime = is_alone and _by_rowtime(tokens, emission.query) is not None
+    if not (is_by_rowtime and _is_live(tokens, catalog, emission)):
         yield None
         return
-    if not Expander(tokens, catalog.streams, catalog.texts).leads_to_streams(emission.query):
-        raise _no_stream(tokens, emission)
     end = tokens.span(*emission.query).stop
     with gateway.instead(SqlText.of(Piece(tokens.sql[:end], tokens.sql, 0))) as read:
         yield read
+
+
+def _is_live(tokens: TokenList, catalog: Catalog, emission: Emission) -> bool:
+    """Whether all streams and views that a query names are streaming DataFrames: nothing is recorded."""
+    words = {tokens[at].name.lower() for at in range(*emission.query) if tokens[at].is_name}
+    named = words & {*catalog.names, *catalog.sequences}
+    lives = [catalog.streams[name].live for name in named if name in catalog.streams]
+    return bool(named) and len(lives) == len(named) and all(live and not live.identity for live in lives)
+
+
+def _by_rowtime(tokens: TokenList, query: Range) -> str | None:
+    """What of a query varies by rowtime; None if nothing does."""
+    for at in range(*query):
+        word, after = tokens.word(at), tokens.word(at + 1)
+        is_call = word in TO_STREAM and tokens.is_symbol(at + 1, "(")
+        if window_at(tokens, at) or is_call or (word, after) == ("CHANGELOG", "OF"):
+            return "windows in brackets"
+        if (word, after) == ("WINDOW", "BY") or word == "MATCH_RECOGNIZE":
+            return "WINDOW BY and MATCH_RECOGNIZE"
+    return None
 
 
 def _explained(tokens: TokenList, start: int) -> int:
@@ -221,18 +235,17 @@ def _relation(
 def _query(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, emission: Emission, execution: str
 ) -> Emitted | None:
-    text = tokens.text(*emission.query)
-    if _BRACKETS.search(text) or _OTHERS.search(text):
+    told = _by_rowtime(tokens, emission.query)
+    if told is not None:
         if not emission.says_how:
             return None
         at = emission.says
-        told = "windows in brackets" if _BRACKETS.search(text) else "WINDOW BY and MATCH_RECOGNIZE"
         raise NotSupportedError(
             f"{told} in a query that is told by processing time are not supported",
             condition="MIXED_CLOCKS",
             sql=tokens.sql,
             span=tokens.span(*at) if at is not None else None,
-            hint="they vary by rowtime: write EMIT AFTER WATERMARK alone, or ask relation.changelog()",
+            hint="they vary by rowtime: leave EMIT out; relation.changelog() tells of that",
         )
     span = tokens.span(*emission.query)
     expander = Expander(tokens, catalog.streams, catalog.texts)
