@@ -170,6 +170,19 @@ def test_what_nothing_leaves_is_merged_and_not_kept(kind, given, cuts):
     assert operated.held == len({k for k, *_ in came})
 
 
+def test_a_group_leaves_with_the_key_with_which_it_came():
+    """Equal keys may differ to the eye: zeros of either sign in a struct."""
+    key = pa.struct([("x", pa.float64())])
+    side = pa.schema([("k", key), ("v", pa.int64())])
+    result = pa.schema([("k", key), ("n", pa.int64()), *TIMES])
+    operated = stepwise(keyed("group", ("k",), aggregates=(("n", COUNT),)), (side,), result)
+    told = [
+        operated.step([table(side, [({"x": zero}, 1, at, NEVER)])], times)
+        for zero, at, times in ((-0.0, 0, Times(None, 1)), (0.0, 1, Times(1, 2)))
+    ]
+    assert [repr(one["k"]["x"]) for one in pa.concat_tables(told).to_pylist()] == ["-0.0"] * 3
+
+
 def test_what_leaves_where_nothing_should_is_noticed():
     stage, schemas, given = OPERATORS["group"]
     operated = stepwise(stage, schemas, pa.schema([*given, *TIMES]), appends=True)

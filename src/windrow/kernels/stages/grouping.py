@@ -84,8 +84,8 @@ class RunningGroups(Operated):
         number = numbered(rows, self.stage.keys)
         first = np.full(int(number.max()) + 1, len(number))
         np.minimum.at(first, number, np.arange(len(number)))
-        keys = with_one_zero(rows.select(self.stage.keys).take(pa.array(first))).combine_chunks()
-        places = self.groups.places(keys)
+        asked = with_one_zero(rows.select(self.stage.keys).take(pa.array(first))).combine_chunks()
+        places, keys = self.groups.find(asked)
         before = self.groups.values[places, 0]
         # a piece for what was there before
         there = np.flatnonzero(before > 0)

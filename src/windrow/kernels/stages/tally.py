@@ -82,13 +82,20 @@ class Tally:
 
     def places(self, keys: pa.Table) -> Ints:
         """Where the numbers of these keys are, each of another; those that are new are added."""
+        return self.find(keys)[0]
+
+    def find(self, keys: pa.Table) -> tuple[Ints, pa.Table]:
+        """As :meth:`places`, and the keys as they were added: equal ones may differ to the eye, as zeros do."""
         keys = keys.select(self.schema.names).cast(self.schema)
         found = self._keys.find(keys)
         places = np.full(keys.num_rows, -1)
         places[found.asked] = self._keys.note(_PLACE, found.places)
+        which = np.arange(keys.num_rows)
+        which[found.asked] = keys.num_rows + np.arange(len(found.asked))
+        added = pa.concat_tables([keys, self._keys.rows(found.places)]).take(pa.array(which))
         new = np.flatnonzero(places < 0)
         if len(new):
             places[new] = len(self) + np.arange(len(new))
             self._keys.add(keys.take(pa.array(new)), **{_PLACE: places[new]})
             self._numbers.grow(len(self) + len(new))
-        return places
+        return places, added
