@@ -403,15 +403,17 @@ class _Binder:
             )
         columns: list[SqlText] = []
         keys: list[SqlText] = []
+        listed: set[tuple[str, ...]] = set()
         for start, stop in tokens.split(*block.group_by):
             named = stop - start > 2 and tokens.word(stop - 2) == "AS" and tokens[stop - 1].is_name
             keys.append(self.text(start, stop - 2 if named else stop))
             if named:
                 columns.append(SqlText.of(keys[-1], " AS ", self.piece((stop - 1, stop))))
                 continue
-            known = [column.render() for column in columns]
-            listed = [self.text(*key) for key in grouping_keys(tokens, start, stop)]
-            columns += {one.render(): one for one in listed if one.render() not in known}.values()
+            for key in grouping_keys(tokens, start, stop):
+                if tokens.folded(*key) not in listed:
+                    listed.add(tokens.folded(*key))
+                    columns.append(self.text(*key))
         for start, stop in tokens.split(*block.let) if block.let else []:
             if stop - start < 3 or not tokens[start].is_name or not tokens.is_symbol(start + 1, "="):
                 raise ParseError(

@@ -150,6 +150,10 @@ class TokenList:
         span = self.span(start, stop)
         return self.sql[span.start : span.stop]
 
+    def folded(self, start: int, stop: int) -> tuple[str, ...]:
+        """The tokens of that stretch as they compare: names and words in small letters, texts as written."""
+        return tuple(one.text.lower() if one.is_name else one.text for one in self.tokens[start:stop])
+
     def level(self, start: int, stop: int) -> list[int]:
         """The tokens of a range that stand outside any bracket opened in the range, brackets included."""
         found, index = [], start

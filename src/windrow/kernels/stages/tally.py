@@ -85,7 +85,7 @@ class Tally:
         return self.find(keys)[0]
 
     def find(self, keys: pa.Table) -> tuple[Ints, pa.Table]:
-        """As :meth:`places`, and the keys as they were added: equal ones may differ to the eye, as zeros do."""
+        """As :meth:`places`, and the keys as first added: equal ones may differ to the eye, as zeros do."""
         keys = keys.select(self.schema.names).cast(self.schema)
         found = self._keys.find(keys)
         places = np.full(keys.num_rows, -1)

@@ -213,7 +213,7 @@ def _has_over(tokens: TokenList, select: Select) -> bool:
 
 def key_places(tokens: TokenList, key: Range, stretch: Range) -> list[Range]:
     """Where the expression of a key stands in a stretch: a path anywhere, others as the whole of it."""
-    words = [_folded(tokens, at) for at in range(*key)]
+    words = tokens.folded(*key)
     is_path = all(tokens[at].is_name or tokens.is_symbol(at, ".") for at in range(*key))
     found = []
     inside = stretch[0]
@@ -223,7 +223,7 @@ def key_places(tokens: TokenList, key: Range, stretch: Range) -> list[Range]:
         if start < inside:  # names there may be of its own relations
             continue
         stop = start + len(words)
-        if [_folded(tokens, at) for at in range(start, stop)] != words:
+        if tokens.folded(start, stop) != words:
             continue
         beside = (
             tokens.is_symbol(start - 1, ".") or tokens.is_symbol(stop, ".") or tokens.is_symbol(stop, "(")
@@ -231,11 +231,6 @@ def key_places(tokens: TokenList, key: Range, stretch: Range) -> list[Range]:
         if (start, stop) == stretch or (is_path and not beside):
             found.append((start, stop))
     return found
-
-
-def _folded(tokens: TokenList, at: int) -> str:
-    """A token's text, names and words in small letters."""
-    return tokens[at].text.lower() if tokens[at].is_name else tokens[at].text
 
 
 def _name_of(tokens: TokenList, key: Range) -> str | None:
