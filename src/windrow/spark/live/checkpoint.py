@@ -35,8 +35,8 @@ from windrow.streams.files import flush
 
 __all__ = ["Checkpoint", "Step"]
 
-_VERSION = 5
-_READ = (3, 4, _VERSION)
+_VERSION = 6
+_READ = (3, 4, 5, _VERSION)
 """Steps of version 3 had no chunks of the rows of clauses; up to 4 they did not list the files of late rows,
 and did not say where a query's rows go. All are gone on with."""
 _SINCE_5 = ("envelope", "target", "parameters")
