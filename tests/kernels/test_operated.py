@@ -24,6 +24,7 @@ from windrow.kernels.stages import (
     netted,
     stepwise,
 )
+from windrow.kernels.stored import from_stored, stored
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 from windrow.kernels.zset.stage import First, Keyed
 
@@ -168,6 +169,64 @@ def test_what_nothing_leaves_is_merged_and_not_kept(kind, given, cuts):
         told.append(changes(operated.step([table(side, in_step(came, times))], times), times))
     assert counted(pa.concat_tables(told)) == counted(changes_of(whole, result))
     assert operated.held == len({k for k, *_ in came})
+
+
+WINDOW = 4
+of_windows = st.lists(
+    st.tuples(
+        st.integers(0, END - 2), st.sampled_from([None, 1, 2, 5]), st.none() | st.integers(0, WINDOW - 1)
+    ),
+    max_size=14,
+)
+OF_INTEGERS = (
+    ("n", COUNT),
+    ("sum", Aggregate("sum", "v", pa.int64())),
+    ("most", Aggregate("max", "v", pa.int64())),
+    ("kinds", Aggregate("count_distinct", "v", pa.int64())),
+)
+HOLDING = {  # what is held of windows that are over: nothing
+    "groups that go on": (OF_INTEGERS, False),
+    "of rows that only come": (OF_INTEGERS, True),
+    "of states that are merged": ((("least", Aggregate("min", "v", pa.float64())),), True),
+    "of rows": ((("mean", Aggregate("avg", "v", pa.float64())),), False),
+}
+
+
+@pytest.mark.parametrize("how", HOLDING)
+@given(given=of_windows, cuts=cuts, forgotten=st.sets(st.integers(0, 4)))
+def test_keys_that_are_over_are_forgotten(how, given, cuts, forgotten):
+    """Of windows, each of which is over when time has passed it, what is told is what is told of all."""
+    specs, appends = HOLDING[how]
+    kind = pa.float64() if specs[0][1].result_type == pa.float64() else pa.int64()
+    side = pa.schema([("w", pa.int64()), ("v", kind)])
+    came = []
+    for at, value, stays in given:
+        window = at // WINDOW
+        leaves = not appends and stays is not None and at + 1 + stays < (window + 1) * WINDOW
+        came.append((window, value, at, at + 1 + stays if leaves else NEVER))
+    stage = keyed("group", ("w",), aggregates=specs)
+    result = pa.schema([("w", pa.int64()), *((name, spec.result_type) for name, spec in specs), *TIMES])
+    whole, less = (stepwise(stage, (side,), result, appends=appends) for _ in range(2))
+    for number, times in enumerate(steps(cuts)):
+        rows = table(side, in_step(came, times))
+        assert less.step([rows], times).equals(whole.step([rows], times))
+        if number in forgotten or times.until == END:
+            over = times.until // WINDOW
+            less.forget(lambda keys, over=over: keys.column("w").to_numpy() < over)
+    assert less.held == 0
+    other = stepwise(stage, (side,), result, appends=appends)
+    other.restore(from_stored(stored(less.state)))
+    later = table(side, [(9, 3, END, NEVER), (9, 1, END, NEVER)])
+    for each in (less, other):
+        assert each.step([later], Times(END, END + 1)).num_rows == 1
+        assert each.held == stepwise_held(stage, side, result, later, appends)
+
+
+def stepwise_held(stage, side, result, rows, appends):
+    """What an operator holds that knows nothing but these rows."""
+    fresh = stepwise(stage, (side,), result, appends=appends)
+    fresh.step([rows], Times(END, END + 1))
+    return fresh.held
 
 
 def test_a_group_leaves_with_the_key_with_which_it_came():

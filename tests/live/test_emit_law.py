@@ -335,6 +335,27 @@ def test_what_operators_hold_is_kept_in_place_of_rows(spark, tmp_path, monkeypat
     assert counted(given) == counted([recorded(spark, logs, None, query)])
 
 
+ENDING = ["tumbling windows", "hopping windows", "groups of groups"]
+"""Those of which all that operators hold goes with time."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("lateness", ["", " ALLOWED LATENESS 2"])
+@pytest.mark.parametrize("how", [HOW[0], *WATERMARK])
+@pytest.mark.parametrize("entries", [IN_TIME, SOME_LATE])
+@pytest.mark.parametrize("name", ENDING)
+@pytest.mark.usefixtures("interpreted")
+def test_what_operators_forget_changes_nothing(spark, tmp_path, monkeypatch, name, entries, how, lateness):
+    monkeypatch.setattr(Carried, "is_due", staticmethod(lambda *_: True))
+    query = f"{OVER[name]} {how}{lateness}"
+    rows = [*entries[0], *(("c", *row[1:]) for row in entries[1])]
+    logs = {"s": cut(rows, [0.2, 0.4, 0.7])}
+    given, told = live(spark, tmp_path, logs, None, {1, 3}, query)
+    assert counted(given) == counted([recorded(spark, logs, None, query)])
+    # the bounds at the end are past all windows
+    assert told["rows_in_windows"] == 0
+
+
 @pytest.mark.usefixtures("interpreted")
 def test_values_that_leave_otherwise_than_they_came_end_the_query(spark, tmp_path, monkeypatch):
     """Rows of which what operators hold is made are not there any more to begin again from."""
@@ -359,8 +380,10 @@ KEYED = {
     "floats": "SELECT k, SUM(v / 3.0D) AS s, AVG(v * 1e16D) AS a, MAX(CAST(v AS STRING)) AS m FROM s "
     "GROUP BY k",
     "distinct": "SELECT DISTINCT k FROM s",
+    "windows": "SELECT k, wend, COUNT(*) AS n, MAX(v) AS m FROM TUMBLE(TABLE s, DESCRIPTOR(ts), 30) "
+    "GROUP BY k, wend",
 }
-"""Queries of which nothing but a few numbers for each key is needed."""
+"""Queries of which nothing but a few numbers for each key is needed, of windows while they are open."""
 
 
 @pytest.mark.parametrize("name", KEYED)
@@ -368,7 +391,7 @@ KEYED = {
 def test_state_is_by_key_where_that_will_do(spark, tmp_path, monkeypatch, name):
     monkeypatch.setattr(carried, "_FEWEST", 5)
     query = f"{KEYED[name]} EMIT STREAM"
-    rows = [("a", at, at % 3, at * 7 % 11, None) for at in range(40)]
+    rows = [("a", at, at % 3, at * 7 % 11, at - 1) for at in range(40)]
     logs = {"s": cut(rows, [0.25, 0.5, 0.75])}
     given, told = live(spark, tmp_path, logs, None, {1}, query)
     assert counted(given) == counted([recorded(spark, logs, None, query)])

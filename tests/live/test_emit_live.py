@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from windrow import Memory, Session, WindrowError
+from windrow.spark.live.carried import Carried
 from windrow.streams import NamedStream, Ordering
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -77,6 +78,20 @@ def test_what_is_due_is_given_while_all_is_silent_and_after_a_restart(session, t
     kept = state["rows", name]
     assert (kept["rows"], kept["why"]) == (2, "rows until the watermark has passed their groups")
     assert "kept" in relation.plan()
+
+
+def test_groups_in_place_of_rows_are_in_the_state(session, tmp_path, monkeypatch):
+    monkeypatch.setattr(Carried, "is_due", staticmethod(lambda *_: True))
+    with NamedStream.open(tmp_path / "named").producer("p") as producer:
+        producer.insert([{"t": at, "k": "a"} for at in range(25)])
+    relation = session.sql(f"{COUNTS.format('r')} EMIT STREAM AFTER WATERMARK")
+    query = relation.start(Memory(), checkpoint=tmp_path / "checkpoint")
+    query.process_all_available()
+    (held,) = [row for row in query.state().collect() if row["kind"] == "operators"]
+    query.stop()
+    assert held["rows"] == query.progress["rows_in_windows"] == 1, "the last window is open"
+    assert held["bytes"] > 0
+    assert held["why"] == "rows until the watermark has passed their groups"
 
 
 def test_a_query_says_which_rows_it_keeps_and_what_it_cannot_do(session, tmp_path):

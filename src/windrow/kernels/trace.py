@@ -8,7 +8,7 @@ others there are. So a step costs what it brings and finds, not what is kept; `l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -138,6 +138,13 @@ class Trace:
     def everything(self) -> Ints:
         """The places of all rows."""
         return self.matching([{}])
+
+    def where(self, test: Callable[[pa.Table], Bools]) -> Ints:
+        """The places of the rows that a test finds; it looks at all."""
+        found = [np.zeros(0, np.int64)]
+        for rows, _, slots, places in self.runs():
+            found.append(places[test(rows)[slots]])
+        return np.concatenate(found)
 
     def rows(self, places: Ints) -> pa.Table:
         """The rows at places, in their order."""

@@ -12,7 +12,8 @@ from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 
 __all__ = [
-    "ROWS", "Column", "Expression", "Follows", "Part", "Scope", "resolve", "schema_of", "sql_of",
+    "ROWS", "Column", "Completeness", "Expression", "Follows", "Part", "Scope", "resolve", "schema_of",
+    "sql_of",
 ]  # fmt: skip
 
 ROWS = "__w"
@@ -40,6 +41,25 @@ class Column:
     def named(self, name: str) -> Column:
         """The same under another name."""
         return Column(self.id, name, self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class Completeness:
+    """A column that says when rows are complete: when it is below what the watermark is mapped to.
+
+    Attributes
+    ----------
+    column
+        The column of event time.
+    mapped
+        SQL for what a watermark is in it, in which ``{t}`` is the watermark.
+    origin
+        The place of the stream whose watermark that is.
+    """
+
+    column: str
+    mapped: str
+    origin: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from windrow.algebra.nodes import AggregateCall
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.plan.columns import ROWS, Column, Expression, Scope
+from windrow.plan.columns import ROWS, Column, Completeness, Expression, Scope
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.streams import StreamWindow as Bracket
@@ -377,6 +377,9 @@ class Aggregate:
         What people know it by, and where GROUP BY or the block stands.
     around
         How many of the first keys are not of the query, but join it as a subquery with the one around it.
+    until
+        What says that a group changes no more: of each stream that it is made of, any of these keys, by
+        their columns in the input. Empty where nothing does.
     """
 
     input: Project
@@ -385,6 +388,7 @@ class Aggregate:
     label: str
     at: Range
     around: int = 0
+    until: tuple[Completeness, ...] = ()
 
     def __post_init__(self) -> None:
         _has(self.input, (source for _, source in self.keys))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from windrow.kernels.zset.stage import Keyed
+    from windrow.plan.columns import Completeness
 
 __all__ = ["DIALECT_SETTING", "Gateway", "Operators", "check_dialect", "is_ansi"]
 
@@ -39,8 +40,17 @@ _CONNECT_NAME = "_pyspark_connect_temp_view_" + "0" * 32
 class Operators(Protocol):
     """Where the operators over relations that vary are run, if not by tasks that exchange rows."""
 
-    def keyed(self, stage: Keyed, sides: list[DataFrame], result: StructType) -> DataFrame:
-        """The rows of an operator over these sides, with the columns of `result`."""
+    def keyed(
+        self,
+        stage: Keyed,
+        sides: list[DataFrame],
+        result: StructType,
+        until: Sequence[Completeness] = (),
+    ) -> DataFrame:
+        """The rows of an operator over these sides, with the columns of `result`.
+
+        `until` says of keys that nothing comes to them any more.
+        """
 
 
 class Gateway:

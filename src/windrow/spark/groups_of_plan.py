@@ -57,7 +57,9 @@ def grouped(bags: Bags, node: plan.Aggregate, specs: Specs | None, rows_of: Rows
         result = StructType([rows.frame.schema[source] for source in sources])
         for call in node.calls:
             result = result.add(call.column.id, call.column.type)
-        frame = run_keyed(bags.gateway, "group", [rows.frame], sources, result, aggregates=specs)
+        frame = run_keyed(
+            bags.gateway, "group", [rows.frame], sources, result, aggregates=specs, until=node.until
+        )
         found = Rows(frame.toDF(*(column.id for column in node.columns), ENTER, LEAVE), varies=True)
     if node.keys:
         return found

@@ -14,6 +14,7 @@ from windrow.kernels.cells import Layout
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.stage import First, Keyed
 from windrow.kernels.zset.time_windows import TimeWindows
+from windrow.plan.columns import Completeness
 from windrow.spark.arrow import can_travel, contains, decode, encode, travelling_type
 from windrow.spark.exchange import MESSAGES, in_worker
 from windrow.spark.gateway import Gateway
@@ -45,6 +46,7 @@ def run_keyed(
     aggregates: tuple[tuple[str, Aggregate], ...] = (),
     first: First | None = None,
     windows: TimeWindows | None = None,
+    until: Sequence[Completeness] = (),
 ) -> DataFrame:
     """The rows that an operator gives, as :class:`windrow.kernels.zset.stage.Keyed` tells.
 
@@ -58,6 +60,8 @@ def run_keyed(
         The columns that it gives, before `ENTER` and `LEAVE`.
     origin, aggregates, first, windows
         As :class:`windrow.kernels.zset.stage.Keyed` has them.
+    until
+        What says of keys, by their columns, that nothing comes to them any more.
     """
     cells = shuffled(gateway) if keys else 1
     stage = Keyed(operator, tuple(keys), Layout(cells), origin, aggregates, first, windows)
@@ -72,7 +76,7 @@ def run_keyed(
     for field in whole:
         inner = inner.add(field.name, travelling_type(field.dataType))
     if gateway.operators is not None:
-        given = gateway.operators.keyed(stage, travelling, inner)
+        given = gateway.operators.keyed(stage, travelling, inner, until)
     else:
         given = _exchanged(stage, travelling, inner)
     return given.select(

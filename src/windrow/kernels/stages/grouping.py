@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.numbering import numbered
@@ -19,6 +21,8 @@ from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER, with_one_zero
 from windrow.kernels.zset.stage import Keyed
 
 __all__ = ["RunningGroups", "goes_on"]
+
+Bools = npt.NDArray[np.bool_]
 
 
 def goes_on(stage: Keyed, schema: pa.Schema, *, appends: bool) -> bool:
@@ -67,6 +71,14 @@ class RunningGroups(Operated):
         """How many groups, and values of these, have been looked at in all steps so far."""
         return self.groups.looked_at + sum(each.looked_at for each in self.aggregates)
 
+    def forget(self, is_over: Callable[[pa.Table], Bools]) -> None:
+        """As :meth:`Operated.forget`; groups of which nothing is there are forgotten too."""
+        keys, places = self.groups.everything()
+        gone = is_over(keys) | (self.groups.values[places, 0] == 0)
+        self.groups.forget(keys.filter(pa.array(gone)))
+        for aggregate in self.aggregates:
+            aggregate.forget(places[gone])
+
     def step(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
         """As :meth:`Operated.step`."""
         (rows,) = changes
@@ -85,7 +97,8 @@ class RunningGroups(Operated):
         first = np.full(int(number.max()) + 1, len(number))
         np.minimum.at(first, number, np.arange(len(number)))
         asked = with_one_zero(rows.select(self.stage.keys).take(pa.array(first))).combine_chunks()
-        places, keys = self.groups.find(asked)
+        found = self.groups.find(asked)
+        places, keys = found.places, found.keys
         before = self.groups.values[places, 0]
         # a piece for what was there before
         there = np.flatnonzero(before > 0)

@@ -11,7 +11,7 @@ what it brings, and what there is of the same keys.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -167,6 +167,11 @@ class Operated:
         """Hold what was held."""
         for name in self.state:
             setattr(self, name, state[name])
+
+    def forget(self, is_over: Callable[[pa.Table], Bools]) -> None:
+        """Let go of what is held of keys that change no more, as is said of rows with the columns of keys."""
+        for trace in (*self.sides, *([] if self.given is None else [self.given])):
+            trace.remove(trace.where(is_over))
 
     def step(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
         """What changes by changes of its sides: rows with `ENTER` and `LEAVE`.

@@ -81,6 +81,9 @@ class Running(Protocol):
     def step(self, events: Events) -> pa.Array:
         """Its value in each piece."""
 
+    def forget(self, places: Ints) -> None:
+        """Let go of groups; others will be at their places."""
+
     @property
     def held(self) -> int:
         """How many values are held beside one for each group."""
@@ -126,6 +129,11 @@ class Added:
         assert partial is not None
         found = partial.final(self.spec, self.kind, pa.table(list(total.T), names))
         return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+    def forget(self, places: Ints) -> None:
+        """As :meth:`Running.forget`."""
+        if self.numbers is not None:
+            self.numbers.clear(places)
 
     @property
     def held(self) -> int:
@@ -191,13 +199,19 @@ class _Values:
         width = int(codes.max(initial=0)) + 1
         _, first, of = np.unique(group * width + codes, return_index=True, return_inverse=True)
         told = pa.table({"group": group[first], "value": column.take(pa.array(first))})
-        known = len(self.tally)
-        places = self.tally.places(told)
-        is_new = places >= known
+        found = self.tally.find(told)
         self._by_group.add(
-            told.filter(pa.array(is_new)).cast(self._by_group.schema), **{_PLACE: places[is_new]}
+            told.filter(pa.array(found.is_new)).cast(self._by_group.schema),
+            **{_PLACE: found.places[found.is_new]},
         )
-        return places, of
+        return found.places, of
+
+    def forget(self, groups: Ints) -> None:
+        """Let go of what groups have."""
+        found = self._by_group.having(hashes(pa.table({"group": groups}), ("group",)))
+        found = found[np.isin(self._by_group.rows(found).column("group").to_numpy(), groups)]
+        self.tally.forget(self._by_group.rows(found))
+        self._by_group.remove(found)
 
     def of_groups(self, groups: Ints) -> tuple[Ints, Ints, Ints]:
         """The places of the values that groups have had, in order; the groups, and the values, as numbers."""
@@ -234,6 +248,11 @@ class Distinct:
         total = events.summed(changes, counts[events.places])
         counts[events.places[events.group]] = total
         return pa.array(total)
+
+    def forget(self, places: Ints) -> None:
+        """As :meth:`Running.forget`."""
+        self.counts.clear(places)
+        self.values.forget(places)
 
     @property
     def held(self) -> int:
@@ -278,6 +297,15 @@ class Extreme:
             found, known = self._grown(events, codes, piece)
         self.best.values[events.places[events.group]] = np.stack([found, known], axis=1)
         return ordered.decode(np.where(known, found, 0).astype(ordered.codes.dtype), ~known)
+
+    def forget(self, places: Ints) -> None:
+        """As :meth:`Running.forget`."""
+        self.best.clear(places)
+        stay = [~np.isin(group, places) for group, _ in self.waiting]
+        self.waiting = [
+            (group[own], codes[own]) for (group, codes), own in zip(self.waiting, stay, strict=True)
+        ]
+        self.values.forget(places)
 
     def _grown(self, events: Events, codes: Ints, piece: Ints) -> tuple[Ints, Bools]:
         """Where nothing leaves: the best of what was and what comes."""
@@ -411,6 +439,11 @@ class Merged:
         self.states.add(pa.table([groups.column(_PLACE), *now.columns], self.states.schema))
         made = partial.final(self.spec, self.kind, whole)
         return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
+
+    def forget(self, places: Ints) -> None:
+        """As :meth:`Running.forget`."""
+        if self.states is not None:
+            self.states.remove(self.states.find(pa.table({_PLACE: places})).places)
 
     @property
     def held(self) -> int:

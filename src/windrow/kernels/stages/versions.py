@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.sorting import SortKey, sorted_partitions
@@ -45,6 +47,13 @@ class Versions:
         before = self._counted(told.take(pa.array(bounds[:-1])), counts)
         number = np.arange(told.num_rows) - np.repeat(bounds[:-1] - before, counts)
         return told.append_column("__version", pa.array(number.astype(np.int64)))
+
+    def forget(self, is_over: Callable[[pa.Table], npt.NDArray[np.bool_]]) -> None:
+        """Let go of groups that change no more, as is said of their keys."""
+        self._groups.remove(self._groups.where(is_over))
+
+    def __len__(self) -> int:
+        return len(self._groups)
 
     def _counted(self, firsts: pa.Table, counts: np.ndarray) -> np.ndarray:
         """How many changes these groups had before; they are to have so many more."""

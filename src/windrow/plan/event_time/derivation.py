@@ -18,7 +18,7 @@ from windrow.plan.event_time.facts import (
     Sessions,
     Timed,
 )
-from windrow.plan.event_time.finality import spanned
+from windrow.plan.event_time.finality import spanned, until
 from windrow.plan.event_time.joins import complete_by
 from windrow.plan.event_time.of_groups import of_distinct, of_groups, refuse_lifetime
 from windrow.plan.event_time.of_orders import of_over, of_pieces, of_sort
@@ -125,6 +125,7 @@ class EventTimes:
             tuple(sorted(facts.places)),
             told,
             tuple(dict.fromkeys(deriving.judgings)),
+            until([(names[key], facts.events.get(key)) for key in keys], facts),
         )
 
     def _with_hidden(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from windrow.algebra.time_windows import TimeWindow
+from windrow.plan.columns import Completeness
 from windrow.plan.nodes import Node
 
 __all__ = [
@@ -166,15 +167,6 @@ class Judging:
 
 
 @dataclass(frozen=True)
-class Completeness:
-    """A column that says when rows are complete: when it is below what the watermark is mapped to."""
-
-    column: str
-    mapped: str
-    origin: int
-
-
-@dataclass(frozen=True)
 class Closing:
     """Says which groups a row is in are complete: those of which `greatest` of it is below `least`.
 
@@ -270,6 +262,8 @@ class Timed:
         values of a row of a stream.
     judgings
         What says of rows that they are late for groups: of those of one stream, any.
+    until
+        What says of the keys of its rows that these change no more, if the watermark does.
     """
 
     plan: Node
@@ -288,6 +282,7 @@ class Timed:
     places: tuple[int, ...] = ()
     told: tuple[Closed, ...] = ()
     judgings: tuple[Judging, ...] = ()
+    until: tuple[Completeness, ...] = ()
 
 
 @dataclass(frozen=True)

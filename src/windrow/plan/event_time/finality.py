@@ -20,10 +20,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+from windrow.plan.columns import Completeness
 from windrow.plan.event_time.facts import EventColumn, Facts, Settling
-from windrow.plan.event_time.joins import marked
+from windrow.plan.event_time.joins import complete_by, marked
 
-__all__ = ["LACKING", "NEVER", "combined", "cut", "lacking_in", "spanned", "told_only"]
+__all__ = ["LACKING", "NEVER", "combined", "cut", "lacking_in", "spanned", "told_only", "until"]
 
 NEVER = -1
 """Stands for a stream whose time is never past."""
@@ -69,6 +70,20 @@ def combined(
     for side, missing in enumerate((left, right)):
         stays |= missing.whole if side in of else frozenset()
     return Settling(left.whole | right.whole, stays, lacking)
+
+
+def until(columns: Iterable[tuple[str, EventColumn | None]], facts: Facts) -> tuple[Completeness, ...]:
+    """What says of values of columns that no row with them comes or goes any more, if the watermark does.
+
+    Not of sessions, which may grow, and not of what an outer join may fill up with NULL.
+    """
+    telling = [
+        (name, event)
+        for name, event in columns
+        if event is not None and event.tells and event.sessions is None and not event.is_optional
+    ]
+    waits_for = facts.settling.whole | facts.places
+    return complete_by(telling) if waits_for <= spanned(event for _, event in telling) else ()
 
 
 def told_only(facts: Facts, telling: Collection[EventColumn | None]) -> Facts:

@@ -15,7 +15,7 @@ from windrow.plan.event_time.facts import (
     Plain,
     Settling,
 )
-from windrow.plan.event_time.finality import NEVER, cut
+from windrow.plan.event_time.finality import NEVER, cut, until
 from windrow.plan.event_time.late import without, without_pairs
 from windrow.plan.event_time.lifetimes import with_lives
 from windrow.plan.event_time.notes import ALL_ROWS, kept_of_groups
@@ -48,7 +48,9 @@ def of_groups(deriving: Deriving, node: plan.Aggregate) -> Derived:
     plains = [facts.plain.get(source, frozenset()) for _, source in keys]
     settling = cut(facts.settling, events, "groups")
     _refuse_endless(deriving, node, facts, settling, events, plains)
-    grouping = replace(grouping, input=_judged(deriving, grouping, facts))
+    sources = [source for _, source in keys]
+    over = () if node.around else until(zip(sources, events, strict=True), facts)
+    grouping = replace(grouping, input=_judged(deriving, grouping, facts), until=over)
     closing = closing_of(events[node.around :], plains, facts.places)
     holds = facts.holds
     if not closing:

@@ -12,6 +12,7 @@ from typing import Any
 
 from windrow.kernels.stored import from_stored, stored
 from windrow.spark.live.checkpoint import Checkpoint, Step
+from windrow.spark.live.state import StateRow
 
 __all__ = ["Carried"]
 
@@ -50,6 +51,10 @@ class Carried:
     def read(self, checkpoint: Checkpoint) -> Any:
         """What was written."""
         return from_stored(checkpoint.read_chunk(_NAME, self.chunk))
+
+    def shown(self, checkpoint: Checkpoint, step: Step, why: str) -> StateRow:
+        """What `query.state()` says of it."""
+        return StateRow("operators", "", rows=self.rows, bytes=checkpoint.chunk_bytes(step, _NAME), why=why)
 
     def named(self, step: Step) -> Step:
         """A step that names it."""

@@ -14,33 +14,36 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, LongType, StructType
+from pyspark.sql.types import LongType, StructType
 
 from windrow.algebra.watermarks import Steps as Marks
 from windrow.algebra.watermarks import held_back
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.stages import Completing, Times, Versions, changes, first_above, netted
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
+from windrow.kernels.zset.time_windows import ticks_of
 from windrow.plan.event_time import HIDDEN, Completeness, Occurrence
 from windrow.plan.reader import NotPlannedError
 from windrow.spark.arrived import PTIMES
 from windrow.spark.collected import is_plain
-from windrow.spark.emission import Emitted
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.emitted import EmittedPlan
 from windrow.spark.live.envelopes import copies_of, enveloped, shown
-from windrow.spark.live.flow import Flow, Fragment
+from windrow.spark.live.flow import Ending, Flow
 from windrow.spark.live.incremental import NotIncremental
 from windrow.spark.streams import ARRIVED
-from windrow.spark.varying import Varying, columns_of
+from windrow.spark.varying import columns_of
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["EmittedFlow"]
 
+Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
+_Map = tuple[str, str]
+"""How a watermark is mapped, and to which type."""
+
 _MARK = "__mark"
-_TICKS = "__ticks"
 _VERSION = "__version"
 _IN_ORDER = [(AT, "ascending"), (DIFF, "ascending")]
 
@@ -92,8 +95,10 @@ class EmittedFlow:
         kinds = StructType([found.frame.schema[name] for name in found.columns])
         if not is_plain(kinds):
             raise NotIncremental("columns of types that are not plain")
-        self._told = self._output(found)
+        self._told = self._flow.output(found.frame)
         self._asked = query.asked(kinds, self._inside) if query.how.watermark else []
+        self._complete = self._endings(query.timed.complete if query.how.watermark else ())
+        self._over = self._endings(query.timed.until)
         self._known_steps: dict[tuple[int, int], tuple[int, ...]] = {}
         self._mapping: tuple[Flow, int] | None = None
         self.emptied()
@@ -116,6 +121,35 @@ class EmittedFlow:
     def held(self) -> int:
         """How many rows the operators hold."""
         return self._flow.held
+
+    @cached_property
+    def forgets(self) -> bool:
+        """Whether all that is held goes when time has passed."""
+        forgets = self._flow.forgets and (not self._groups or bool(self._over))
+        streams = [self._query.streams[name].timed for name in self._query.timed.streams]
+        clocks = {None if stream is None else stream.rowtime for stream in streams}
+        return forgets and len(clocks) == 1 and None not in clocks
+
+    def forget(self, marks: Mapping[str, Marks]) -> None:
+        """Let go of groups that change no more, as far as the clocks of the streams have got.
+
+        Where it :attr:`forgets`; rows that are late may come for as long as is allowed.
+        """
+        allowed = self._query.how.lateness or {}
+        steps = {
+            name: [(at, mark - allowed.get(name, 0)) for at, mark in marks[name]]
+            for name in self._query.timed.streams
+        }
+        mapped = self._mapped(held_back([*steps.values()])[-1:])
+
+        def is_over(endings: Sequence[Ending]) -> Callable[[pa.Table], Bools]:
+            return lambda rows: self._since(endings, mapped, rows) < NEVER
+
+        self._flow.forget(is_over)
+        if self._over:
+            self._versions.forget(is_over(self._over))
+        if self._completing is None:  # which asks for them again
+            self._known_steps.clear()
 
     @property
     def state(self) -> dict[str, Any]:
@@ -151,18 +185,11 @@ class EmittedFlow:
         numbers = [each.number] if each.is_numbered else []
         return number, rows.select(*columns, *numbers, ENTER, shown_mark.alias(each.watermark), LEAVE)
 
-    def _output(self, found: Varying) -> Fragment:
-        """The rows of the query, and in ticks their columns that say when they are complete."""
-        frame = found.frame
-        for number, each in enumerate(self._completeness):
-            column = self._inside[each.column.lower()]
-            ticks = Emitted.ticks_of(frame.schema[column].dataType, column)
-            frame = frame.withColumn(f"{_TICKS}{number}", ticks)
-        return self._flow.output(frame)
-
-    @property
-    def _completeness(self) -> Sequence[Completeness]:
-        return self._query.timed.complete if self._query.how.watermark else ()
+    def _endings(self, told: Sequence[Completeness]) -> list[Ending]:
+        """What is told by columns of the query, by what these are called inside."""
+        kinds = self._found.frame.schema
+        inside = [replace(each, column=self._inside[each.column.lower()]) for each in told]
+        return [(each, kinds[each.column].dataType) for each in inside]
 
     @property
     def _inside(self) -> dict[str, str]:
@@ -212,17 +239,12 @@ class EmittedFlow:
     def _completed(self, marks: Mapping[str, Marks]) -> Callable[[pa.Table], Ints]:
         """What says from when on rows are complete, as far as the clocks of the streams have got."""
         watermark = held_back([marks[name] for name in self._query.timed.streams])
-        steps = self._mapped(watermark)
+        mapped = self._mapped(watermark)
+        for step in self._known_steps.keys() - set(watermark):
+            del self._known_steps[step]
 
         def since_when(rows: pa.Table) -> Ints:
-            by_origin: dict[int, Ints] = {}
-            for number, each in enumerate(self._completeness):
-                ticks = rows.column(f"{_TICKS}{number}").fill_null(NEVER).to_numpy()
-                found = first_above(*steps[number], ticks)
-                before = by_origin.get(each.origin)
-                by_origin[each.origin] = found if before is None else np.minimum(before, found)
-            parts = list(by_origin.values())
-            in_time = np.maximum.reduce(parts) if parts else np.full(rows.num_rows, NEVER)
+            in_time = self._since(self._complete, mapped, rows)
             if not self._asked:
                 return in_time
             promised = [self.promised.since(name, asked, rows) for _, name, asked in self._asked]
@@ -230,30 +252,44 @@ class EmittedFlow:
 
         return since_when
 
-    def _mapped(self, watermark: Marks) -> list[tuple[Ints, Ints]]:
-        """What the watermark was in each column of event time, in ticks, and from when on."""
-        kinds = self._found.frame.schema
-        columns = [(each, kinds[self._inside[each.column.lower()]].dataType) for each in self._completeness]
-        new = [step for step in watermark if step not in self._known_steps]
-        if new and columns:
-            self._known_steps |= self._newly_mapped(columns, new)
-        for step in self._known_steps.keys() - set(watermark):
-            del self._known_steps[step]
-        since = np.asarray([at for at, _ in watermark], np.int64)
-        return [
-            (np.asarray([self._known_steps[step][number] for step in watermark], np.int64), since)
-            for number in range(len(columns))
-        ]
+    @staticmethod
+    def _since(endings: Sequence[Ending], mapped: Mapping[_Map, tuple[Ints, Ints]], rows: pa.Table) -> Ints:
+        """From when on rows are over: any column of a stream tells, and all streams must."""
+        by_origin: dict[int, Ints] = {}
+        for each, kind in endings:
+            column = rows.column(each.column)
+            ticks = np.full(rows.num_rows, NEVER)
+            valid = np.asarray(column.is_valid())
+            ticks[valid] = ticks_of(column.drop_null())
+            found = first_above(*mapped[each.mapped, kind.simpleString()], ticks)
+            before = by_origin.get(each.origin)
+            by_origin[each.origin] = found if before is None else np.minimum(before, found)
+        return np.maximum.reduce([*by_origin.values()]) if by_origin else np.full(rows.num_rows, NEVER)
 
-    def _newly_mapped(
-        self, columns: Sequence[tuple[Completeness, DataType]], watermark: Marks
-    ) -> dict[tuple[int, int], tuple[int, ...]]:
+    @cached_property
+    def _maps(self) -> dict[_Map, Ending]:
+        """What a watermark is mapped to, once each."""
+        every = [*self._complete, *(self._over + self._flow.endings if self.forgets else [])]
+        return {(each.mapped, kind.simpleString()): (each, kind) for each, kind in every}
+
+    def _mapped(self, watermark: Marks) -> dict[_Map, tuple[Ints, Ints]]:
+        """What the watermark was in columns of event time, in ticks, and from when on."""
+        new = [step for step in watermark if step not in self._known_steps]
+        if new and self._maps:
+            self._known_steps |= self._newly_mapped(new)
+        since = np.asarray([at for at, _ in watermark], np.int64)
+        return {
+            name: (np.asarray([self._known_steps[step][number] for step in watermark], np.int64), since)
+            for number, name in enumerate(self._maps)
+        }
+
+    def _newly_mapped(self, watermark: Marks) -> dict[tuple[int, int], tuple[int, ...]]:
         """What steps of the watermark are mapped to in each column."""
         if self._mapping is None:
             gateway = Gateway(self._query.gateway.spark, self._query.gateway.parameters)
             flow = Flow(gateway, self._flow.folder.with_name(".mapping"))
             leaf, frame = flow.leaf(StructType().add("at", LongType()).add("mark", LongType()))
-            flow.output(frame.selectExpr("at", "mark", *self._query.mapping(columns)))
+            flow.output(frame.selectExpr("at", "mark", *self._query.mapping([*self._maps.values()])))
             self._mapping = flow, leaf
         flow, leaf = self._mapping
         at, marks = zip(*watermark, strict=True)

@@ -39,6 +39,7 @@ from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.settled import may_be_settled, numbered, settled, settled_at_once
 from windrow.spark.live.sinks import Sink, TableSink, takes_tables
 from windrow.spark.live.state import Kept as Counted
+from windrow.spark.live.state import State
 from windrow.spark.live.steps import STREAM, inside
 from windrow.spark.micro_batch import Kept
 from windrow.spark.promised_over import Promised
@@ -149,7 +150,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
             told = self._told_by(known.flow, rows, marks, frontier, until)
             given = self._put(told, number)
             frontier = until
-        carried = self._carried(known, rows, frontier, number, has_promises=any(promises.values()))
+        carried = self._carried(known, rows, marks, frontier, number, has_promises=any(promises.values()))
         rows = self._left(rows, marks, known.flow.promised, frontier, carried)
         arrived = np.concatenate([holding.held.enter[holding.held.alive] for holding in rows.values()])
         oldest = int(arrived.min()) if len(arrived) else None
@@ -169,22 +170,28 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         return self._query.query.timed.holds is not None
 
     @cached_property
-    def _needs_promises(self) -> bool:
-        """Whether some rows are needed until streams promise what none of them has declared."""
+    def _holds_keys(self) -> bool:
+        """Whether what operators hold will do in place of rows, until streams promise what none has declared.
+
+        So it is where they forget by time, and where nothing but a promise could let rows go.
+        """
         if self._query.tells_at_once or self._query.has_sessions:
             return False
+        assert self._first_flow is not None
         streams = [(name, stream.live) for _, name, stream in self.streams()]
         by_time = [
             any(isinstance(each, Closing) for each in part)
             for name, _ in streams
             for part in self._query.endings(name)
         ]
-        return not all(by_time) and not any(live is not None and live.domain for _, live in streams)
+        is_declared = any(live is not None and live.domain for _, live in streams)
+        return not is_declared and (not all(by_time) or self._first_flow.forgets)
 
     def _carried(
         self,
         known: _Known,
         rows: Mapping[str, Holding],
+        marks: Mapping[str, Marks],
         frontier: int | None,
         number: int,
         *,
@@ -195,13 +202,15 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         Where rows go by what streams promise, they are kept, as promises tell of rows; until there is one.
         """
         last = known.carried
-        may_be = last is not None or self._needs_all or (self._needs_promises and not has_promises)
+        may_be = last is not None or self._needs_all or (self._holds_keys and not has_promises)
         if frontier is None or not may_be:
             return last
         since = None if last is None else last.at
         came = sum(int(_entering(holding.held, since, frontier).sum()) for holding in rows.values())
         if not Carried.is_due(last, came):
             return last
+        if known.flow.forgets:
+            known.flow.forget({name: self._reached(name, steps, frontier) for name, steps in marks.items()})
         return Carried.written(self._checkpoint, number, frontier, known.flow.held, known.flow.state)
 
     def _committed(
@@ -250,12 +259,13 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         for name, holding in rows.items():
             held = holding.held
             came[name] = held.rows.filter(pa.array(_entering(held, since, until))).combine_chunks()
-        reached = {
-            name: [(at, mark) for at, mark in self._query.known(name, steps) if at <= until]
-            for name, steps in marks.items()
-        }
+        reached = {name: self._reached(name, steps, until) for name, steps in marks.items()}
         with self._gateway.translated():
             return flow.step(came, reached, since, until)
+
+    def _reached(self, name: str, steps: Marks, until: int) -> Marks:
+        """Up to which rowtime a stream was known, up to a processing time."""
+        return [(at, mark) for at, mark in self._query.known(name, steps) if at <= until]
 
     def _put(self, told: pa.Table, number: int) -> int:
         """Give what is told to the sink."""
@@ -447,6 +457,14 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
             gone[places[over.toArrow().column(NUMBER).to_numpy()]] = True
         self._settled[name] = int(held.alive.sum() - gone.sum())
         return gone
+
+    def state(self) -> State:
+        """As :meth:`EmittedSteps.state`, with what operators hold in place of rows."""
+        found, step = super().state(), self._checkpoint.last()
+        carried = Carried.of(step)
+        if carried is None:
+            return found
+        return State((*found.rows, carried.shown(self._checkpoint, step, self._query.keeps)))
 
     def _kept_of(self, step: Step, name: str) -> Counted:
         if f"{ROWS}{name}" not in step.chunks:

@@ -10,20 +10,24 @@ alone. So a step gives it what changes, and has what changes by that.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from windrow.errors import ExecutionError
 from windrow.kernels.stages import Operated, Times, stepwise
+from windrow.kernels.stages.timed import FixedWindows
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.stage import Keyed
+from windrow.plan.columns import Completeness
 from windrow.spark.exchange import in_worker
 from windrow.spark.gateway import Gateway
 from windrow.spark.interpreter import map_in_arrow
@@ -34,10 +38,16 @@ from windrow.spark.live.lookups import SmallTable, small_table
 from windrow.spark.live.plan_tree import optimized_tree
 from windrow.spark.plan_text import is_cut, optimized, plain_choice
 
-__all__ = ["Flow", "Fragment"]
+__all__ = ["Ending", "Flow", "Fragment"]
+
+Bools = npt.NDArray[np.bool_]
 
 _LEAF = "rows_of_leaf"
 _ROWS_PER_BATCH = 1 << 15
+
+
+Ending = tuple[Completeness, DataType]
+"""What says that keys are over, and the type of its column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,18 +80,30 @@ class Fragment:
 
 @dataclass(frozen=True, eq=False)
 class _Node:
-    """An operator: what it is given, and the leaf of what it gives."""
+    """An operator: what it is given, the leaf of what it gives, and what says that keys are over."""
 
     operated: Operated
     sides: tuple[Fragment, ...]
     leaf: int
+    until: tuple[Ending, ...] = ()
 
     @staticmethod
     def of(
-        stage: Keyed, sides: tuple[Fragment, ...], result: pa.Schema, leaf: int, *, appends: bool
+        stage: Keyed,
+        sides: tuple[Fragment, ...],
+        result: pa.Schema,
+        leaf: int,
+        until: tuple[Ending, ...] = (),
+        *,
+        appends: bool,
     ) -> _Node:
         schemas = tuple(_without_times(side.schema) for side in sides)
-        return _Node(stepwise(stage, schemas, result, appends=appends), sides, leaf)
+        return _Node(stepwise(stage, schemas, result, appends=appends), sides, leaf, until)
+
+    @property
+    def forgets(self) -> bool:
+        """Whether it lets go of what it holds when time has passed; an operator that holds nothing does."""
+        return bool(self.until) or isinstance(self.operated, FixedWindows)
 
 
 @dataclass
@@ -119,7 +141,13 @@ class Flow:
         read.__name__ = _name_of(number)
         return number, map_in_arrow(self.gateway.spark.range(0, tasks, 1, tasks), read, schema)
 
-    def keyed(self, stage: Keyed, sides: list[DataFrame], result: StructType) -> DataFrame:
+    def keyed(
+        self,
+        stage: Keyed,
+        sides: list[DataFrame],
+        result: StructType,
+        until: Sequence[Completeness] = (),
+    ) -> DataFrame:
         """The rows of an operator, as a leaf."""
         if stage.operator in ("gaps", "delay"):
             raise NotIncremental("groups that are there without rows, or delays")
@@ -127,7 +155,8 @@ class Flow:
         appends = all(self._appending.issuperset(side.leaves) for side in fragments)
         is_fixed = stage.windows is not None and stage.windows.kind != "SESSION"
         number, frame = self.leaf(result, appends=appends and (is_fixed or stage.operator == "join"))
-        self._nodes.append(_Node.of(stage, fragments, in_memory(result), number, appends=appends))
+        ends = tuple((one, sides[0].schema[one.column].dataType) for one in until)
+        self._nodes.append(_Node.of(stage, fragments, in_memory(result), number, ends, appends=appends))
         return frame
 
     def output(self, frame: DataFrame) -> Fragment:
@@ -238,6 +267,22 @@ class Flow:
     def held(self) -> int:
         """How many rows the operators hold."""
         return sum(node.operated.held for node in self._needed)
+
+    @property
+    def endings(self) -> list[Ending]:
+        """What says that keys of operators are over."""
+        return [ending for node in self._needed for ending in node.until]
+
+    @property
+    def forgets(self) -> bool:
+        """Whether all operators let go of what they hold when time has passed."""
+        return all(node.forgets for node in self._needed)
+
+    def forget(self, is_over: Callable[[Sequence[Ending]], Callable[[pa.Table], Bools]]) -> None:
+        """Let go of keys that are over, of which `is_over` makes what says it of rows."""
+        for node in self._needed:
+            if node.until:
+                node.operated.forget(is_over(node.until))
 
     @property
     def state(self) -> list[dict[str, Any]]:

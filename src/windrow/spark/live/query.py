@@ -183,7 +183,7 @@ class LiveQuery:
         frontier), for each of its producers (``producer``), and for each window (``window``): ``name``,
         ``rows``, ``bytes``, ``oldest`` rowtime, ``bound``, and ``holds``: whether it is because of this one
         that the query has got no further. Of a query with EMIT there is a row for what is kept of each stream
-        (``rows``), with ``why``.
+        (``rows``), with ``why``; and one for what its operators hold in place of rows (``operators``).
         """
         return State(self.kept()).frame(self._spark)
 
