@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 
 import numpy as np
@@ -169,6 +170,22 @@ def test_what_nothing_leaves_is_merged_and_not_kept(kind, given, cuts):
         told.append(changes(operated.step([table(side, in_step(came, times))], times), times))
     assert counted(pa.concat_tables(told)) == counted(changes_of(whole, result))
     assert operated.held == len({k for k, *_ in came})
+
+
+@pytest.mark.parametrize("keys", [(), ("k",)])
+@given(given=rows, cuts=cuts)
+def test_of_the_first_rows_of_what_only_comes_no_more_are_kept(keys, given, cuts):
+    stage = keyed("first", keys, first=FIRST)
+    result = pa.schema([*SIDE, *TIMES])
+    came = [(k, v, at, NEVER) for k, v, at, _ in given]
+    wanted = list(stage.rows(table(SIDE, came))) if came else []
+    operated = stepwise(stage, (SIDE,), result, appends=True)
+    told = []
+    for times in steps(cuts):
+        told.append(changes(operated.step([table(SIDE, in_step(came, times))], times), times))
+    assert counted(pa.concat_tables(told)) == counted(changes_of(wanted, result))
+    of = Counter(k if keys else None for k, *_ in came)
+    assert operated.held == sum(min(count, FIRST.offset + FIRST.limit) for count in of.values())
 
 
 WINDOW = 4

@@ -17,6 +17,7 @@ from windrow.plan.event_time import EventTimes, Source, Timed
 from windrow.plan.event_time.refusals import unsupported
 from windrow.plan.nodes import Node
 from windrow.plan.reader import NotPlannedError, QueryReader
+from windrow.plan.rules import TIMED, applied
 from windrow.spark.gateway import Gateway
 from windrow.spark.local_clocks import clocks_of
 from windrow.spark.schemas import SparkAnalyser
@@ -90,7 +91,7 @@ class PlanReading:
 
         with self.as_written(gateway):
             times = EventTimes(self.tokens, self.sources, watermark, place, typed, lifetime)
-            return times.read(self.plan)
+            return times.read(applied(self.plan, TIMED))
 
     def unsupported(self, reason: NotPlannedError) -> NotSupportedError:
         """The error for a part of the query that has no operator."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from windrow.kernels.stages.first import FirstRows, is_bounded
 from windrow.kernels.stages.grouping import RunningGroups, goes_on
 from windrow.kernels.stages.operated import Operated
 from windrow.kernels.stages.timed import FixedWindows, Sessions
@@ -19,6 +20,8 @@ def stepwise(
     kind = Operated
     if stage.windows is not None:
         kind = Sessions if stage.windows.kind == "SESSION" else FixedWindows
+    elif is_bounded(stage, appends=appends):
+        kind = FirstRows
     elif goes_on(stage, schemas[0], appends=appends):
         kind = RunningGroups
     return kind(stage, schemas, result, appends)

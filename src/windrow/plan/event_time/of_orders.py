@@ -112,6 +112,8 @@ def of_sort(deriving: Deriving, node: plan.Sort) -> Derived:
     event = None if first is None or first.descending else facts.events.get(first.column)
     is_told = event is not None and not event.is_optional and facts.settling.whole <= spanned([event])
     telling = [event] if is_told else []
+    by = [facts.events[one] for one in node.partition if one in facts.events]
+    telling += by if facts.settling.whole <= spanned(by) else []
     facts = replace(
         told_only(facts, telling),
         settling=cut(facts.settling, telling, "LIMIT"),

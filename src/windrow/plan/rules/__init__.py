@@ -25,17 +25,21 @@ from windrow.plan.nodes import (
     Value,
     walk,
 )
+from windrow.plan.rules.first_rows import first_rows
 from windrow.plan.rules.join_all_pairs import join_all_pairs
 from windrow.plan.rules.join_marks import join_marks
 from windrow.plan.rules.join_values import join_values
 from windrow.plan.rules.push_filters import push_filters
 
-__all__ = ["BY_KEYS", "RULES", "Rule", "applied"]
+__all__ = ["BY_KEYS", "RULES", "TIMED", "Rule", "applied"]
 
 Rule: TypeAlias = Callable[[Node], "Node | None"]
 
 RULES: tuple[Rule, ...] = (push_filters,)
 """What makes any plan better."""
+
+TIMED: tuple[Rule, ...] = (first_rows,)
+"""What makes one of queries with EMIT, of which each instant is a table of its own."""
 
 BY_KEYS: tuple[Rule, ...] = (*RULES, join_all_pairs, join_values, join_marks)
 """And what makes one for operators that join by keys alone."""

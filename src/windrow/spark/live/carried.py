@@ -12,7 +12,6 @@ from typing import Any
 
 from windrow.kernels.stored import from_stored, stored
 from windrow.spark.live.checkpoint import Checkpoint, Step
-from windrow.spark.live.state import StateRow
 
 __all__ = ["Carried"]
 
@@ -52,9 +51,9 @@ class Carried:
         """What was written."""
         return from_stored(checkpoint.read_chunk(_NAME, self.chunk))
 
-    def shown(self, checkpoint: Checkpoint, step: Step, why: str) -> StateRow:
-        """What `query.state()` says of it."""
-        return StateRow("operators", "", rows=self.rows, bytes=checkpoint.chunk_bytes(step, _NAME), why=why)
+    def size(self, checkpoint: Checkpoint, step: Step) -> int:
+        """Its bytes."""
+        return checkpoint.chunk_bytes(step, _NAME)
 
     def named(self, step: Step) -> Step:
         """A step that names it."""

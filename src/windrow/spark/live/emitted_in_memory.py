@@ -39,7 +39,7 @@ from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.settled import may_be_settled, numbered, settled, settled_at_once
 from windrow.spark.live.sinks import Sink, TableSink, takes_tables
 from windrow.spark.live.state import Kept as Counted
-from windrow.spark.live.state import State
+from windrow.spark.live.state import State, StateRow
 from windrow.spark.live.steps import STREAM, inside
 from windrow.spark.micro_batch import Kept
 from windrow.spark.promised_over import Promised
@@ -464,7 +464,9 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         carried = Carried.of(step)
         if carried is None:
             return found
-        return State((*found.rows, carried.shown(self._checkpoint, step, self._query.keeps)))
+        size = carried.size(self._checkpoint, step)
+        own = StateRow("operators", "", rows=carried.rows, bytes=size, why=self._query.keeps)
+        return State((*found.rows, own))
 
     def _kept_of(self, step: Step, name: str) -> Counted:
         if f"{ROWS}{name}" not in step.chunks:
