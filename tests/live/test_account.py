@@ -95,6 +95,7 @@ RUNS += [("SESSION", 3, True)]
 """Windows, the allowed lateness, and whether micro-batches are evaluated in memory; else tasks do it."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("kind", "lateness", "in_memory"), RUNS)
 @pytest.mark.usefixtures("interpreted")
 def test_rows_late_for_a_group_are_told_and_counted_wherever_the_log_is_cut(
@@ -184,6 +185,7 @@ def test_late_rows_of_a_recorded_log_are_those_of_its_groups_once(spark):
 # -- checkpoints of earlier versions ---------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("version", [3, 4])
 @pytest.mark.parametrize("in_memory", [True, False])
 @pytest.mark.usefixtures("interpreted")

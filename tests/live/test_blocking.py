@@ -146,6 +146,7 @@ OVER_ALL = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("query", OVER_ALL)
 def test_subqueries_and_other_joins_live_are_those_of_the_whole_log(spark, auctions, tmp_path, query):
     given, progress = live(spark, auctions, tmp_path / "c", query, (0.4, 0.7), {1})
@@ -258,6 +259,7 @@ NESTED = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("together", "apart"), NESTED)
 def test_over_beside_groups_is_over_of_a_query_that_groups(spark, auctions, tmp_path, together, apart):
     """Step by step, wherever the logs are cut and the query killed; and as early."""

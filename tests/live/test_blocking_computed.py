@@ -18,6 +18,7 @@ pytestmark = whole.pytestmark
 auctions, session = whole.auctions, whole.session
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "query",
     [

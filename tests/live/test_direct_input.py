@@ -101,6 +101,7 @@ def run(spark, folder, checkpoint, options, query):
     return (given, told, late), read
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("stream", "query"), TRIED)
 def test_files_give_what_spark_gives_of_them(spark, arriving, tmp_path, monkeypatch, conf, stream, query):
     collected = []

@@ -98,6 +98,7 @@ def put(producer, name, *rows):
     producer.insert([dict(zip(COLUMNS[name].names, row, strict=True)) for row in rows])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("shape", QUERIES)
 def test_a_closed_key_ends_its_partition(spark, session, tmp_path, shape):
     read = STREAMS[shape]

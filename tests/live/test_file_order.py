@@ -50,6 +50,7 @@ RUNS = [
 """What files are, the query, and whether micro-batches are evaluated in memory; else tasks do it."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("kind", "query", "in_memory"), RUNS)
 @pytest.mark.usefixtures("interpreted")
 def test_several_at_once_are_as_one_after_the_other(spark, tmp_path, monkeypatch, kind, query, in_memory):

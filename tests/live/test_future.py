@@ -65,6 +65,7 @@ def arriving(spark, folder, at_once):
     return reader.option("maxFilesPerTrigger", at_once).parquet(str(folder))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", QUERIES)
 def test_wherever_micro_batches_are_cut_a_wrong_clock_is_quarantined(
     session, spark, incoming, tmp_path, kind

@@ -38,6 +38,7 @@ def row(k):
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "query",
     [

@@ -29,6 +29,7 @@ def leaving(played):
     return [[row["k"] for row in step] for step in played.steps]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("query", QUERIES)
 def test_a_row_leaves_when_every_other_bound_has_reached_it(spark, query):
     script = script_of(spark)

@@ -36,6 +36,7 @@ QUERIES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("query", QUERIES)
 def test_what_is_read_gives_what_all_gives(spark, tmp_path, monkeypatch, query):
     session, read = Session(spark), []

@@ -26,6 +26,7 @@ def shown(relation, column):
     return sorted((row.at, row._op, row.v) for row in changes.collect())
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("start", [FORWARD, BACK])
 def test_a_timestamp_is_an_instant_in_every_zone(session, conf, zone, start):
@@ -109,6 +110,7 @@ def test_an_instant_is_read_on_the_session_s_clock(session, conf, zone):
     assert len(relation.at("2024-03-10 02:30:00").collect()) == (zone != "UTC")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "inner",
     [

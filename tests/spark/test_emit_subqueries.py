@@ -54,6 +54,7 @@ def of_plain_tables(session: Session, query: str) -> Counter:
     return Counter(map(tuple, session.spark.sql(text).collect()))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("query", [pytest.param(query, id=name) for name, query in QUERIES.items()])
 def test_late_rows_count_where_no_group_is_named(session, query):
     relation = session.sql(f"{query} EMIT STREAM AS diff")

@@ -47,6 +47,7 @@ NAVIGATED = (
 DEFINED = NAVIGATED.replace("{}", "v").replace("v > PREV(v, 1)", "{}")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("template", "written", "meant", "args"),
     [
@@ -124,6 +125,7 @@ def test_a_length_that_is_computed_is_the_one_that_is_written(session, template,
     assert rows(found) == rows(plain)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("query", "args"),
     [

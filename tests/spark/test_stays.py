@@ -240,6 +240,7 @@ def test_what_is_told_stays_and_is_all_in_the_end(session, query):
     assert rows == table
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("query", [pytest.param(query, id=name) for name, query in PARTLY.items()])
 def test_what_is_told_stays_where_partners_may_always_come(session, query):
     rows, takes_back, table = told(session, query)

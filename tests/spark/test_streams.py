@@ -454,6 +454,7 @@ def answers(spark):
 
 
 @pytest.mark.sampled
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "query",
     [
