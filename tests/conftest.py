@@ -37,7 +37,7 @@ os.environ.setdefault(
 FEW = 12
 """`--few` tries one of so many random examples."""
 SAMPLE = 8
-"""And one of so many written ones, where many are written of one property."""
+"""And one of so many written ones, where many are written of one property, or as the mark says."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -86,14 +86,16 @@ def _sample_written(tests: dict[int, Any]) -> None:
 
 
 def _sample(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out seven of eight examples where a test has the mark `sampled`."""
-    seen: Counter[tuple[Path, str]] = Counter()
+    """Leave out seven of eight examples where a test has the mark `sampled`; of `every=2`, each second."""
+    seen: Counter[tuple[Path, str, int]] = Counter()
     left: list[pytest.Item] = []
     for item in items:
-        if item.get_closest_marker("sampled") is None:
+        mark = item.get_closest_marker("sampled")
+        if mark is None:
             continue
-        name = item.path, getattr(item, "originalname", item.name)
-        if seen[name] % SAMPLE:
+        every = mark.kwargs.get("every", SAMPLE)
+        name = item.path, getattr(item, "originalname", item.name), every
+        if seen[name] % every:
             left.append(item)
         seen[name] += 1
     config.hook.pytest_deselected(items=left)

@@ -68,6 +68,10 @@ ALLOWED = {
     ("spark/live/query.py", "atexit.register"): "queries that run are stopped",
     ("spark/named.py", "atexit.register"): "the session's producers leave their streams",
     ("spark/temporary.py", "atexit.register"): "the folders of queries without a checkpoint are deleted",
+    (
+        "spark/log_source.py",
+        "sys.modules",
+    ): "whether it is PySpark's daemon, for no trace",
     ("spark/worker_daemon.py", "pyspark.daemon.worker"): "in a process of its own, from which workers come",
 }
 """What is there all the same, and why."""

@@ -28,6 +28,7 @@ from windrow.kernels.stages import (
 from windrow.kernels.stored import from_stored, stored
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 from windrow.kernels.zset.stage import First, Keyed
+from windrow.punctuations.lines import line_of
 
 SIDE = pa.schema([("k", pa.int64()), ("v", pa.string())])
 OTHER = pa.schema([("k", pa.int64()), ("w", pa.string())])
@@ -285,6 +286,49 @@ def test_rows_are_shown_from_when_they_are_complete(given, cuts, complete):
         told.append(changes(completing.step(came, since_when, times), times))
     wanted = table(SIDE, shown).to_batches()
     assert counted(pa.concat_tables(told)) == counted(changes_of(wanted, pa.schema([*SIDE, *TIMES])))
+
+
+@given(given=rows, cuts=cuts)
+def test_of_the_rows_that_are_held_only_those_are_looked_at_that_are_complete(given, cuts):
+    """Where a watermark tells, which reaches a key above `k` when `4 * (k + 1)` has come."""
+    line = line_of(pa.int64())
+    whole, near = Completing(SIDE), Completing(SIDE, {"k": line})
+    for times in steps(cuts):
+
+        def since_when(held, times=times):
+            found = [NEVER if k is None else 4 * (k + 1) for k in held.column("k").to_pylist()]
+            return np.array([at if at < times.until else NEVER for at in found], np.int64)
+
+        came = table(SIDE, in_step(given, times))
+        boxes = [{"k": (line.first, (times.until - 1) // 4)}]
+        told = near.step(came, since_when, times, boxes)
+        assert counted(changes(told, times)) == counted(changes(whole.step(came, since_when, times), times))
+    stays = [row for row in given if row[3] >= END and (row[0] is None or 4 * (row[0] + 1) >= END)]
+    assert len(near.held) == len(whole.held) == len(stays)
+
+
+def test_what_is_looked_at_does_not_grow_with_what_is_held():
+    looked_at = []
+    for count in (100, 10_000):
+        line = line_of(pa.int64())
+        completing = Completing(pa.schema([SIDE.field("k")]), {"k": line})
+        schema = completing.schema
+        completing.step(table(schema, [(k, 0, NEVER) for k in range(count)]), _never, Times(None, 1), [])
+        before = completing.looked_at
+        for at in range(1, 6):
+
+            def since_when(held, at=at):
+                return np.where(held.column("k").to_numpy() < at, at, NEVER)
+
+            near = [{"k": (line.first, at)}]
+            told = completing.step(table(schema, []), since_when, Times(at, at + 1), near)
+            assert told.column("k").to_pylist() == [at - 1]
+        looked_at.append(completing.looked_at - before)
+    assert looked_at == [5, 5]
+
+
+def _never(rows):
+    return np.full(rows.num_rows, NEVER)
 
 
 @given(st.lists(st.tuples(st.sampled_from([None, 0, 1]), st.integers(0, 9)), max_size=12), cuts)

@@ -77,6 +77,7 @@ def whole(spark, batches=BATCHES):
     return {key: diff for key, diff in changes.items() if key[0] < rows[-1][0]}
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("in_memory", "name"), [(True, "chunks/*.arrow"), (False, "1/held-s")])
 def test_a_checkpoint_that_is_damaged_is_refused_until_it_is_restored(spark, tmp_path, in_memory, name):
     sink = Memory()
@@ -179,6 +180,7 @@ def test_late_rows_that_are_gone_from_a_checkpoint_are_noticed(spark, tmp_path):
         assert [row.rowtime for row in run.steps.aside("late").collect()] == ["2"]
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_malformed_rows_go_apart_wherever_micro_batches_are_cut(spark, tmp_path, in_memory):
     rows = [(1, "a", 1, None), (None, None, None, '{"ts"'), (2, "b", None, '{"v":"x"}'), (None, "c", 2, None)]
@@ -273,6 +275,7 @@ def full(disk):
     filler.unlink()
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     ("place", "in_memory"), [("checkpoint", True), ("sink", True), ("checkpoint", False), ("sink", False)]
 )
@@ -294,6 +297,7 @@ def test_a_full_disk_loses_nothing(spark, tmp_path, place, in_memory):
         assert total(tables) == whole(spark)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_a_disk_that_is_full_for_late_rows_loses_none(spark, tmp_path, in_memory):
     (tmp_path / "checkpoint").mkdir()

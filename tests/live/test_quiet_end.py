@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 
 import pytest
 
 from tests.streams.recorded import NUMBERS
 from windrow.spark import log_source
-from windrow.spark.log_source import LogReader
+from windrow.spark.log_source import LogReader, LogSource
 from windrow.streams import NamedStream
 
 PROGRAM = """
@@ -81,3 +85,19 @@ def test_errors_of_the_log_and_an_orderly_end_are_left_to_pyspark(reader, monkey
     monkeypatch.setattr(log_source, "place_of", raising(EOFError("a file is cut short")))
     with pytest.raises(EOFError):
         loop(reader, lambda: reader.partitions({}, {}))
+
+
+@pytest.mark.parametrize("name", ["pyspark.daemon", "windrow.spark.worker_daemon", None])
+def test_a_process_that_plans_the_source_prints_no_trace_of_a_cut_connection(monkeypatch, capsys, name):
+    """It is of PySpark's own daemon, which prints whatever ends it; other programs are left alone."""
+    main = ModuleType("__main__")
+    main.__spec__, main.traceback = name and ModuleSpec(name, None), traceback
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    assert pickle.loads(pickle.dumps(LogSource({}))).options == {}
+    assert (main.traceback is traceback) == (name != "pyspark.daemon")
+    for error, is_told in ((BrokenPipeError(), name != "pyspark.daemon"), (ValueError("wrong"), True)):
+        try:
+            raise error
+        except (OSError, ValueError):
+            main.traceback.print_exc()
+        assert (type(error).__name__ in capsys.readouterr().err) == is_told

@@ -232,7 +232,7 @@ def taken(spark, folder, query, rows, keeps="keep", lag=3):
     return Played(spark, plan, folder / keeps, [rows], keeps=keeps)
 
 
-@pytest.mark.sampled
+@pytest.mark.long
 @pytest.mark.parametrize("are_few", [True, False])
 def test_many_rows_are_found_by_what_fails_of_them(spark, tmp_path, monkeypatch, are_few):
     if not are_few:

@@ -108,6 +108,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("name", OTHERS)
 def test_what_is_not_a_plain_choice_of_columns_is_read_by_spark(spark, answers, tmp_path, name):
     pq.write_table(TABLE, tmp_path / "rows.parquet")

@@ -111,8 +111,6 @@ def _settings(master: str) -> dict[str, str]:
         "spark.pyspark.driver.python": sys.executable,
         # Workers of which nobody reads the rest, as behind a LIMIT, end without a trace.
         "spark.python.daemon.module": "windrow.spark.worker_daemon",
-        # So do those that plan a Python data source, which Spark forks from PySpark's own daemon.
-        "spark.sql.execution.pyspark.udf.daemonKillWorkerOnFlushFailure": "false",
         # The log is Windrow's: errors only, and no announcement of where its configuration comes from.
         # A URI has no spaces, whatever the path, and so is one argument.
         JAVA_OPTIONS: f"-Dlog4j2.configurationFile={_LOG_CONFIGURATION.as_uri()}",

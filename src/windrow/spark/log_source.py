@@ -49,6 +49,14 @@ _LET_GO = (EOFError, BrokenPipeError, ConnectionResetError)
 class LogSource(DataSource):
     """The source ``windrow``: the named stream in a ``folder``."""
 
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        _go_quietly()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        _go_quietly()
+
     @classmethod
     def name(cls) -> str:
         """What the source is called."""
@@ -177,6 +185,28 @@ class LogReader(DataSourceStreamReader):
         if time.monotonic() - self._looked >= _BETWEEN_LOOKS:
             self.stream.expire()
             self._looked = time.monotonic()
+
+
+class _Traces:
+    """PySpark's module ``traceback``, but for what Spark itself has brought about."""
+
+    format_exc = staticmethod(traceback.format_exc)
+
+    @staticmethod
+    def print_exc() -> None:
+        """Print a trace, unless it is of a connection that was cut."""
+        if not isinstance(sys.exc_info()[1], _LET_GO):
+            traceback.print_exc()
+
+
+def _go_quietly() -> None:
+    """Have no trace printed where Spark lets go of a process that plans the source: a query was stopped.
+
+    Those processes are of PySpark's own daemon, whatever is set for others, and do nothing but that.
+    """
+    main = sys.modules["__main__"]
+    if getattr(getattr(main, "__spec__", None), "name", None) == "pyspark.daemon":
+        main.traceback = _Traces  # type: ignore[attr-defined]
 
 
 class _WholeLog(LogReader):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +13,7 @@ from windrow.kernels.stages.held import Times
 from windrow.kernels.stages.operated import Moves
 from windrow.kernels.trace import Trace
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
+from windrow.punctuations.boxes import Box, Lines
 
 __all__ = ["Completing", "first_above"]
 
@@ -27,16 +28,28 @@ class Completing:
     ----------
     schema
         The columns, without `ENTER` and `LEAVE`.
+    lines
+        Of the columns that tell when rows are complete.
     """
 
     schema: pa.Schema
+    lines: Lines = field(default_factory=dict)
     held: Trace = field(init=False)
 
     def __post_init__(self) -> None:
-        self.held = Trace(self.schema, self.schema.names)
+        self.held = Trace(self.schema, self.schema.names, self.lines)
+
+    @property
+    def looked_at(self) -> int:
+        """How many rows that are held have been looked at in all steps so far."""
+        return self.held.looked_at
 
     def step(
-        self, changes: pa.Table | None, since_when: Callable[[pa.Table], Ints], times: Times
+        self,
+        changes: pa.Table | None,
+        since_when: Callable[[pa.Table], Ints],
+        times: Times,
+        near: Sequence[Box] | None = None,
     ) -> pa.Table:
         """The rows that are shown or leave, with `ENTER` and `LEAVE`.
 
@@ -46,6 +59,9 @@ class Completing:
             The rows that enter or leave.
         since_when
             From when on rows are complete, as is known by the end of the step; else `NEVER`.
+        near
+            Boxes in which all rows are that may be complete by then and were not before; all, if that is not
+            known.
         """
         schema = pa.schema([*self.schema, pa.field(ENTER, pa.int64()), pa.field(LEAVE, pa.int64())])
         rows = schema.empty_table() if changes is None else changes.select(schema.names).cast(schema)
@@ -56,14 +72,16 @@ class Completing:
         self.held.remove(moves.places)
         shown, leave = np.maximum(_ints(moving, ENTER), since_when(moving)), _ints(moving, LEAVE)
         told.append(_shown(moving.select(self.schema.names), shown, leave, times))
-        told += self._completed(since_when, times)
+        told += self._completed(since_when, times, near)
         self.held.add(moving.filter(pa.array((shown >= times.until) & (leave >= times.until))))
         return pa.concat_tables([part.cast(schema) for part in told])
 
-    def _completed(self, since_when: Callable[[pa.Table], Ints], times: Times) -> list[pa.Table]:
+    def _completed(
+        self, since_when: Callable[[pa.Table], Ints], times: Times, near: Sequence[Box] | None
+    ) -> list[pa.Table]:
         """The rows that were there, stay, and are complete now."""
         told, gone = [], [np.zeros(0, np.int64)]
-        for rows, _, slots, places in self.held.runs():
+        for rows, slots, places in self._near(near):
             since = since_when(rows)[slots]
             now = since < times.until
             if now.any():
@@ -73,6 +91,16 @@ class Completing:
                 gone.append(places[now])
         self.held.remove(np.concatenate(gone))
         return told
+
+    def _near(self, near: Sequence[Box] | None) -> Iterator[tuple[pa.Table, Ints, Ints]]:
+        """Tables of rows, which of them are held, and their places."""
+        if near is None:
+            for rows, _, slots, places in self.held.runs():
+                yield rows, slots, places
+            return
+        places = self.held.matching(near)
+        self.held.looked_at += len(places)
+        yield self.held.rows(places), np.arange(len(places)), places
 
 
 def _shown(rows: pa.Table, shown: Ints, leave: Ints, times: Times) -> pa.Table:

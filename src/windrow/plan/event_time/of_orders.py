@@ -118,7 +118,7 @@ def of_sort(deriving: Deriving, node: plan.Sort) -> Derived:
         told_only(facts, telling),
         settling=cut(facts.settling, telling, "LIMIT"),
         raw=False,
-        holds="of ORDER BY and LIMIT",
+        holds=facts.holds or ("of OVER" if node.partition else "of ORDER BY and LIMIT"),
         updates=True,
         plain={},
         watermarks=frozenset(),

@@ -24,6 +24,8 @@ from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
 from windrow.kernels.zset.time_windows import ticks_of
 from windrow.plan.event_time import HIDDEN, Completeness, Occurrence
 from windrow.plan.reader import NotPlannedError
+from windrow.punctuations.boxes import Box
+from windrow.punctuations.lines import line_of
 from windrow.spark.arrived import PTIMES
 from windrow.spark.collected import is_plain
 from windrow.spark.gateway import Gateway
@@ -108,14 +110,18 @@ class EmittedFlow:
         schema = self._told.schema
         self._flow.empty()
         self.promised = self._plan.promised(dict.fromkeys(self._query.streams, ()))
-        self._completing = Completing(_rows_of(schema)) if self._query.how.watermark else None
+        lines = {each.column: line_of(schema.field(each.column).type) for each, _ in self._complete}
+        self._completing = Completing(_rows_of(schema), lines) if self._query.how.watermark else None
+        self._promised_at = -1  # when what is promised last is
         self._versions = Versions(pa.schema([schema.field(name) for name in self._groups or ()]))
         return self
 
     def promise(self, told: Mapping[str, Iterable[tuple[int, str]]]) -> None:
         """Take in what streams promise by patterns, and when."""
         for name, one in told.items():
-            self.promised.take(name, one)
+            news = list(one)
+            self.promised.take(name, news)
+            self._promised_at = max([self._promised_at, *(at for at, _ in news)])
 
     @property
     def held(self) -> int:
@@ -223,8 +229,7 @@ class EmittedFlow:
         }
         (rows,) = self._flow.step(given, times)
         if self._completing is not None:
-            completed = self._completed(marks)
-            rows = self._completing.step(rows, completed, times)
+            rows = self._completing.step(rows, *self._completed(marks, times))
         rows = rows.select([*self._found.columns, ENTER, LEAVE])
         return self._shown(changes(rows, times))
 
@@ -236,8 +241,12 @@ class EmittedFlow:
         never = pa.array(np.full(rows.num_rows, NEVER))
         return table.append_column(ENTER, enter).append_column(LEAVE, never)
 
-    def _completed(self, marks: Mapping[str, Marks]) -> Callable[[pa.Table], Ints]:
-        """What says from when on rows are complete, as far as the clocks of the streams have got."""
+    def _completed(
+        self, marks: Mapping[str, Marks], times: Times
+    ) -> tuple[Callable[[pa.Table], Ints], Times, list[Box] | None]:
+        """What says from when on rows are complete, as far as the clocks of the streams have got; the times;
+        and in which boxes the rows are that may be complete now.
+        """
         watermark = held_back([marks[name] for name in self._query.timed.streams])
         mapped = self._mapped(watermark)
         for step in self._known_steps.keys() - set(watermark):
@@ -250,7 +259,19 @@ class EmittedFlow:
             promised = [self.promised.since(name, asked, rows) for _, name, asked in self._asked]
             return np.minimum(in_time, np.maximum.reduce(promised))
 
-        return since_when
+        has_news = times.since is None or self._promised_at >= times.since
+        return since_when, times, None if self._asked and has_news else self._passed(mapped)
+
+    def _passed(self, mapped: Mapping[_Map, tuple[Ints, Ints]]) -> list[Box]:
+        """The boxes with all rows that the watermark has passed, as far as one of the streams tells."""
+        assert self._completing is not None
+        first = min((each.origin for each, _ in self._complete), default=None)
+        found: list[Box] = []
+        for each, kind in self._complete:
+            values, _ = mapped[each.mapped, kind.simpleString()]
+            if each.origin == first and len(values):
+                found.append({each.column: (self._completing.lines[each.column].first, int(values.max()))})
+        return found
 
     @staticmethod
     def _since(endings: Sequence[Ending], mapped: Mapping[_Map, tuple[Ints, Ints]], rows: pa.Table) -> Ints:
