@@ -86,7 +86,7 @@ def _sample_written(tests: dict[int, Any]) -> None:
 
 
 def _sample(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out seven of eight examples where a test has the mark `sampled`; of `every=2`, each second."""
+    """Leave out seven of eight examples where a test has the mark `sampled`; of `every=2`, each other one."""
     seen: Counter[tuple[Path, str, int]] = Counter()
     left: list[pytest.Item] = []
     for item in items:

@@ -68,7 +68,7 @@ CELLS = {
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_notebook_shows_tables_pictures_errors_and_live_queries(tmp_path):
     made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in CELLS.values()])
     client = nbclient.NotebookClient(

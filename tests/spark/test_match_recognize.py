@@ -71,7 +71,7 @@ def test_names_of_columns_are_matched_regardless_of_case(session):
     assert [tuple(row) for row in session.sql(query).collect()] == [("a", 2)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_rows_give_what_plain_sql_gives(spark):
     """Runs of values above a bound that a lower value ends: the compiled machine, and islands of OVER."""
     count = 400_000

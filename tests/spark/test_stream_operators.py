@@ -211,7 +211,7 @@ def sessions(spark):
     return found
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=16)
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.usefixtures("interpreted")
 def test_an_operator_gives_what_each_instant_gives(sessions, query):
