@@ -2,6 +2,8 @@
 
 A structure is a list of *parts*: containers, arrays, tables, and objects of our own classes, of which the
 attributes are parts again. What stands in it twice is one part, and so one thing again when it is read.
+An object that can make some of its attributes again (:class:`Remade`) is stored without them.
+
 Parts are JSON, but for tables, which are Arrow's streams, and for the numbers of arrays, which are bytes.
 """
 
@@ -11,12 +13,12 @@ import base64
 import json
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["StoredError", "from_stored", "stored"]
+__all__ = ["Remade", "StoredError", "from_stored", "stored"]
 
 _ROOMS = (
     "windrow.kernels.aggregates.",
@@ -31,6 +33,17 @@ _ROOMS = (
 
 _COLLECTIONS = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 _PLAIN = (str, int, float, type(None))
+
+
+@runtime_checkable
+class Remade(Protocol):
+    """What is stored by less than its attributes, and makes the others again."""
+
+    def kept(self) -> dict[str, Any]:
+        """The attributes that are stored."""
+
+    def remake(self) -> None:
+        """Make the others of these."""
 
 
 class StoredError(Exception):
@@ -118,7 +131,8 @@ class _Writer:
         kind = type(value)
         if not kind.__module__.startswith(_ROOMS):
             raise TypeError(f"{kind.__module__}.{kind.__qualname__} is no data that is stored")
-        attributes = {name: self.of(one) for name, one in _attributes(value)}
+        held = value.kept().items() if isinstance(value, Remade) else _attributes(value)
+        attributes = {name: self.of(one) for name, one in held}
         return {"object": [kind.__module__, kind.__qualname__, attributes]}, None
 
 
@@ -183,6 +197,8 @@ class _Reader:
         self._made[number] = made  # before its attributes, which may lead back to it
         for attribute, told in attributes.items():
             object.__setattr__(made, attribute, self.of(told))
+        if isinstance(made, Remade):
+            made.remake()
 
 
 def _attributes(value: object) -> Iterator[tuple[str, object]]:

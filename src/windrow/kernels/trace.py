@@ -9,6 +9,7 @@ others there are. So a step costs what it brings and finds, not what is kept; `l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -65,9 +66,21 @@ class Trace:
         self.schema, self.key, self.lines, self.notes = schema, tuple(key), lines or {}, tuple(notes)
         self.looked_at = 0
         self._runs: list[_Run] = []
+        self._stored: list[tuple[pa.Table, dict[str, Ints]]] = []
 
     def __len__(self) -> int:
         return sum(run.count for run in self._runs)
+
+    def kept(self) -> dict[str, Any]:
+        """What :mod:`windrow.kernels.stored` has of it: the rows that are there, with their numbers."""
+        return {
+            **{name: value for name, value in vars(self).items() if name != "_runs"},
+            "_stored": [_there(self, self._runs)] if self._runs else [],
+        }
+
+    def remake(self) -> None:
+        """Find rows again, when :meth:`kept` has been read."""
+        self._runs, self._stored = [_Run(self, *each) for each in self._stored], []
 
     def add(self, rows: pa.Table, **notes: Ints) -> None:
         """Keep rows. Places that were found before hold no longer."""
@@ -302,13 +315,18 @@ def _is_within(column: Places, slots: Ints, span: Span | None) -> Bools:
 
 
 def _together(trace: Trace, *runs: _Run) -> _Run:
+    return _Run(trace, *_there(trace, runs))
+
+
+def _there(trace: Trace, runs: Sequence[_Run]) -> tuple[pa.Table, dict[str, Ints]]:
+    """The rows of runs that are there, and the numbers beside them."""
     alive = [np.flatnonzero(run.alive) for run in runs]
     rows = pa.concat_tables([run.rows.take(pa.array(own)) for run, own in zip(runs, alive, strict=True)])
-    notes: Mapping[str, Ints] = {
+    notes = {
         name: np.concatenate([run.notes[name][own] for run, own in zip(runs, alive, strict=True)])
         for name in trace.notes
     }
-    return _Run(trace, rows, dict(notes))
+    return rows, notes
 
 
 def equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> Bools:

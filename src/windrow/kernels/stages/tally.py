@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +46,13 @@ class Numbers:
             more = max(count, 2 * len(self._room)) - len(self._room)
             self._room = np.concatenate([self._room, np.zeros((more, self._room.shape[1]), np.int64)])
         self._count = max(self._count, count)
+
+    def kept(self) -> dict[str, Any]:
+        """What :mod:`windrow.kernels.stored` has of it: no more than there is."""
+        return {"_room": self.values, "_count": self._count}
+
+    def remake(self) -> None:
+        """Nothing is missing."""
 
     def clear(self, places: Ints) -> None:
         """Let these be 0 again, as far as they are there."""

@@ -85,7 +85,7 @@ class BlockingPlan(ReaderPlan):
     def fingerprint(self) -> dict[str, Any]:
         """What tells it from other queries."""
         by = {} if self.in_order is None else {"order": self.names[self.in_order]}
-        return {**super().fingerprint(), **by, "state": "plan, without pickles"}
+        return {**super().fingerprint(), **by, "state": "plan, of rows that are there"}
 
     def refuse_no_stream(self) -> None:
         """Refuse nothing: which column holds rowtimes, the stream says into which the rows go."""
