@@ -28,6 +28,7 @@ from windrow.kernels.stages import (
 from windrow.kernels.stored import from_stored, stored
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 from windrow.kernels.zset.stage import First, Keyed
+from windrow.kernels.zset.time_windows import TimeWindows
 from windrow.punctuations.lines import line_of
 
 SIDE = pa.schema([("k", pa.int64()), ("v", pa.string())])
@@ -266,6 +267,16 @@ def test_what_leaves_where_nothing_should_is_noticed():
     operated.step([table(SIDE, [(0, "a", 0, NEVER)])], Times(None, 3))
     with pytest.raises(UnmatchedError):
         operated.step([table(SIDE, [(0, "a", 2, 4)])], Times(3, 6))
+
+
+def test_a_time_without_a_window_says_so_where_no_rows_are_left_to_begin_again_from():
+    side, names = pa.schema([("t", pa.int64())]), ("b", "e")
+    windows = TimeWindows("TUMBLE", "t", {"size": 10}, names, 2**63 - 1)
+    result = pa.schema([("t", pa.int64()), *((name, pa.int64()) for name in names), *TIMES])
+    operated = stepwise(keyed("windows", (), windows=windows), (side,), result)
+    with pytest.raises(UnmatchedError) as caught:
+        operated.step([table(side, [(2**63 - 2, 0, NEVER)])], Times(None, 1))
+    assert caught.value.reason.condition == "ARITHMETIC_OVERFLOW"
 
 
 @given(given=rows, cuts=cuts, complete=st.lists(st.integers(0, 2 * END), min_size=3, max_size=3))

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windrow.errors import WindrowError
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.hashing import hashes
 from windrow.kernels.stages.held import Times
@@ -43,8 +44,12 @@ class UnmatchedError(Exception):
     """A step that the operator cannot take, so that Spark is to evaluate all anew.
 
     Rows leave that are not held, as what makes them has given other values than it gave when they came; or
-    numbers do not fit.
+    numbers do not fit; `reason` is the error that the user is to see of these.
     """
+
+    def __init__(self, reason: WindrowError | None = None) -> None:
+        super().__init__()
+        self.reason = reason
 
 
 @dataclass(frozen=True, eq=False)

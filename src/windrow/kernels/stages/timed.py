@@ -11,7 +11,7 @@ from windrow.kernels.numbering import numbered
 from windrow.kernels.stages.held import Times
 from windrow.kernels.stages.operated import Operated, UnmatchedError
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.kernels.zset.time_windows import runs, ticks_of, with_time
+from windrow.kernels.zset.time_windows import overflow, runs, ticks_of, with_time
 
 __all__ = ["FixedWindows", "Sessions"]
 
@@ -28,7 +28,7 @@ class FixedWindows(Operated):
             windows = self.stage.windows
             assert windows is not None
             if not windows.fits(ticks_of(with_time(rows, windows.time).column(windows.time))):
-                raise UnmatchedError  # Spark says whether they have windows
+                raise UnmatchedError(overflow())  # Spark says whether they have windows
             for batch in self.stage.rows(rows):
                 made.append(pa.Table.from_batches([batch]).select(self.result.names).cast(self.result))
         return pa.concat_tables(made).combine_chunks()

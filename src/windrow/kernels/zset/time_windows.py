@@ -21,7 +21,7 @@ from windrow.kernels.zset.elementary import elementary
 from windrow.kernels.zset.grouped import parts
 from windrow.kernels.zset.ordering import by_group_and_time
 
-__all__ = ["TimeWindows", "of_ticks", "runs", "sessions", "ticks_of", "with_time"]
+__all__ = ["TimeWindows", "of_ticks", "overflow", "runs", "sessions", "ticks_of", "with_time"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -60,7 +60,7 @@ class TimeWindows:
     def fixed(self, ticks: Ints) -> tuple[Ints, Ints, Ints]:
         """The windows of TUMBLE, HOP and CUMULATE that rows are in: the places of the rows, begins, ends."""
         if not self.fits(ticks):
-            raise _overflow()
+            raise overflow()
         length, offset = self.lengths["dur"], self.lengths.get("offset", 0)
         step = self.lengths["hopsize"] if self.kind == "HOP" else length
         begin = ticks - (ticks - offset) % step
@@ -105,7 +105,8 @@ def _fits(ticks: Ints, before: int, after: int) -> bool:
     return int(ticks.min()) - before >= _LEAST and int(ticks.max()) + after <= _GREATEST
 
 
-def _overflow() -> ExecutionError:
+def overflow() -> ExecutionError:
+    """The error for times whose windows are beyond all times."""
     return ExecutionError(
         "the end of a window does not fit bigint",
         condition="ARITHMETIC_OVERFLOW",
@@ -154,7 +155,7 @@ def sessions(
         ``ARITHMETIC_OVERFLOW`` where a session ends beyond the last instant.
     """
     if not _fits(ticks, 0, gap):
-        raise _overflow()
+        raise overflow()
     pieces = elementary(run, enter, leave)
     for part in parts(pieces):
         row, piece = expanded(pieces.first[part], pieces.stop[part])

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructType
+from pyspark.sql.types import DateType, LongType, StructType
 
 from windrow.algebra.watermarks import Steps as Marks
 from windrow.algebra.watermarks import held_back
@@ -45,6 +45,7 @@ Ints = npt.NDArray[np.int64]
 _Map = tuple[str, str]
 """How a watermark is mapped, and to which type."""
 
+_DAY = 86_400_000_000_000  # nanoseconds
 _MARK = "__mark"
 _VERSION = "__version"
 _IN_ORDER = [(AT, "ascending"), (DIFF, "ascending")]
@@ -139,13 +140,16 @@ class EmittedFlow:
     def forget(self, marks: Mapping[str, Marks]) -> None:
         """Let go of groups that change no more, as far as the clocks of the streams have got.
 
-        Where it :attr:`forgets`; rows that are late may come for as long as is allowed.
+        Where it :attr:`forgets`; rows that are late may come for as long as is allowed, and a date begins
+        twice where clocks are set back over midnight, so that one is kept for a day more.
         """
         allowed = self._query.how.lateness or {}
-        steps = {
-            name: [(at, mark - allowed.get(name, 0)) for at, mark in marks[name]]
-            for name in self._query.timed.streams
-        }
+        has_dates = any(isinstance(kind, DateType) for _, kind in self._maps.values())
+        steps = {}
+        for name in self._query.timed.streams:
+            clock = self._query.streams[name].clock
+            longer = allowed.get(name, 0) + (clock.ticks(_DAY) if has_dates else 0)
+            steps[name] = [(at, mark - longer) for at, mark in marks[name]]
         mapped = self._mapped(held_back([*steps.values()])[-1:])
 
         def is_over(endings: Sequence[Ending]) -> Callable[[pa.Table], Bools]:

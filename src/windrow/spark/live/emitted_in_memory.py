@@ -116,9 +116,9 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         else:
             try:
                 self._take(come, number, before)
-            except UnmatchedError:  # tasks make all of it anew
+            except UnmatchedError as error:  # tasks make all of it anew
                 if is_carried:
-                    raise ExecutionError(
+                    raise error.reason or ExecutionError(
                         "the query gives other values for rows that leave than it gave when they came",
                         condition="UNSTABLE_VALUES",
                         hint="store what differs from run to run in a column, and query that",
