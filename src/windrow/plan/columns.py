@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from windrow.syntax.expressions import Name
+from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.tokens import TokenList
 
 __all__ = [
-    "ROWS", "Column", "Completeness", "Expression", "Follows", "Part", "Scope", "resolve", "schema_of",
-    "sql_of",
+    "ROWS", "Column", "Completeness", "Expression", "Follows", "Part", "Scope", "column_named", "named",
+    "resolve", "schema_of", "sql_of", "within",
 ]  # fmt: skip
 
 ROWS = "__w"
@@ -186,6 +187,27 @@ def resolve(name: Name, parts: Iterable[Part]) -> str | None:
         and (before == [part.alias.lower()] if before or part.qualified else not before)
     }
     return found.pop() if len(found) == 1 else None
+
+
+def column_named(tokens: TokenList, part: Range, scope: Scope) -> str | None:
+    """The id of the column that a stretch of an expression names; None if it names none."""
+    start, stop = within(tokens, part)
+    expression = parse_expression(tokens, start, stop) if start < stop else None
+    return named(expression, scope) if isinstance(expression, Name) else None
+
+
+def named(name: Name, scope: Scope) -> str | None:
+    """The id of the column that a path names, as the user wrote it or as texts of ours name rows."""
+    *before, last = name.parts
+    return last if before == [ROWS] else resolve(name, scope.parts)
+
+
+def within(tokens: TokenList, part: Range) -> Range:
+    """A stretch without the brackets around it."""
+    start, stop = part
+    while tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1:
+        start, stop = start + 1, stop - 1
+    return start, stop
 
 
 def schema_of(columns: Iterable[Column]) -> StructType:

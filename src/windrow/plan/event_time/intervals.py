@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from windrow.plan.columns import Expression, Scope
-from windrow.plan.event_time.expressions import column_named, event_of, mapped, within
+from windrow.plan.columns import Expression, Scope, column_named, within
+from windrow.plan.event_time.expressions import event_of, mapped
 from windrow.plan.event_time.facts import UNTIL, EventColumn, Facts
 from windrow.plan.event_time.finality import lacking_in, spanned
 from windrow.plan.event_time.joins import instead

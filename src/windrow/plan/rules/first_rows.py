@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from windrow.plan.columns import ROWS, Expression, Scope, resolve
+from windrow.plan.columns import Expression, Scope, named
 from windrow.plan.nodes import Filter, Node, Over, Project, Sort
 from windrow.syntax.expressions import Literal, Name, Operation, parse_expression
 from windrow.syntax.tokens import tokenize
@@ -69,8 +69,7 @@ def _bound(condition: Expression, scope: Scope) -> tuple[str, int] | None:
     digits = tokens.text(*number.range)
     if not digits.isdecimal():
         return None
-    *before, last = name.parts
-    column = last if before == [ROWS] else resolve(name, scope.parts)
+    column = named(name, scope)
     return None if column is None else (column, int(digits) + _UP_TO[operator])
 
 
