@@ -57,11 +57,11 @@ SPARK_LAYERS = {
         live.sinks live.size live.source live.spark_log live.tables live.ticking live.upserts live.whole
         """,
     "live: operators": """
-        live.blocking live.changes live.chunks live.clauses live.computed
-        live.conditions live.endings live.expected live.expressions live.feeds live.flow live.flow_of_plan
+        live.beside live.blocking live.changes live.chunks live.clauses live.computed
+        live.conditions live.endings live.expected live.expressions live.flow live.flow_of_plan
         live.holding live.incremental live.kept_rows live.known_streams live.lookups
-        live.moved_rowtime live.of_each_row live.pairs live.plan_tree live.promised live.ranks
-        live.row_by_row live.row_maps live.rowtimes live.settling live.stages live.texts live.touched
+        live.moved_rowtime live.of_each_row live.origins live.pairs live.plan_tree live.promised live.ranks
+        live.row_maps live.rowtimes live.settling live.stages live.texts live.touched
         """,
     "live: plans": """
         live.blocking_plan live.bounding live.cascade live.emitted live.emitted_flow live.into_stream

@@ -183,7 +183,7 @@ def _run_query(
         if view is not None and as_live.is_endless:
             raise _no_view_of_changes(tokens, query)
         try:
-            refuse_gathered_changes(gateway, runner, query, tokens)
+            refuse_gathered_changes(gateway, runner, query, reader)
         except NotSupportedError:
             if is_endless:
                 raise

@@ -10,8 +10,8 @@ from windrow.spark.catalog import Catalog
 from windrow.spark.continuous import Runner
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import SequenceView
-from windrow.spark.live.rowtimes import stub
 from windrow.spark.live.runner import live_streams, reads
+from windrow.spark.live.source import endless
 from windrow.spark.named import Named
 from windrow.spark.streams import Stream
 from windrow.spark.varying import Varying
@@ -124,7 +124,7 @@ def show_endless(gateway: Gateway, catalog: Catalog, name: str) -> None:
         return
     rows = stream.frame.select(*map(quoted, stream.columns))
     with gateway.translated():
-        stub(gateway.spark, rows.schema).createOrReplaceTempView(quoted(stream.name or name))
+        endless(gateway.spark, rows.schema).createOrReplaceTempView(quoted(stream.name or name))
 
 
 def remember_sequence(gateway: Gateway, catalog: Catalog, view: SequenceView) -> None:
@@ -134,7 +134,8 @@ def remember_sequence(gateway: Gateway, catalog: Catalog, view: SequenceView) ->
     catalog.sequences[view.name.lower()] = view
     if view.is_endless:  # what reads it as a table is told that it streams
         with gateway.translated():
-            view.plan.outer.toDF(*view.names).where("FALSE").createOrReplaceTempView(quoted(view.name))
+            shown = endless(gateway.spark, view.plan.outer.schema).toDF(*view.names)
+            shown.createOrReplaceTempView(quoted(view.name))
 
 
 def is_free(gateway: Gateway, catalog: Catalog, tokens: TokenList, view: View, names: Sequence[str]) -> bool:

@@ -445,7 +445,17 @@ BESIDE = {
         f"SELECT {', '.join(f's.v + {at} AS c{at}' for at in range(28))}, t.v FROM s JOIN t ON s.k = t.k",
         {(*range(5, 33), 8): 1, (*range(7, 35), 8): 1},
     ),
-}
+    "rows of each row": (
+        "SELECT k, x, y FROM s LATERAL VIEW explode(array(v, k, NULL)) e AS x LATERAL VIEW OUTER"
+        " explode(IF(x > 5, array(x), NULL)) f AS y UNION ALL SELECT k, explode(array(v, 1)), NULL FROM t",
+        {(1, 5, None): 1, (1, 1, None): 3, (1, None, None): 2, (2, 6, 6): 1, (2, 2, None): 1,
+         (2, None, None): 1, (1, 7, 7): 1, (1, 8, None): 1, (3, 9, None): 1, (3, 1, None): 1},
+    ),
+    "groups of rows of each row": (
+        "SELECT x, COUNT(*) AS n FROM s, LATERAL explode(array(v % 2, k)) AS e(x) GROUP BY x",
+        {(0, 1): 1, (1, 4): 1, (2, 1): 1},
+    ),
+}  # fmt: skip
 """Queries of which the plans are read with care, and their rows in the end."""
 
 

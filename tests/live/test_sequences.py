@@ -130,6 +130,20 @@ def test_windows_by_conditions_that_spark_evaluates_over_pairs_of_rows(session, 
     ]
 
 
+def test_what_stands_beside_a_clause_may_give_several_rows_of_each(session, tmp_path):
+    query = (
+        "SELECT q.ts, q.u, x FROM (SELECT s.*, e.v AS last FROM (SELECT *, v + i AS u FROM s"
+        " LATERAL VIEW explode(array(0, 10)) a AS i) WINDOW BY w AS (TYPE SLIDING PARTITION BY i ORDER BY ts"
+        " START AS s WHEN s.u > 10 ONLY END AS e WHEN e.v > s.v)) q"
+        " LATERAL VIEW explode(array(u, last)) b AS x"
+    )
+    batches = [[(at(0), "a", 1, None), (at(1), "a", 2, at(2))], [(at(2), "b", 3, at(3))]]
+    assert taken(session, query, tmp_path, batches) == [
+        ([(at(0), 11, 2), (at(0), 11, 11)], 1),
+        ([(at(1), 12, 3), (at(1), 12, 12)], 1),
+    ]
+
+
 def test_an_alias_that_is_a_variables_name_reads_no_row(session, tmp_path):
     """So a window need not wait until that row has come."""
     query = SESSION_WINDOWS.replace("NEXT AS x WHEN x IS NULL OR x.ts", "NEXT AS n WHEN n IS NULL OR n.ts")

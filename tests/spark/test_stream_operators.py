@@ -147,6 +147,14 @@ UNNESTED = [
     "SELECT k FROM s [NOW] a WHERE v IN (SELECT b.v FROM t [ROWS 4] b WHERE b.k < a.k"
     " EXCEPT SELECT c.v FROM t [NOW] c WHERE c.k = a.k)",
     "SELECT k, x FROM s [NOW] a, LATERAL (SELECT a.v + 1 AS x) q",
+    "SELECT k, x FROM s [RANGE 3] LATERAL VIEW explode(array(v, v + 1)) e AS x",
+    "SELECT a.k, p, x FROM s [NOW] a LATERAL VIEW OUTER posexplode(IF(v > 1, array(v, k), NULL)) e p, x"
+    " WHERE a.k > 0",
+    "SELECT k, SUM(x) AS n FROM s [RANGE 3], LATERAL explode(array(v, 1)) AS e(x) GROUP BY k",
+    "SELECT e.*, y FROM s [ROWS 2] JOIN t [ROWS 2] USING (k) LATERAL VIEW stack(2, k, 1, 2, 3) e"
+    " LATERAL VIEW explode(array(col0)) f AS y",
+    "SELECT k, explode(array(v, 2)) AS x FROM s [RANGE 3]",
+    "SELECT k FROM s [NOW] UNION ALL (WITH c AS (SELECT k FROM t [ROWS 2]) SELECT k FROM c)",
     "SELECT (SELECT COUNT(*) FROM s [NOW]) AS n",
     "SELECT 1 AS x WHERE EXISTS (SELECT 1 FROM s [NOW])",
     "SELECT k FROM (WITH c AS (SELECT k, v FROM s [RANGE 3]) SELECT k FROM c WHERE v > 1) q",

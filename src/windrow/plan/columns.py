@@ -160,6 +160,8 @@ class Expression:
         How it goes with a column of the input, where that is known.
     widens
         The column of the input that it is, as a wider integer.
+    field
+        The column of the input of which it is a field, and the field's path: ``a.b``.
     """
 
     text: SqlText
@@ -170,6 +172,7 @@ class Expression:
     rises_with: str | None = None
     follows: Follows | None = None
     widens: str | None = None
+    field: tuple[str, str] | None = None
 
 
 def resolve(name: Name, parts: Iterable[Part]) -> str | None:

@@ -399,3 +399,16 @@ def selected(bound: BoundMatch, given: DataFrame) -> DataFrame:
     items = [*columns[:split], *measures, *columns[split:], SqlText.of(STATE)]
     query = SqlText.of(match.prefix, "SELECT ", SqlText.join(", ", items), " FROM ", Relation(_SCOPE))
     return bound.analyzer.run(query, scope).drop(STATE)
+
+
+def given_as_is(bound: BoundMatch, result: StructType) -> dict[str, str]:
+    """The columns that a clause gives which the kernel gives as they are, with its names for them."""
+    match, draft = bound.match, bound.draft
+    names = [name for name, _ in (*draft.before, *draft.after)]
+    found = {name: f"__f{number}" for number, name in enumerate(names)}
+    values = {quoted(name): value for name, value in draft.scope} | dict(draft.scope)
+    for name, text in draft.texts:
+        written = text.render().strip("() ")
+        if not match.clause.unmatched_shown or name in match.functions:
+            found[name] = values.get(written, written)
+    return {name: value for name, value in found.items() if value in result.names}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from windrow.syntax.blocks import with_items
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.ordering import order_item
 from windrow.syntax.streams import alias_after
@@ -39,9 +40,9 @@ class UnknownShapeError(Exception):
 class FromItem:
     """A relation in FROM: its tokens, its alias, and how it is joined to those before it.
 
-    One that is `lateral` reads those. `join` is inner, left, right, full, semi or anti; `on` the condition,
-    None for all pairs. `using` are the columns that are to be equal, None with NATURAL for all that both
-    sides have.
+    One that is `lateral` reads those; it may be the call of a function, as of LATERAL VIEW. `join` is inner,
+    left, right, full, semi or anti; `on` the condition, None for all pairs. `using` are the columns that are
+    to be equal, None with NATURAL for all that both sides have.
     """
 
     source: Range
@@ -108,14 +109,14 @@ _JOIN_WORDS = {word for words in _JOINS for word in words} | {"NATURAL", "ASOF"}
 def parse_query(tokens: TokenList, start: int, stop: int, *, wholly: bool = False) -> Shape:
     """The shape of a query without a WITH list of its own; ORDER BY alone gives a bag no order.
 
-    With `wholly` blocks may have lateral queries in FROM, or no FROM.
+    With `wholly` blocks may have lateral queries in FROM, or no FROM, and queries inside a WITH list.
 
     Raises
     ------
     UnknownShapeError
         Saying what is in it.
     """
-    shape = _query(tokens, start, stop)
+    shape = _query(tokens, start, stop, wholly)
     if not wholly:
         _refuse_more(shape)
     return shape
@@ -136,9 +137,12 @@ def _refuse_more(shape: Shape) -> None:
                 raise UnknownShapeError("LATERAL", (item.source[0] - 1, item.source[0]))
 
 
-def _query(tokens: TokenList, start: int, stop: int) -> Shape:
+def _query(tokens: TokenList, start: int, stop: int, wholly: bool) -> Shape:
     while tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1:
         start, stop = start + 1, stop - 1
+    listed = with_items(tokens, start) if wholly and tokens.word(start) == "WITH" else []
+    if listed:
+        return _query(tokens, listed[-1].item[1], stop, wholly)
     if start >= stop:
         raise UnknownShapeError("an empty query")
     level = [index for index in tokens.level(start, stop) if not tokens.is_symbol(index - 1, ".")]
@@ -150,14 +154,14 @@ def _query(tokens: TokenList, start: int, stop: int) -> Shape:
     if strange is not None:
         raise UnknownShapeError(tokens.word(strange), (strange, strange + 1))
     if tails:
-        return _ordered(tokens, start, order, tails, stop)
+        return _ordered(tokens, start, order, tails, stop, wholly)
     if order is not None:
         stop = order
         level = [at for at in level if at < stop]
     for words in (("UNION", "EXCEPT", "MINUS"), ("INTERSECT",)):
         found = [at for at in level if tokens.word(at) in words and _is_set_operator(tokens, at)]
         if found:
-            return _set_operation(tokens, start, found[-1], stop)
+            return _set_operation(tokens, start, found[-1], stop, wholly)
     if tokens.word(start) != "SELECT":
         raise UnknownShapeError(f"a query that begins with {tokens[start].text}", (start, start + 1))
     marks = _marks(tokens, level)
@@ -199,10 +203,14 @@ def parse_select(tokens: TokenList, items: Range, source: int, stop: int) -> Sel
     ends = [at for _, at in ordered[1:]] + [stop]
     widths = {"GROUP": 2}
     ranges = {word: (at + widths.get(word, 1), end) for (word, at), end in zip(ordered, ends, strict=True)}
+    views = _lateral_views(tokens, *ranges["FROM"])
+    ends_at = views[0].source[0] if views else ranges["FROM"][1]
+    while views and tokens.word(ends_at) != "LATERAL":
+        ends_at -= 1
     return Select(
         distinct,
         tuple(tokens.split(first, last)),
-        tuple(_from_items(tokens, *ranges["FROM"])),
+        (*_from_items(tokens, ranges["FROM"][0], ends_at), *views),
         ranges.get("WHERE"),
         ranges.get("GROUP"),
         ranges.get("HAVING"),
@@ -239,7 +247,9 @@ def is_query(tokens: TokenList, start: int) -> bool:
     return tokens.word(start + 1) in ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
 
 
-def _ordered(tokens: TokenList, start: int, order: int | None, tails: list[int], stop: int) -> Ordered:
+def _ordered(
+    tokens: TokenList, start: int, order: int | None, tails: list[int], stop: int, wholly: bool
+) -> Ordered:
     ends = [*tails[1:], stop]
     clauses = {tokens.word(at): (at + 1, end) for at, end in zip(tails, ends, strict=True)}
     if len(clauses) < len(tails) or (order is not None and order > tails[0]):
@@ -247,7 +257,7 @@ def _ordered(tokens: TokenList, start: int, order: int | None, tails: list[int],
     items: tuple[OrderItem, ...] = ()
     if order is not None:
         items = tuple(order_item(tokens, item) for item in tokens.split(order + 2, tails[0]))
-    query = _query(tokens, start, tails[0] if order is None else order)
+    query = _query(tokens, start, tails[0] if order is None else order, wholly)
     return Ordered(query, items, clauses.get("LIMIT"), clauses.get("OFFSET"))
 
 
@@ -263,9 +273,9 @@ def _is_set_operator(tokens: TokenList, at: int) -> bool:
     return (follows or tokens.is_symbol(at + 1, "(")) and not tokens.is_symbol(at - 1, "*")
 
 
-def _set_operation(tokens: TokenList, start: int, at: int, stop: int) -> SetOperation:
+def _set_operation(tokens: TokenList, start: int, at: int, stop: int, wholly: bool) -> SetOperation:
     after = at + 1 + (tokens.word(at + 1) in ("ALL", "DISTINCT"))
-    left, right = _query(tokens, start, at), _query(tokens, after, stop)
+    left, right = _query(tokens, start, at, wholly), _query(tokens, after, stop, wholly)
     return SetOperation(_SET[tokens.word(at)], tokens.word(at + 1) == "ALL", left, right)
 
 
@@ -289,6 +299,25 @@ def _from_items(tokens: TokenList, start: int, stop: int) -> list[FromItem]:
     for first, last in tokens.split(start, stop):
         items += _joined(tokens, first, last)
     return items
+
+
+def _lateral_views(tokens: TokenList, start: int, stop: int) -> list[FromItem]:
+    """``LATERAL VIEW [OUTER] function(…) t [[AS] a, b]`` after the relations."""
+    level = list(tokens.level(start, stop))
+    begins = [at for at in level if tokens.word(at) == "LATERAL" and tokens.word(at + 1) == "VIEW"]
+    found = []
+    for begin, end in zip(begins, [*begins, stop][1:], strict=True):
+        is_outer = tokens.word(begin + 2) == "OUTER" and not tokens.is_symbol(begin + 3, "(")
+        at = begin + 2 + is_outer
+        if not tokens.is_symbol(at + 1, "("):
+            raise UnknownShapeError("LATERAL VIEW in this form", (begin, begin + 2))
+        source, at = (at, tokens.partner[at + 1] + 1), tokens.partner[at + 1] + 1
+        names = [
+            tokens[one].name for one in range(at, end) if tokens[one].is_name and tokens.word(one) != "AS"
+        ]
+        alias, columns = (names[0], tuple(names[1:])) if names else (None, ())
+        found.append(FromItem(source, alias, columns, "left" if is_outer else "inner", lateral=True))
+    return found
 
 
 def _joined(tokens: TokenList, start: int, stop: int) -> list[FromItem]:
@@ -326,13 +355,17 @@ def _joined(tokens: TokenList, start: int, stop: int) -> list[FromItem]:
 
 
 def _is_strange(tokens: TokenList, at: int) -> bool:
-    """Whether a word of FROM is of what is not taken apart; LATERAL may stand before a query."""
-    is_lateral = tokens.word(at) == "LATERAL"
-    return tokens.word(at) in _OTHER or (is_lateral and not tokens.is_symbol(at + 1, "("))
+    """Whether a word of FROM is of what is not taken apart."""
+    return tokens.word(at) in _OTHER or (tokens.word(at) == "LATERAL" and not _is_lateral(tokens, at))
+
+
+def _is_lateral(tokens: TokenList, at: int) -> bool:
+    """Whether LATERAL stands before a query, or before the call of a function."""
+    return tokens.is_symbol(at + 1, "(") or (tokens[at + 1].is_name and tokens.is_symbol(at + 2, "("))
 
 
 def _item(tokens: TokenList, start: int, stop: int, join: str, on: Range | None) -> FromItem:
-    is_lateral = tokens.word(start) == "LATERAL" and tokens.is_symbol(start + 1, "(")
+    is_lateral = tokens.word(start) == "LATERAL" and start + 1 < stop and _is_lateral(tokens, start)
     start += is_lateral
     if start >= stop:
         raise UnknownShapeError("an empty FROM")

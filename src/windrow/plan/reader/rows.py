@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql.types import BooleanType, DataType, IntegralType
+from pyspark.sql.types import BooleanType, DataType, IntegralType, StructType
 
 from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, resolve, sql_of
 from windrow.plan.nodes import Filter, Node, Project
@@ -68,6 +68,15 @@ class Rows:
         """The column that a path names; None where it names none, or several."""
         return self._inside(name) or resolve(name, self.around)
 
+    def field_of(self, name: Name) -> tuple[str, str] | None:
+        """The column of whose field a path is, and the path in it; None where it names no field."""
+        for count in range(len(name.parts) - 1, 0, -1):
+            column = self.resolved(replace(name, parts=name.parts[:count]))
+            if column is not None:
+                path = _path(self.type_of(column), name.parts[count:])
+                return None if path is None else (column, path)
+        return None
+
     def outside(self, name: Name) -> str | None:
         """The column that a path names in the query around, where none of its own does."""
         return resolve(name, self.around) if self._inside(name) is None else None
@@ -86,6 +95,19 @@ class Rows:
         return resolve(name, self.own) if found is None and len(name.parts) > 1 else found
 
 
+def _path(kind: DataType, names: Sequence[str]) -> str | None:
+    """The path of a field of structs, as they name it."""
+    found = []
+    for name in names:
+        fields = kind.fields if isinstance(kind, StructType) else []
+        named = [one for one in fields if one.name.lower() == name.lower()]
+        if len(named) != 1:
+            return None
+        found.append(named[0].name)
+        kind = named[0].dataType
+    return ".".join(found)
+
+
 def source_of(statement: Statement, stretch: Range, rows: Rows) -> str | None:
     """The column that an expression is; None for what is computed."""
     if stretch in statement.columns_at:
@@ -102,6 +124,7 @@ def expression(statement: Statement, stretch: Range, rows: Rows, type_: DataType
     source = source_of(statement, stretch, rows)
     if source is not None:
         return Expression(text, type_, source, stretch, frozenset([source]))
+    parsed = parse_expression(statement.tokens, *stretch)
 
     def column(part: Range) -> str | None:
         return source_of(statement, part, rows)
@@ -113,6 +136,7 @@ def expression(statement: Statement, stretch: Range, rows: Rows, type_: DataType
         reads=_reads(statement, stretch, rows),
         rises_with=rises_with(statement, stretch, column, rows.type_of),
         follows=follows(statement, stretch, column, rows.type_of),
+        field=rows.field_of(parsed) if isinstance(parsed, Name) else None,
     )
 
 
@@ -123,7 +147,8 @@ def _reads(statement: Statement, stretch: Range, rows: Rows) -> frozenset[str] |
     found: set[str | None] = set(standing.values())
     for name in names_in(parse_expression(statement.tokens, *stretch, deeply=True)):
         if not any(first <= name.range[0] and name.range[1] <= last for first, last in standing):
-            found.add(rows.resolved(name))
+            of_field = rows.field_of(name)
+            found.add(rows.resolved(name) if of_field is None else of_field[0])
     known = frozenset(own for own in found if own is not None)
     return known if len(known) == len(found) else None
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyspark.sql.types import StructType
+
 from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Project
 from windrow.plan.reader.joins import USING
 from windrow.plan.reader.rows import Rows, expression, source_of
 from windrow.plan.reader.statement import NotPlannedError, Statement
-from windrow.syntax.expressions import Operation, parse_expression
+from windrow.syntax.expressions import Name, Operation, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select
 from windrow.syntax.select_list import without_alias
@@ -30,23 +32,29 @@ def each(statement: Statement, select: Select, rows: Rows, further: Sequence[Ran
     of_items = [sources_of(statement, item, rows) for item in select.items]
     sources = [one for each_item in of_items for one in each_item]
     sources += [source_of(statement, one, rows) for one in further]
+    ids = statement.fresh(len(found))
+    new = [Column(own, one.name, one.dataType) for own, one in zip(ids, found, strict=True)]
     if len(sources) != len(found):
-        ids = statement.fresh(len(found))
-        new = [Column(own, one.name, one.dataType) for own, one in zip(ids, found, strict=True)]
         unknown = tuple((column, Expression(whole, column.type)) for column in new)
         return Project(rows.node, scope, unknown, whole, "expressions", is_whole=True)
-    stretches: list[Range | None] = []
+    outputs: list[tuple[Column, Expression]] = []
     for item, columns in zip(select.items, of_items, strict=True):
-        own = without_alias(statement.tokens, item)
-        stretches += [None] * len(columns) if _is_star(statement, item) else [own]
-    stretches += further
-    outputs = []
-    for made, one, source, at in zip(statement.fresh(len(found)), found, sources, stretches, strict=True):
-        if at is None:
-            value = Expression(SqlText.of(f"{ROWS}.{source}"), one.dataType, source)
-        else:
-            value = expression(statement, at, rows, one.dataType)
-        outputs.append((Column(made, one.name, one.dataType), value))
+        at = without_alias(statement.tokens, item)
+        fields = _fields(statement, item, rows) or [None] * len(columns)
+        for source, field in zip(columns, fields, strict=True):
+            column = new[len(outputs)]
+            text = SqlText.of(f"{ROWS}.{source}")
+            if field is not None:
+                text = SqlText.of(f"{ROWS}.{field[0]}.{quoted(field[1])}")
+                value = Expression(text, column.type, None, item, frozenset([field[0]]), field=field)
+            elif _is_star(statement, item):
+                value = Expression(text, column.type, source, item)
+            else:
+                value = expression(statement, at, rows, column.type)
+            outputs.append((column, value))
+    for at in further:
+        column = new[len(outputs)]
+        outputs.append((column, expression(statement, at, rows, column.type)))
     passes = all(source is not None for source in sources)
     return Project(rows.node, scope, tuple(outputs), whole, "columns" if passes else "expressions")
 
@@ -88,6 +96,19 @@ def _own_star(statement: Statement, item: Range, rows: Rows) -> Part | None:
     return Part(named[0].alias, tuple(name for name, _ in pairs), tuple(column for _, column in pairs))
 
 
+def _fields(statement: Statement, item: Range, rows: Rows) -> list[tuple[str, str] | None]:
+    """Of ``a.*``, where `a` is a column of structs: its fields, as expressions have them."""
+    start, stop = item
+    if stop - start < 3 or not statement.tokens.is_symbol(stop - 1, "*"):
+        return []
+    name = parse_expression(statement.tokens, start, stop - 2)
+    if not isinstance(name, Name) or any(part.alias.lower() == name.parts[0].lower() for part in rows.parts):
+        return []
+    column = rows.resolved(name)
+    kind = None if column is None else rows.type_of(column)
+    return [(column, one.name) for one in kind.fields] if column and isinstance(kind, StructType) else []
+
+
 def shown_names(statement: Statement, select: Select, rows: Rows) -> tuple[str, ...]:
     """The names of the columns that SELECT gives."""
     scope = rows.scope(statement.prefix(select.items[0][0]))
@@ -111,6 +132,9 @@ def sources_of(statement: Statement, item: Range, rows: Rows) -> list[str | None
     own = _own_star(statement, item, rows)
     if own is not None:
         return list(own.columns)
+    fields = _fields(statement, item, rows)
+    if fields:
+        return [None] * len(fields)
     start, stop = item
     is_bare_star = tokens.is_symbol(start, "*")
     alias = None if is_bare_star else tokens[start].name.lower()

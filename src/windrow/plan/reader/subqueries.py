@@ -18,6 +18,7 @@ from windrow.errors import WindrowError
 from windrow.plan.columns import ROWS, Column, Part
 from windrow.plan.nodes import Aggregate, Call, Join, Mark, Node, OneRow, Value
 from windrow.plan.reader.dependent import count_nothing, dependent, joined_back, null_safe
+from windrow.plan.reader.generated import generated
 from windrow.plan.reader.groups import grouped, is_grouped
 from windrow.plan.reader.joins import alike, conditions_of, equality, paired
 from windrow.plan.reader.over import over_of
@@ -304,6 +305,8 @@ def lateral(reading: Reading, rows: Rows, item: FromItem) -> tuple[Rows, list[Ra
     statement = reading.statement
     label = f"{item.join.upper()} JOIN LATERAL"
     on = [] if item.on is None else conjuncts(statement.tokens, *item.on)
+    if not statement.tokens.is_symbol(item.source[0], "("):
+        return generated(statement, rows, item), on
     if item.join not in ("inner", "left") or item.using != ():
         raise NotPlannedError(f"{label} in this form", item.source, "JOIN LATERAL … ON, or LEFT JOIN LATERAL")
     inner = alone(reading, item.source)

@@ -11,7 +11,7 @@ tasks do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -62,20 +62,11 @@ from windrow.spark.join_plan import POSITION
 from windrow.spark.keyed_rows import arrow_of, travelling_schema
 from windrow.spark.layout import shuffled
 from windrow.spark.live.pairs import Pairs
-from windrow.spark.live.rowtimes import (
-    columns_of,
-    marked_fields,
-    marks,
-    rises,
-    rowtimes_in,
-    says_missing,
-    stub,
-)
-from windrow.spark.matching import BoundMatch, MatchStage, MatchTypes
+from windrow.spark.live.rowtimes import rises, says_missing
+from windrow.spark.matching import BoundMatch, MatchStage, MatchTypes, given_as_is
 from windrow.spark.micro_batch import Given, Kept, Span
 from windrow.spark.to_cells import to_cells
 from windrow.streams import FOREVER
-from windrow.syntax.sqltext import quoted
 
 __all__ = ["LiveClause", "bind_live"]
 
@@ -103,8 +94,9 @@ class LiveClause:
         What rowtimes are counted in.
     follows
         Whether rows come from another clause, so that they may come before the frontier has reached them.
-    shown
-        What it gives, over no rows; the columns that hold rowtimes are marked.
+    shown, rowtimes
+        The columns that it gives, and those that hold rowtimes: of windows that of the label row, of matches
+        that of every row of the match. Fields of row variables are called `s.ts`.
     pairs
         What Spark finds in each step, where the kernel does not have a condition.
     keys
@@ -125,7 +117,8 @@ class LiveClause:
     fixed: frozenset[str]
     clock: Clock
     follows: bool
-    shown: DataFrame
+    shown: StructType
+    rowtimes: frozenset[str]
     pairs: Pairs | None
     keys: tuple[Feed, ...]
     feeds: tuple[Feed, ...]
@@ -334,13 +327,15 @@ def bind_live(
     rows: DataFrame,
     clock: Clock,
     refuse: Callable[[Bound, WindowStage | MatchStage], None],
+    rowtimes: Collection[str],
     feeds: Sequence[Feed],
     *,
     follows: bool,
 ) -> LiveClause:
-    """Analyse a clause over rows that are only analysed, in which columns that hold the rowtime are marked.
+    """Analyse a clause over rows that are only analysed.
 
-    `refuse` raises for what cannot be advanced. `feeds` are those of its rows.
+    `refuse` raises for what cannot be advanced. `rowtimes` are the columns of its rows that hold the rowtime,
+    and `feeds` those of its rows; fields of a row are called `__row.field`.
     """
     bound = bind_clause(gateway, clause, rows)
     fields: tuple[tuple[str, str], ...] = ()
@@ -368,20 +363,29 @@ def bind_live(
     for kept in from_arrow_schema(CARRIED):
         carried = carried.add(kept)
     zone = gateway.spark.conf.get("spark.sql.session.timeZone") or ""
-    rising = {
-        item.name: kind for item in bound.draft.hoisted if (kind := rises(item, rows, zone)) is not None
-    }
-    fixed = frozenset(item.name for item in bound.draft.hoisted if says_missing(item))
+    row = rows.schema[ROW].dataType
+    assert isinstance(row, StructType)
+    times = {item.name: item.dataType for item in row if f"{ROW}.{item.name}" in rowtimes}
+    hoisted = bound.draft.hoisted
+    rising = {item.name: kind for item in hoisted if (kind := rises(item, times, zone)) is not None}
+    fixed = frozenset(item.name for item in hoisted if says_missing(item))
     sources = _sources(bound, stage, rows, keyed)
-    shown = _shown(gateway, stage, result, rowtimes_in(bound.draft.hoisted, rows), sources)
+    whole = stage.finished(gateway.spark.createDataFrame([], travelling_schema(result)), result).schema
+    as_is = _given_as_is(stage, result)
+    own = {item.name for item in hoisted if is_field(item) and field_of(item) in times}
+    if isinstance(stage, MatchStage):
+        own = _of_matches(stage.plan(result), own)
+        outputs = dict(stage.plan(result).outputs)
+        given = {name: sources.get(outputs.get(value, ""), "") for name, value in as_is.items()}
+    else:
+        given = {name: sources.get(value, "") for name, value in as_is.items()}
     keys = [one.only({name: sources.get(name, "") for name in stage.partition}) for one in feeds]
     if not stage.partition or not all(len(one.columns) == len(stage.partition) for one in keys):
         keys = []
-    given = {name: column for name, _, _, column in columns_of(shown)}
     gives = [one.only(given).where(set(key.columns.values())) for one, key in zip(feeds, keys, strict=False)]
     return LiveClause(
-        clause, bound, growing, result, carried, keyed.schema, rowtime, rising, fixed, clock, follows,
-        stub(gateway.spark, shown, relation=clause.key), pairs, tuple(keys), tuple(gives),
+        clause, bound, growing, result, carried, keyed.schema, rowtime, rising, fixed, clock, follows, whole,
+        frozenset(name for name, value in as_is.items() if value in own), pairs, tuple(keys), tuple(gives),
     )  # fmt: skip
 
 
@@ -407,47 +411,28 @@ def stage_of(gateway: Gateway, bound: Bound, rows: DataFrame) -> WindowStage | M
     return WindowStage(gateway, BoundWindow(bound.window, bound.draft, analyzer), rows)
 
 
-def _shown(
-    gateway: Gateway,
-    stage: WindowStage | MatchStage,
-    result: StructType,
-    rowtimes: frozenset[str],
-    sources: Mapping[str, str],
-) -> StructType:
-    """What the clause gives: of windows the label row's rowtime is marked, of matches that of
-    every row of the match; and which columns of the clause's rows they are.
+def _given_as_is(stage: WindowStage | MatchStage, result: StructType) -> dict[str, str]:
+    """Which columns and fields of what a clause gives the kernel gives as they are, with its names for them.
+
+    Of windows these are fields of the label row.
     """
-    given = gateway.spark.createDataFrame([], travelling_schema(result))
     if isinstance(stage, MatchStage):
-        plan = stage.plan(result)
-        own, outputs = _of_matches(plan, rowtimes), dict(plan.outputs)
-        told = {
-            name: marks(is_rowtime=name in own, source=sources.get(outputs.get(name, "")))
-            for name in given.columns
-        }
-        given = given.select(
-            *(F.col(quoted(name)).alias(name, metadata=told[name]) for name in given.columns)
-        )
-        return stage.finished(given, result).schema
-    fields = {
-        name: {
-            field: marks(is_rowtime=column in rowtimes, source=sources.get(column))
-            for field, column in columns
-        }
+        return given_as_is(stage.bound, result)
+    return {
+        f"{name}.{field}": column
         for name, columns in stage.draft.fields
         if is_flat(stage.window, name, columns)
+        for field, column in columns
     }
-    windows = stage.finished(given, result).schema
-    return StructType([marked_fields(item, fields.get(item.name, {})) for item in windows])
 
 
-def _of_matches(plan: MatchPlan, rowtimes: frozenset[str]) -> frozenset[str]:
-    """The columns of the result that hold the rowtime of a row of the match."""
+def _of_matches(plan: MatchPlan, rowtimes: Collection[str]) -> set[str]:
+    """The columns that the kernel gives which hold the rowtime of a row of the match."""
     found = {name for name, column in plan.outputs if column in rowtimes}
     for measure in plan.measures:
         if isinstance(measure, Navigation) and not measure.shift and measure.column in rowtimes:
             found.add(measure.name)
-    return frozenset(found)
+    return found
 
 
 def _ticks(rowtimes: pa.ChunkedArray | pa.Array, clock: Clock) -> pa.ChunkedArray | pa.Array:

@@ -7,29 +7,26 @@ expression too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql.types import DataType, DateType, IntegralType, TimestampNTZType, TimestampType
 
 from windrow.algebra.clock import Clock
-from windrow.algebra.continuous import Reader
-from windrow.errors import Span
+from windrow.plan.columns import Expression, column_named
+from windrow.plan.nodes import Node, Project, SetOperation
+from windrow.plan.passing import origins
 from windrow.spark.gateway import Gateway, is_ansi
-from windrow.spark.live.feeds import alternatives
-from windrow.spark.live.rowtimes import is_marked
+from windrow.spark.live.beside import Beside, relation_of
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.monotone import going
-from windrow.syntax.nodes import Range
-from windrow.syntax.queries import Select, UnknownShapeError, parse_query
 from windrow.syntax.rising import STEADY, goes_by_zone
-from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import Relation, SqlText
-from windrow.syntax.tokens import TokenList, tokenize
+from windrow.syntax.tokens import tokenize
 
-__all__ = ["Moved", "UnknownRowtimeError", "moved_rowtime", "written_column"]
+__all__ = ["Moved", "UnknownRowtimeError", "moved_rowtime"]
 
 _NO_ROWTIME = "it is not the rowtime of a row"
+_UNKNOWN = "it is not known to rise with the rowtime"
 _ROWTIME, _BOUND, _ROWS = "__rowtime", "__bound", "__rows"
 
 
@@ -39,11 +36,22 @@ class UnknownRowtimeError(Exception):
 
 @dataclass(frozen=True)
 class Moved:
-    """An expression that rises with the rowtime: SQL before and after it, for the session that it is of."""
+    """An expression that goes with the rowtime: SQL before and after it, for the session that it is of.
+
+    It rises with it, or `falls`.
+    """
 
     gateway: Gateway
-    before: SqlText
-    after: SqlText
+    before: SqlText = field(default_factory=SqlText)
+    after: SqlText = field(default_factory=SqlText)
+    falls: bool = False
+
+    def of(self, inner: Moved) -> Moved:
+        """The same of what another expression gives."""
+        before = SqlText.of(self.before, "(", inner.before)
+        return Moved(
+            self.gateway, before, SqlText.of(inner.after, ")", self.after), self.falls != inner.falls
+        )
 
     def bound(self, until: int, clock: Clock, target: Clock, kind: str) -> int:
         """A bound put through the expression, in ticks of the target.
@@ -63,14 +71,14 @@ class Moved:
         return int(found)
 
 
-def moved_rowtime(gateway: Gateway, text: SqlText, place: int) -> Moved | None:
+def moved_rowtime(gateway: Gateway, read: Beside, place: int) -> Moved | None:
     """How a column of a query that looks at each row by itself goes with the rowtime; None if it is that.
 
     Parameters
     ----------
     gateway
-        Has the relations of the text as frames in which the rowtimes are marked.
-    text, place
+        The session.
+    read, place
         The query, and which of its columns.
 
     Raises
@@ -78,84 +86,72 @@ def moved_rowtime(gateway: Gateway, text: SqlText, place: int) -> Moved | None:
     UnknownRowtimeError
         With the reason.
     """
-    parts = alternatives(gateway, text) or []
-    if parts and all(is_marked(gateway.sql(part).schema[place]) for part in parts):
-        return None
-    if len(parts) != 1:
-        raise UnknownRowtimeError("it is not the rowtime in each part of the UNION ALL")
-    tokens = tokenize(text.render())
-    item = _item(tokens, place, len(gateway.sql(text).columns))
-    inner, steps = item, []
+    assert read.plan is not None
+    node, column = read.plan, read.plan.columns[place].id
+    moved: Moved | None = None
+    why = _NO_ROWTIME
+    while not _is_rowtime(read, node, column):
+        above = _where_made(node, column)
+        if above is None:
+            raise UnknownRowtimeError(why)
+        one = next(one for made, one in above.outputs if made.id == column)
+        node = above.input
+        if one.column is not None:
+            column = one.column
+            continue
+        step, column, written = _computed(gateway, above, one)
+        why = f"{written} is not the rowtime of a row"
+        moved = step if moved is None else moved.of(step)
+    if moved is not None and moved.falls:
+        raise UnknownRowtimeError("it falls where the rowtime rises")
+    return moved
+
+
+def _is_rowtime(read: Beside, node: Node, column: str) -> bool:
+    of = origins(node, column)
+    return bool(of) and all(name in read.relations[relation_of(leaf)].rowtimes for leaf, name in of)
+
+
+def _where_made(node: Node, column: str) -> Project | None:
+    """What gives a column; None where it comes from a relation, or only a list as a whole gives it."""
+    while not isinstance(node, Project):
+        if isinstance(node, SetOperation):
+            raise UnknownRowtimeError("it is not the rowtime in each part of the UNION ALL")
+        below = [one for one in node.inputs if any(own.id == column for own in one.columns)]
+        if not below:
+            return None
+        node = below[0]
+    return None if node.is_whole else node
+
+
+def _computed(gateway: Gateway, node: Project, one: Expression) -> tuple[Moved, str, str]:
+    """How an expression goes with a column that it reads, that column, and how it is written."""
+    tokens = tokenize(one.text.render())
+    inner, steps = (0, len(tokens)), []
     while not isinstance(parse_expression(tokens, *inner), Name):
         step = going(tokens, *inner)
         if step is None or step.wants == "text":
-            raise UnknownRowtimeError("it is not known to rise with the rowtime")
+            raise UnknownRowtimeError(_UNKNOWN)
         steps.append(step)
         inner = step.part
-    first, last, start, stop = *_place(tokens, item), *_place(tokens, inner)
-    alone = SqlText.of(text.slice(0, first), text.slice(start, stop), text.slice(last, len(tokens.sql)))
-    column = gateway.sql(alone).schema[place]
-    if not is_marked(column):
-        raise UnknownRowtimeError(f"{tokens.text(*inner)} is not the rowtime of a row")
-    family = _family(column.dataType)
+    column = column_named(tokens, inner, node.scope)
+    written = tokens.text(*inner)
+    if column is None:
+        raise UnknownRowtimeError(f"{written} is not the rowtime of a row")
+    family = _family(next(own.type for own in node.input.columns if own.id == column))
     for step in reversed(steps):
         if step.wants != family or (family == "number" and not is_ansi(gateway)):
-            raise UnknownRowtimeError("it is not known to rise with the rowtime")
+            raise UnknownRowtimeError(_UNKNOWN)
         family = step.gives
-    if sum(not step.rises for step in steps) % 2:
-        raise UnknownRowtimeError("it falls where the rowtime rises")
     zone = gateway.spark.conf.get("spark.sql.session.timeZone")
-    if zone not in STEADY and goes_by_zone(tokens, *item):
+    if zone not in STEADY and goes_by_zone(tokens, 0, len(tokens)):
         raise UnknownRowtimeError(f"it goes by the clocks of {zone}, which are set back")
-    return Moved(gateway, text.slice(first, start), text.slice(stop, last))
-
-
-def written_column(text: SqlText, place: int, count: int) -> tuple[str, Span] | None:
-    """Where one of the `count` columns of a query was written: its expression, or the star that it is of.
-
-    None where no one place of the user's text gives it, as of UNION ALL.
-    """
-    tokens = tokenize(text.render())
-    try:
-        return text.written(*_place(tokens, _listed(tokens, place, count)))
-    except UnknownRowtimeError:
-        return None
-
-
-def _item(tokens: TokenList, place: int, count: int) -> Range:
-    """The expression of a column of SELECT."""
-    item = _listed(tokens, place, count)
-    if _is_star(tokens, item):
-        raise UnknownRowtimeError(_NO_ROWTIME)
-    return without_alias(tokens, item)
-
-
-def _listed(tokens: TokenList, place: int, count: int) -> Range:
-    """What is written in SELECT for a column, with its alias; the star that it is of."""
-    body = Reader(tokens, frozenset(), frozenset()).after_with(0, len(tokens))
-    try:
-        shape = parse_query(tokens, body, len(tokens))
-    except UnknownShapeError as found:
-        raise UnknownRowtimeError(f"{found} is not read") from None
-    items: Sequence[Range] = shape.items if isinstance(shape, Select) else ()
-    stars = [at for at, item in enumerate(items) if _is_star(tokens, item)]
-    if not items or len(stars) > 1:
-        raise UnknownRowtimeError(_NO_ROWTIME)
-    first = stars[0] if stars else len(items)
-    after = place - count + len(items)
-    return items[place if place < first else max(first, after)]
-
-
-def _is_star(tokens: TokenList, item: Range) -> bool:
-    return tokens.is_symbol(item[1] - 1, "*")
+    span = tokens.span(*inner)
+    before, after = one.text.slice(0, span.start), one.text.slice(span.stop, len(tokens.sql))
+    return Moved(gateway, before, after, sum(not step.rises for step in steps) % 2 == 1), column, written
 
 
 def _family(kind: DataType) -> str:
     if isinstance(kind, DateType | TimestampType | TimestampNTZType):
         return "time"
     return "number" if isinstance(kind, IntegralType) else "text"
-
-
-def _place(tokens: TokenList, stretch: Range) -> Range:
-    span = tokens.span(*stretch)
-    return span.start, span.stop

@@ -24,14 +24,16 @@ from windrow.algebra.names import POSITIONAL
 from windrow.errors import AnalysisError, WindrowError
 from windrow.errors import Span as Place
 from windrow.kernels.stages import Window
+from windrow.plan.nodes import Distinct, Project
 from windrow.spark.catalog import Catalog
 from windrow.spark.clause_view import Ends, Source, Unbounded
 from windrow.spark.continuous import Result
 from windrow.spark.gateway import Gateway
+from windrow.spark.live.beside import Beside
 from windrow.spark.live.cascade import Cascade
 from windrow.spark.live.expected import bounded
-from windrow.spark.live.feeds import comes_at_rowtime, marked_inputs, passes_on, shows_instant
-from windrow.spark.live.moved_rowtime import Moved, UnknownRowtimeError, moved_rowtime, written_column
+from windrow.spark.live.moved_rowtime import Moved, UnknownRowtimeError, moved_rowtime
+from windrow.spark.live.origins import comes_at_rowtime, passes_on, read_live, shows_instant
 from windrow.spark.live.runner import LiveRunner, live_windows, sequences_of, views_of
 from windrow.spark.live.settling import bounding_ends, ends_of_stage
 from windrow.spark.live.stages import Stage, staged
@@ -329,27 +331,34 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         """Whether each row that it gives is made of one row of a stream alone, at the rowtime of that."""
         if self.stage is not None:
             return self.stage.passes_on
-        return passes_on(self.gateway, self.catalog, self.query)
+        return passes_on(self.gateway, self.catalog, self.query, self.reader)
+
+    @cached_property
+    def _read(self) -> Beside:
+        """Its plan, in which views stand for themselves."""
+        return read_live(self.gateway, self.catalog, self.query, self.reader)
 
     def moved(self, place: int) -> Moved | None:
         """How one of its columns goes with the rowtime."""
         assert isinstance(self.query, StreamQuery)
-        if not self.passes_on and not comes_at_rowtime(self.gateway, self.catalog, self.query):
-            if shows_instant(self.gateway, self.catalog, self.query, place):
-                return None
+        comes = self.passes_on or comes_at_rowtime(self.gateway, self.catalog, self.query, self.reader)
+        if not comes and shows_instant(self._read, self.query, place):
+            return None
+        if not comes or self._read.plan is None:
             raise self.rowtime_differs(place, "it is not known to be the rowtime of each row")
-        within = marked_inputs(self.gateway, self.catalog, self.query)
         try:
-            return moved_rowtime(within, self.query.query.text, place)
+            return moved_rowtime(self.gateway, self._read, place)
         except UnknownRowtimeError as found:
             other = "; or shift the rowtime by a length of time, or truncate it"
             raise self.rowtime_differs(place, str(found), other) from None
 
     def span_of(self, place: int) -> Place:
         """Where one of its columns is written."""
-        assert isinstance(self.query, StreamQuery)
-        found = written_column(self.query.query.text, place, len(self.columns))
-        return found[1] if found is not None and found[0] == self.text else self.span
+        node = self._read.plan
+        while isinstance(node, Distinct):
+            node = node.input
+        at = node.outputs[place][1].at if isinstance(node, Project) else None
+        return self.span if at is None else self.reader.tokens.span(*at)
 
     @cached_property
     def ends(self) -> Mapping[str, Ends]:

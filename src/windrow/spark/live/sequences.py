@@ -27,19 +27,25 @@ from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.errors import Span as Place
 from windrow.kernels.advance import holds
 from windrow.spark.arrow import contains, is_orderable
-from windrow.spark.batch import Bound, WindowStage, build_window, explained, run_statement
+from windrow.spark.batch import (
+    Bound,
+    WindowStage,
+    build_window,
+    explained,
+    refuse_streaming,
+    run_statement,
+)
 from windrow.spark.catalog import Catalog
 from windrow.spark.clause_view import Ends, Feed, Source, Unbounded
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
+from windrow.spark.live.beside import LiveRelation, beside
 from windrow.spark.live.cascade import TOLD, Cascade
 from windrow.spark.live.clauses import LiveClause, bind_live
 from windrow.spark.live.endings import may_end
 from windrow.spark.live.expected import bounded
-from windrow.spark.live.feeds import Origin, feeds_of, origin_of
+from windrow.spark.live.origins import origin_of
 from windrow.spark.live.plan import RowtimePlan, texts_of
-from windrow.spark.live.row_by_row import refuse_gathering
-from windrow.spark.live.rowtimes import first_marked, is_marked, stub
 from windrow.spark.live.runner import live_streams, sequences_of, views_of
 from windrow.spark.matching import BoundMatch, MatchStage
 from windrow.spark.micro_batch import Coming, Given, MicroBatch, Span
@@ -98,12 +104,13 @@ def _live_behind(catalog: Catalog, name: str) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Bound:
-    """The clauses, each after those that it follows, the whole query over no rows, and the streams behind
-    what it gives.
+    """The clauses, each after those that it follows, the whole query over no rows, the columns that hold
+    rowtimes, and the streams behind what it gives.
     """
 
     clauses: tuple[LiveClause, ...]
     outer: DataFrame
+    rowtimes: frozenset[str]
     feeds: tuple[Feed, ...]
 
 
@@ -194,11 +201,11 @@ class SequencePlan(RowtimePlan):
     @property
     def rowtime(self) -> str | None:
         """The first column that holds the rowtime of a label row, or of a row of a match."""
-        return first_marked(self.outer.schema)
+        return next((name for name in self.columns if name in self.bound.rowtimes), None)
 
     def moved(self, place: int) -> None:
         """Refuse a column for the rowtime that is not that of label rows, or of rows of matches."""
-        if not is_marked(self.outer.schema[place]):
+        if self.columns[place] not in self.bound.rowtimes:
             raise self.rowtime_differs(place, "that is not the rowtime of its rows")
         if self.columns[place] != self.rowtime:
             other = f"; or select {self.columns[place]} before {self.rowtime}"
@@ -276,46 +283,51 @@ class SequencePlan(RowtimePlan):
     def _bound(self) -> _Bound:
         refuse_changing(self.tokens, self.query)
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
-        origins: dict[str, Origin] = {}
-        for name in self.read:
-            stream = self.catalog.streams[name]
-            columns = StructType([stream.frame.schema[column] for column in stream.columns])
-            origins[name] = self._origin(gateway, name)
-            gateway.frames[name] = stub(gateway.spark, columns, origins[name].rowtime, relation=name)
+        relations = {name: self._relation(gateway, name) for name in sorted(self.read)}
+        for name, known in relations.items():
+            gateway.frames[name] = gateway.spark.createDataFrame([], known.schema)
         clauses: list[LiveClause] = []
-        feeds = {name: one.feeds for name, one in origins.items()}
         for clause in self.statement.windows:
             with explained([one.bound for one in clauses]):
                 rows = gateway.sql(clause.rows)
-            if not rows.isStreaming:
+            refuse_streaming(clause, rows)
+            if relations.keys().isdisjoint(clause.rows.relations()):
                 raise self._unsupported(
                     "a clause over what is there, beside one over a live stream, is not supported",
                     clause.span,
                     "make a table of its result: CREATE TABLE … AS",
                 )
-            refuse_gathering(gateway, rows, clause.rows, self.tokens, self.span, clause.span)
-            self._refuse_order(clause, rows)
+            come = beside(gateway, clause.rows, relations)
+            come.refuse_gathering(self.tokens, self.span, clause.span)
+            if order_key(0) not in come.rowtimes or clause.order_by[0][1].descending:
+                raise self._other_order(clause)
 
             def refuse(bound: Bound, stage: WindowStage | MatchStage, rows: DataFrame = rows) -> None:
                 self._refuse_unsteady(bound, stage, rows)
 
             follows = any(self._waits(key) for key in clause.rows.relations())
-            come = feeds_of(gateway, clause.rows, rows.schema, feeds)
-            made = bind_live(gateway, clause, rows, self.clock, refuse, come, follows=follows)
+            made = bind_live(
+                gateway, clause, rows, self.clock, refuse, come.rowtimes, come.feeds, follows=follows
+            )
             clauses.append(made)
-            gateway.frames[clause.key] = made.shown
-            feeds[clause.key] = made.feeds if may_end(self._ends_of(made.keys)) else ()
+            gateway.frames[clause.key] = gateway.spark.createDataFrame([], made.shown)
+            feeds = made.feeds if may_end(self._ends_of(made.keys)) else ()
+            relations = {**relations, clause.key: LiveRelation(made.shown, made.rowtimes, feeds)}
         with explained([one.bound for one in clauses]):
             outer = gateway.sql(self.statement.text)
         place = clauses[-1].clause.span if clauses else None
-        refuse_gathering(gateway, outer, self.statement.text, self.tokens, self.span, place)
-        return _Bound(tuple(clauses), outer, feeds_of(gateway, self.statement.text, outer.schema, feeds))
+        given = beside(gateway, self.statement.text, relations)
+        given.refuse_gathering(self.tokens, self.span, place)
+        return _Bound(tuple(clauses), outer, given.rowtimes, given.feeds)
 
-    def _origin(self, gateway: Gateway, name: str) -> Origin:
-        """Where the rows of a relation come from."""
+    def _relation(self, gateway: Gateway, name: str) -> LiveRelation:
+        """A relation that is read, and where its rows come from."""
         if name not in self.catalog.sequences:
             return origin_of(gateway, self.catalog, name)
-        return Origin(self.catalog.streams[name].rowtime, self.catalog.sequences[name].feeds)
+        stream = self.catalog.streams[name]
+        columns = StructType([stream.frame.schema[column] for column in stream.columns])
+        rowtimes = frozenset([] if stream.rowtime is None else [stream.rowtime])
+        return LiveRelation(columns, rowtimes, self.catalog.sequences[name].feeds)
 
     def _waits(self, key: str) -> bool:
         """Whether rows of a relation may come that a clause over it has to wait with."""
@@ -423,14 +435,12 @@ class SequencePlan(RowtimePlan):
                 " or of a row of the match: s.ts, LAST(ts)",
             )
 
-    def _refuse_order(self, clause: Window | Match, rows: DataFrame) -> None:
-        """Refuse another order than that of the rowtime."""
-        key, item = clause.order_by[0]
-        if is_marked(rows.schema[order_key(0)]) and not item.descending:
-            return
+    def _other_order(self, clause: Window | Match) -> AnalysisError:
+        """The error for another order than that of the rowtime."""
+        key, _ = clause.order_by[0]
         found = (self.catalog.streams[name].rowtime for name in clause.rows.relations() if name in self.read)
         rowtime = next((name for name in found if name is not None), None)
-        raise AnalysisError(
+        return AnalysisError(
             "the rows of a live stream come in the order of its rowtime",
             condition="ORDER_NOT_ROWTIME",
             sql=self.tokens.sql,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from windrow.errors import NotSupportedError, UsageError
 from windrow.spark.live.file_batches import is_of_files
@@ -18,7 +19,13 @@ from windrow.streams.entries import PATTERN
 from windrow.streams.future import Future
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["live_stream"]
+__all__ = ["endless", "live_stream"]
+
+
+def endless(spark: SparkSession, columns: StructType) -> DataFrame:
+    """A streaming DataFrame of these columns, which is never run."""
+    rows = spark.readStream.format("rate").load()
+    return rows.select(*(F.lit(None).cast(one.dataType).alias(one.name) for one in columns)).where("FALSE")
 
 
 def live_stream(

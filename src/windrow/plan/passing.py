@@ -1,0 +1,118 @@
+"""Which queries look at each row by itself, and the columns of streams that columns pass on.
+
+A row of such a query is made of one row of one stream, beside tables that do not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from windrow.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Input,
+    Join,
+    Mark,
+    Node,
+    Over,
+    Project,
+    Scan,
+    Session,
+    SetOperation,
+    Sort,
+    StreamWindow,
+    TimeWindows,
+    Value,
+    walk,
+)
+
+__all__ = ["Leaf", "comes", "gathering", "origins"]
+
+Leaf: TypeAlias = Scan | StreamWindow | Input
+Origins: TypeAlias = tuple[tuple[Leaf, str], ...]
+
+
+def comes(node: Node) -> bool:
+    """Whether rows of it come, or change."""
+    return any(
+        isinstance(one, StreamWindow)
+        or (isinstance(one, Scan) and one.is_stream)
+        or (isinstance(one, Input) and one.varies)
+        for one in walk(node)
+    )
+
+
+def gathering(node: Node) -> Node | None:
+    """The lowest node of which a row depends on several rows that come; None if there is none."""
+    if not comes(node):
+        return None
+    match node:
+        case Scan() | StreamWindow() | Input():
+            return None
+        case Filter() | Project() | TimeWindows():
+            (below,) = node.inputs
+            return gathering(below)
+        case Join() | Mark() | Value() | SetOperation():
+            found = gathering(node.left) or gathering(node.right)
+            return found or (None if _passes(node) else node)
+    return next((found for one in node.inputs if (found := gathering(one)) is not None), node)
+
+
+def _passes(node: Join | Mark | Value | SetOperation) -> bool:
+    """Whether what puts two relations together has each row that comes for itself."""
+    left, right = comes(node.left), comes(node.right)
+    match node:
+        case SetOperation():  # of a table the rows would come in every step
+            return node.operator == "union" and node.all and left and right
+        case Join(kind="inner"):
+            return left != right
+        case Join(kind="right"):
+            return right and not left
+        case Join(kind="full"):
+            return False
+    return left and not right
+
+
+def origins(node: Node, column: str, path: str = "") -> Origins:
+    """The columns that a column passes on as they are: one of each relation that UNION puts together.
+
+    Nothing where it is computed, or not known. With a path it is that of a field of the column; fields are
+    called ``a.b``.
+    """
+    match node:
+        case Scan():
+            return _of_leaf(node, column, node.sources, path)
+        case StreamWindow():
+            return _of_leaf(node, column, node.input.sources, path)
+        case Input():
+            return _of_leaf(node, column, [one.name for one in node.columns], path)
+        case Project():
+            one = next(one for made, one in node.outputs if made.id == column)
+            if one.column is not None:
+                return origins(node.input, one.column, path)
+            return origins(node.input, one.field[0], _path(one.field[1], path)) if one.field else ()
+        case Aggregate():
+            source = next((source for key, source in node.keys if key.id == column), None)
+            return () if source is None else origins(node.input, source, path)
+        case SetOperation():
+            at = [one.id for one in node.columns].index(column)
+            left = origins(node.left, node.left.columns[at].id, path)
+            if node.operator != "union":
+                return left
+            right = origins(node.right, node.right.columns[at].id, path)
+            return (*left, *right) if left and right else ()
+        case Filter() | Join() | Mark() | Value() | Over() | Session() | TimeWindows() | Distinct() | Sort():
+            below = [one for one in node.inputs if any(own.id == column for own in one.columns)]
+            return origins(below[0], column, path) if below else ()
+    return ()
+
+
+def _of_leaf(leaf: Leaf, column: str, names: Sequence[str], path: str) -> Origins:
+    name = next(name for own, name in zip(leaf.columns, names, strict=True) if own.id == column)
+    return ((leaf, _path(name, path)),)
+
+
+def _path(first: str, then: str) -> str:
+    return f"{first}.{then}" if then else first

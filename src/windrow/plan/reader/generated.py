@@ -1,0 +1,55 @@
+"""Functions in FROM that give rows for each row: LATERAL VIEW, and LATERAL before a call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from windrow.plan.columns import ROWS, Column, Expression, Part
+from windrow.plan.nodes import Project
+from windrow.plan.reader.rows import Rows, passed
+from windrow.plan.reader.statement import NotPlannedError, Statement
+from windrow.syntax.queries import FromItem
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["generated"]
+
+_OUTER = {"explode", "posexplode", "inline", "variant_explode"}
+"""Those of which another gives a row of NULLs where they give none."""
+_KNOWN = {*_OUTER, *(f"{name}_outer" for name in _OUTER), "stack", "json_tuple"}
+
+
+def generated(statement: Statement, rows: Rows, item: FromItem) -> Rows:
+    """Each of the rows, beside each of those that a function gives of it.
+
+    The rows of a projection come from those of its input, one or several or none from each::
+
+        FROM s LATERAL VIEW explode(tags) t AS tag   →   columns of s, explode(tags) AS tag
+                                                         └─ s
+
+    Raises
+    ------
+    NotPlannedError
+        For functions of which it is not known that they look at each row by itself.
+    """
+    tokens, (start, stop) = statement.tokens, item.source
+    name = tokens[start].name.lower()
+    is_outer = item.join == "left"
+    if name not in _KNOWN or (is_outer and name not in _OUTER) or (is_outer and item.on is not None):
+        raise NotPlannedError(f"LATERAL {name}", item.source)
+    called = statement.text(item.source)
+    if is_outer:
+        called = SqlText.of(f"{name}_outer", statement.text((start + 1, stop)))
+    scope = rows.scope(statement.prefix(start))
+    fields = statement.analyser.schema(scope.select(called), rows.node.columns).fields
+    names = item.columns or tuple(one.name for one in fields)
+    if len(names) != len(fields):
+        raise NotPlannedError("other names for the columns than there are columns", item.source)
+    ids = statement.fresh(len(fields))
+    made = [Column(own, shown, one.dataType) for own, shown, one in zip(ids, names, fields, strict=True)]
+    own = [f"{ROWS}.{column.id}" for column in rows.node.columns]
+    whole = SqlText.of(", ".join(own), ", ", called, f" AS ({', '.join(ids)})")
+    outputs = (*passed(rows.node.columns), *((column, Expression(whole, column.type)) for column in made))
+    label = f"LATERAL {statement.written(item.source)}"
+    node = Project(rows.node, scope, outputs, whole, label, is_whole=True)
+    alias = item.alias or f"__t{statement.numbers[0]}"
+    return replace(rows, node=node, parts=(*rows.parts, Part(alias, tuple(names), tuple(ids))))
