@@ -263,7 +263,7 @@ class _Binder:
         key = f"__windows{len(self.windows)}_{block.range[0]}"
         ranges = [
             part
-            for part in (block.select, block.having, block.tail)
+            for part in (block.select, block.having, block.groups_after, block.tail)
             if part is not None and part[0] < part[1]
         ]
         variables = [variable.name for variable in clause.variables()]
@@ -487,6 +487,8 @@ class _Binder:
                 self.substitute_alias(name, clause_aliases, names, replaced)
             having = self.replace(block.having, replaced)
             parts += [" WHERE ", having]
+        if block.groups_after:
+            parts += [" ", self.replace(block.groups_after, replaced)]
         if block.tail[0] < block.tail[1]:
             parts += [" ", self.replace(block.tail, replaced)]
         return having, SqlText.of(*parts)

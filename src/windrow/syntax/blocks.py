@@ -123,12 +123,13 @@ def _block(tokens: TokenList, window: int) -> Block:
         )
     after = _words_after(tokens, [i for i in level if clause_stop <= i < stop], clause_stop)
     _refuse_empty(tokens, (select + 1, marks["FROM"]), "SELECT")
+    tail_start = after.get("TAIL", stop)
+    groups_start = after.get("GROUP", tail_start)
     if "HAVING" in after:
-        _refuse_empty(tokens, (after["HAVING"] + 1, after.get("TAIL", stop)), "HAVING")
+        _refuse_empty(tokens, (after["HAVING"] + 1, groups_start), tokens.word(after["HAVING"]))
     in_set = bool(set_before and set_before[-1] < select) or any(
         is_set_operator(tokens, i) for i in set_after
     )
-    tail_start = after.get("TAIL", stop)
     is_grouped = "GROUP" in marks
     ordered = [marks[word] for word in ("FROM", "GROUP", "LET", "HAVING") if word in marks]
     ends = dict(pairwise([*ordered, over if is_grouped else window]))
@@ -148,7 +149,8 @@ def _block(tokens: TokenList, window: int) -> Block:
         group_having=part("HAVING", 1),
         group_over=(over, window) if is_grouped and over < window else None,
         clause=clause,
-        having=(after["HAVING"] + 1, tail_start) if "HAVING" in after else None,
+        having=(after["HAVING"] + 1, groups_start) if "HAVING" in after else None,
+        groups_after=(groups_start, tail_start) if "GROUP" in after else None,
         tail=(stop, stop) if in_set else (tail_start, stop),
         ctes=visible_ctes(tokens, select),
     )
@@ -290,15 +292,25 @@ def _refuse_empty(tokens: TokenList, part: Range, after: str) -> None:
 
 
 def _words_after(tokens: TokenList, level: list[int], clause_stop: int) -> dict[str, int]:
-    """Where HAVING and the tail begin after the clause; anything else there is an error."""
+    """Where what is after the clause begins: HAVING or WHERE, groups of windows, and the tail.
+
+    Anything else there is an error.
+    """
     found: dict[str, int] = {}
     for index in level:
         word = tokens.word(index)
         if tokens.is_symbol(index - 1, "."):
             continue
-        if word == "HAVING" and index == clause_stop:
+        if word in ("HAVING", "WHERE") and index == clause_stop:
             found["HAVING"] = index
-        elif word in TAIL and (index == clause_stop or "HAVING" in found):
+        elif (
+            word == "GROUP"
+            and tokens.word(index + 1) == "BY"
+            and "GROUP" not in found
+            and (index == clause_stop or tokens.word(clause_stop) == "WHERE")
+        ):
+            found["GROUP"] = index
+        elif word in TAIL and (index == clause_stop or found):
             begins = tokens.word(index + 1) == "BY" or word in ("LIMIT", "OFFSET", "QUALIFY")
             if begins:
                 found["TAIL"] = index
@@ -307,13 +319,12 @@ def _words_after(tokens: TokenList, level: list[int], clause_stop: int) -> dict[
             raise _second_clause(tokens, index)
         elif index == clause_stop:
             raise ParseError(
-                f"expected HAVING, ORDER BY, LIMIT or the end after WINDOW BY, found {tokens[index].text}",
+                "expected HAVING, GROUP BY, ORDER BY, LIMIT or the end after WINDOW BY,"
+                f" found {tokens[index].text}",
                 condition="PARSE_SYNTAX_ERROR",
                 sql=tokens.sql,
                 span=tokens[index].span,
-                hint="to filter windows write HAVING; to group them, put this query into a subquery"
-                if word in ("WHERE", "GROUP", "FROM")
-                else None,
+                hint="write FROM before the clause" if word == "FROM" else None,
             )
     return found
 

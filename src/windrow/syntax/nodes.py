@@ -109,7 +109,8 @@ class Block:
 
     `source` is FROM … WHERE … as written, without groups with QUALIFY and named windows, which stand in
     `group_over` beside groups; `group_by`, `let` and `group_having` are the ranges after those words;
-    `having` likewise after the clause; `tail` holds ORDER BY, LIMIT and the like with
+    `having` likewise after the clause, of HAVING or WHERE; `groups_after` are GROUP BY and HAVING of windows,
+    with their words; `tail` holds ORDER BY, LIMIT and the like with
     their words, empty where they belong to a set operation around the block. `ctes` are the named
     queries that the block sees, outermost first.
     """
@@ -123,5 +124,6 @@ class Block:
     group_over: Range | None
     clause: WindowClause
     having: Range | None
+    groups_after: Range | None
     tail: Range
     ctes: tuple[Cte, ...]
