@@ -22,6 +22,7 @@ from windrow.explain import explain
 from windrow.explain_live import explain_live
 from windrow.gathered import may_read_gathered, with_gathered
 from windrow.inserts import insert_into_table
+from windrow.named import insert
 from windrow.naming import refresh
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation
@@ -177,7 +178,9 @@ def _composed(
         return _run(gateway, query, positional, execution, catalog)
 
     if tokens.word(statement[0]) == "INSERT" and clauses:
-        inserted = insert_into_table(gateway, tokens, statement, run_query)
+        inserted = insert(gateway, catalog, tokens, statement, run_query)
+        if inserted is None:
+            inserted = insert_into_table(gateway, tokens, statement, run_query)
         if inserted is not None:
             return inserted
     view = _view_query(tokens, statement) if clauses else None

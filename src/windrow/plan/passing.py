@@ -28,7 +28,7 @@ from windrow.plan.nodes import (
     walk,
 )
 
-__all__ = ["Leaf", "comes", "gathering", "origins"]
+__all__ = ["Leaf", "comes", "gathering", "ids_of", "origins"]
 
 Leaf: TypeAlias = Scan | StreamWindow | Input
 Origins: TypeAlias = tuple[tuple[Leaf, str], ...]
@@ -107,6 +107,24 @@ def origins(node: Node, column: str, path: str = "") -> Origins:
             below = [one for one in node.inputs if any(own.id == column for own in one.columns)]
             return origins(below[0], column, path) if below else ()
     return ()
+
+
+def ids_of(node: Node, column: str) -> frozenset[str]:
+    """The ids under which nodes have a column, from one that has it back to where it is made."""
+    found = {column}
+    while not isinstance(node, SetOperation):
+        if isinstance(node, Project):
+            source = next((one.column for made, one in node.outputs if made.id == column), None)
+            if source is None:
+                break
+            column, node = source, node.input
+        else:
+            below = [one for one in node.inputs if any(own.id == column for own in one.columns)]
+            if not below:
+                break
+            node = below[0]
+        found.add(column)
+    return frozenset(found)
 
 
 def _of_leaf(leaf: Leaf, column: str, names: Sequence[str], path: str) -> Origins:

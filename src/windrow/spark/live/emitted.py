@@ -17,9 +17,12 @@ from pyspark.sql import functions as F
 from windrow.algebra.clock import NEVER, Clock
 from windrow.algebra.watermarks import Steps as Marks
 from windrow.algebra.watermarks import held_back, value_at
+from windrow.errors import AnalysisError, NotSupportedError
 from windrow.errors import Span as Place
 from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.plan.columns import Completeness
 from windrow.plan.event_time import HIDDEN, Closed, Closing, Ending, Occurrence
+from windrow.plan.passing import ids_of
 from windrow.spark.arrived import arrived, before_end
 from windrow.spark.clause_view import Unbounded
 from windrow.spark.collected import few, frame_of_few
@@ -28,7 +31,8 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.expected import bounded
 from windrow.spark.live.plan import LivePlan
 from windrow.spark.promised_over import Promised
-from windrow.spark.streams import ARRIVED, ROWTIME
+from windrow.spark.streams import ARRIVED, ROWTIME, Stream
+from windrow.streams import FOREVER, NamedStream
 from windrow.streams.entries import BEFORE
 from windrow.streams.position import Told
 from windrow.syntax.sqltext import quoted
@@ -190,6 +194,116 @@ class EmittedPlan(LivePlan):
             for at, pairs in ending.by
             if self.places[at] in self.streams
         )
+
+    # -- as a stream -----------------------------------------------------------------------------------
+
+    @property
+    def stream_columns(self) -> list[str]:
+        """Those of the query: rows that are complete stay, so no change tells more."""
+        return self.table_columns
+
+    @cached_property
+    def rowtime(self) -> str | None:
+        """The column by whose values rows are complete, so that they come in its order, where they stay.
+
+        None where rows may leave again, or no column of the query tells of all streams.
+        """
+        how = self.query.how
+        if not how.watermark or how.delay is not None or any((how.lateness or {}).values()):
+            return None
+        origins = {one.origin for one in self.query.timed.complete}
+        told = ((name, {one.origin for one in self._complete_by(name)}) for name in self.table_columns)
+        return next((name for name, of in told if of and of == origins), None)
+
+    def _complete_by(self, name: str) -> list[Completeness]:
+        """What says that rows are complete by the values of a column of the query."""
+        plan = self.query.timed.plan
+        ids = {column.name: column.id for column in plan.columns}
+        own = ids_of(plan, ids[name])
+        return [one for one in self.query.timed.complete if not own.isdisjoint(ids_of(plan, ids[one.column]))]
+
+    @cached_property
+    def rowtime_clock(self) -> Clock:
+        """What rowtimes are counted in: as that of a stream, or as the type of the column has it."""
+        kind = self.query.schema[self.rowtime or ""].dataType.simpleString()
+        own = {self.catalog.streams[name].clock for name in self.streams}
+        found = next((clock for clock in own if clock.kind == kind), None) or Clock.of(kind)
+        assert found is not None, "event time has the type of a rowtime"
+        return found
+
+    def refuse_no_stream(self) -> None:
+        """Refuse a query of which rows may leave again, or that does not show when they are complete.
+
+        Raises
+        ------
+        AnalysisError
+            ``RELATION_WHERE_STREAM_IS_NEEDED``.
+        """
+        if self.rowtime is None:
+            raise AnalysisError(
+                "rows of this query may leave again, or do not show their event time: into a stream go rows"
+                " that stay, with rowtimes",
+                condition="RELATION_WHERE_STREAM_IS_NEEDED",
+                sql=self.text,
+                span=self.span,
+                hint="write EMIT STREAM AFTER WATERMARK, without ALLOWED LATENESS; group by the end of a"
+                " window, and select it",
+            )
+
+    def refuse_into(self, stream: NamedStream, columns: tuple[str, ...]) -> None:  # noqa: ARG002 - of others
+        """Refuse a stream in order where promises may complete rows before others with an earlier time.
+
+        Raises
+        ------
+        NotSupportedError
+            ``UNSUPPORTED_STREAM``.
+        """
+        if self.query.timed.plain and stream.definition.ordering.lag is not None:
+            raise NotSupportedError(
+                "promises of keys may complete rows before others with an earlier time, and the stream takes"
+                " rows in the order of their rowtimes",
+                condition="UNSUPPORTED_STREAM",
+                sql=self.text,
+                span=self.span,
+                hint="make the stream UNORDERED",
+            )
+
+    def moved(self, place: int) -> None:
+        """Refuse a column for the rowtime that is not that by which rows are complete."""
+        if self.stream_columns[place] != self.rowtime:
+            raise self.rowtime_differs(
+                place, f"its rows are complete by {self.rowtime}", f"; or give {self.rowtime}"
+            )
+
+    def as_stream(self, told: DataFrame) -> Stream:
+        """Rows that are complete, of a changelog in the envelope ``delta``."""
+        clock, rowtime = self.rowtime_clock, self.rowtime or ""
+        rows = told.select(*map(quoted, self.stream_columns))
+        ticks = F.expr(clock.of_column(quoted(rowtime), clock.kind, clock.unit))
+        return Stream(rows.withColumn(ROWTIME, ticks), tuple(self.stream_columns), clock, (), rowtime=rowtime)
+
+    def rowtime_until(self, gateway: Gateway, marks: Mapping[str, Marks], until: int) -> int | None:
+        """The rowtime before which no row is told after a processing time; None while that is not known."""
+        known = [
+            self.known(name, marks[name]) if name in marks else arrival.watermark
+            for name in sorted(self.query.timed.streams)
+            if (arrival := self.query.streams[name].timed) is not None
+        ]
+        mark = value_at(held_back(known), until)
+        if mark is None:
+            return None
+        if all(marks[name] and marks[name][-1][1] == FOREVER for name in marks):
+            return FOREVER
+        clock = self.rowtime_clock
+        parts = []
+        for one in self._complete_by(self.rowtime or ""):
+            own = self.query.streams[self.places[one.origin]].clock
+            mapped = one.mapped.replace("{t}", own.to_column(f"{mark}L"))
+            parts.append(clock.of_column(f"({mapped})", clock.kind, clock.unit))
+        least = parts[0] if len(parts) == 1 else f"least({', '.join(parts)})"
+        with gateway.translated():
+            found = gateway.spark.range(1).selectExpr(f"{least} AS until").collect()[0][0]
+        return None if found is None else int(found)
 
     def shown(self) -> DataFrame:
         """No rows, of the columns that the query shows."""

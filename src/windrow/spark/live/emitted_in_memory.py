@@ -148,7 +148,10 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         if until is not None and (frontier is None or until > frontier):
             used += sum(int(_entering(holding.held, frontier, until).sum()) for holding in rows.values())
             told = self._told_by(known.flow, rows, marks, frontier, until)
-            given = self._put(told, number)
+            if isinstance(self._sink, IntoStream):
+                given = self._insert(self._frame_of(told), marks, until, before)
+            else:
+                given = self._put(told, number)
             frontier = until
         carried = self._carried(known, rows, marks, frontier, number, has_promises=any(promises.values()))
         rows = self._left(rows, marks, known.flow.promised, frontier, carried)
@@ -269,17 +272,20 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
 
     def _put(self, told: pa.Table, number: int) -> int:
         """Give what is told to the sink."""
-        sink, schema = self._sink, self._told_schema
+        sink = self._sink
         assert not isinstance(sink, IntoStream)
         names = {name.lower() for name in told.column_names}
         if isinstance(sink, TableSink) and takes_tables(sink) and len(names) == told.num_columns:
             return sink.write_table(told, number)
-        inner = StructType()
+        with self._gateway.translated():
+            return sink.write(self._frame_of(told), number) or 0
+
+    def _frame_of(self, told: pa.Table) -> DataFrame:
+        """What is told, as a DataFrame; two columns may have one name."""
+        schema, inner = self._told_schema, StructType()
         for at, field in enumerate(schema):
             inner = inner.add(f"o{at}", field.dataType)
-        frame = frame_of_few(self._spark, told.rename_columns(inner.names), inner).toDF(*schema.names)
-        with self._gateway.translated():
-            return sink.write(frame, number) or 0
+        return frame_of_few(self._spark, told.rename_columns(inner.names), inner).toDF(*schema.names)
 
     # -- what is kept --------------------------------------------------------------------------------
 

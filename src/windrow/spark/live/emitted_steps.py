@@ -137,7 +137,9 @@ class EmittedSteps(Steps):
                     name: _known_by(frame, marks[name], promises.get(name, []), until)
                     for name, frame in rows.items()
                 }
-                given, due = self._give_changes(known, (frontier, until), origin, number)
+                given, due = self._give_changes(known, (frontier, until), origin, before, number)
+            elif isinstance(self._sink, IntoStream):
+                self._insert(None, marks, until, before)
             frontier = until
         keep, oldest, held = self._kept(rows, marks, promises, frontier)
         keep |= self._kept_below(apart)
@@ -295,14 +297,32 @@ class EmittedSteps(Steps):
         return min([*firsts, *([] if before.origin is None else [before.origin])], default=None)
 
     def _give_changes(
-        self, known: Mapping[str, Known], span: tuple[int | None, int], origin: int, number: int
+        self,
+        known: Mapping[str, Known],
+        span: tuple[int | None, int],
+        origin: int,
+        before: Step,
+        number: int,
     ) -> tuple[int, int | None]:
         """Evaluate the step and give its rows to the sink: how many, and when the next change is due."""
-        assert not isinstance(self._sink, IntoStream)
         gateway = Gateway(self._spark, self._query.gateway.parameters)
         with gateway.translated():
             found = self._query.evaluate(gateway, known, span, origin, self._envelope)
+            if isinstance(self._sink, IntoStream):
+                marks = {name: one.marks for name, one in known.items()}
+                return self._insert(found.changes, marks, span[1], before), found.due
             return self._sink.write(found.changes, number) or 0, found.due
+
+    def _insert(self, changes: DataFrame | None, marks: Mapping[str, Marks], until: int, before: Step) -> int:
+        """Give complete rows to the stream that they go into, with the bound of all others; how many."""
+        assert isinstance(self._sink, IntoStream)
+        gateway = Gateway(self._spark, self._query.gateway.parameters)
+        bound = self._query.rowtime_until(gateway, marks, until)
+        if changes is None:
+            changes = self._query.query.told(self._envelope).limit(0)
+        with gateway.translated():
+            rows = self._query.as_stream(changes)
+            return self._sink.insert(rows, bound, before.counts.get("rows_given", 0))
 
     # -- what is kept ----------------------------------------------------------------------------------
 

@@ -223,18 +223,19 @@ def refuse_other(sink: IntoStream, plan: LivePlan) -> None:
                 span=plan.span,
                 hint="insert them into a stream of their own",
             )
-    taken = columns_taken(sink.stream, plan.columns, sink.columns, Place(plan.text, plan.span))
+    taken = columns_taken(sink.stream, plan.stream_columns, sink.columns, Place(plan.text, plan.span))
     plan.refuse_into(sink.stream, taken)
     target, rowtime = clock_of(sink.stream), sink.stream.definition.rowtime.column
     sink.moved = plan.moved(taken.index(rowtime)) if rowtime in taken else None
-    if sink.moved is None and target.kind != plan.clock.kind:
+    kind = plan.rowtime_clock.kind
+    if sink.moved is None and target.kind != kind:
         raise AnalysisError(
-            f"rowtimes of the query are of type {plan.clock.kind.upper()},"
+            f"rowtimes of the query are of type {kind.upper()},"
             f" and those of the stream in {sink.stream.folder} of type {target.kind.upper()}",
             condition="MIXED_ROWTIMES",
             sql=plan.text,
             span=plan.span,
-            hint=f"make the stream with a rowtime of type {plan.clock.kind.upper()}",
+            hint=f"make the stream with a rowtime of type {kind.upper()}",
         )
 
 

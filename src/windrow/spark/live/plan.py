@@ -108,6 +108,16 @@ class LivePlan(ABC):
         return self.columns
 
     @property
+    def stream_columns(self) -> list[str]:
+        """Those that go into a stream."""
+        return self.columns
+
+    @property
+    def rowtime_clock(self) -> Clock:
+        """What rowtimes of its rows are counted in, where they go into a stream."""
+        return self.clock
+
+    @property
     @abstractmethod
     def span(self) -> Place:
         """Where the query stands in the text."""
@@ -150,7 +160,7 @@ class LivePlan(ABC):
     def rowtime_differs(self, place: int, why: str, other: str = "") -> AnalysisError:
         """The error for a column that cannot be the rowtime of a stream; with what else may be done."""
         return AnalysisError(
-            f"the query gives {self.columns[place]} for the rowtime of the stream, and {why}",
+            f"the query gives {self.stream_columns[place]} for the rowtime of the stream, and {why}",
             condition="ROWTIME_DIFFERS",
             sql=self.text,
             span=self.span_of(place),

@@ -83,6 +83,8 @@ def in_mode(
         ``UNSUPPORTED_SINK`` for a target that cannot be replaced at once.
     """
     _refuse_arguments(mode, key, envelope)
+    if mode == "changelog" and isinstance(sink, IntoStream):
+        return sink, "delta"  # in which each row is one
     if mode == "changelog":
         if isinstance(sink, Files | Table):
             _refuse_twice(plan, plan.columns, "a file")
