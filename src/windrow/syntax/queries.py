@@ -372,6 +372,8 @@ def _item(tokens: TokenList, start: int, stop: int, join: str, on: Range | None)
     at = start + 1
     if tokens.word(start) == "CHANGELOG" and tokens.is_symbol(start + 2, "("):
         at = tokens.partner[start + 2] + 1
+        if tokens.word(at) == "KEY" and tokens.is_symbol(at + 1, "("):
+            at = tokens.partner[at + 1] + 1
     elif tokens.is_symbol(start, "("):
         at = tokens.partner[start] + 1
     elif tokens[start].is_name:
