@@ -152,6 +152,15 @@ running = session.sql(united.format("i")).start(matches, trigger={"availableNow"
 running.await_termination()
 given = [list(row.values()) for table in matches.batches.values() for row in table.to_pylist()]
 answers["live UNION ALL"] = sorted(given)
+several = (
+    "(SELECT * FROM (SELECT k, i FROM n WHERE k = 'a' UNION ALL (WITH c AS (SELECT k, i FROM n)"
+    " SELECT k, i FROM c WHERE k <> 'a')) UNION ALL SELECT upper(k) AS k, i FROM n WHERE k = 'b')"
+)
+matches = windrow.Memory()
+running = session.sql(united.replace(both, several)).start(matches, trigger={"availableNow": True})
+running.await_termination()
+given = [list(row.values()) for table in matches.batches.values() for row in table.to_pylist()]
+answers["several UNION ALL"] = sorted(given)
 try:
     session.sql(united.format("5 - i")).start(matches)
 except windrow.WindrowError as error:
@@ -235,6 +244,7 @@ def test_the_session_is_one_of_spark_connect(answers):
         ("live", CHANGES),
         ("live windows and matches", [["a", 1, 3], ["b", 1, 2]]),
         ("live UNION ALL", [["B", 1, 2], ["a", 1, 3], ["b", 1, 2]]),
+        ("several UNION ALL", [["B", 1, 2], ["a", 1, 3], ["b", 1, 2]]),
         ("late", [["p", "1", "2"]]),
     ],
 )
