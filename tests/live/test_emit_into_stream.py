@@ -88,12 +88,40 @@ def test_a_query_that_is_inserted_feeds_others(session, tmp_path):
         session.sql(f"DROP STREAM {name}")
 
 
+def test_a_stream_that_has_ended_says_so_when_all_rows_have_been_told(session, tmp_path):
+    """Of two streams one of which is known further than the other, its end is not that of the query."""
+    made(session, tmp_path, more="UNORDERED")
+    for name in ("one", "two"):
+        session.sql(
+            f"CREATE STREAM {name} (ROWTIME ts BIGINT UNIT SECONDS, v INT) LOCATION '{tmp_path / name}'"
+        )
+    session.sql(
+        "INSERT INTO totals SELECT wend, 'both', SUM(v) FROM TUMBLE(TABLE (SELECT ts, v FROM one UNION ALL"
+        " SELECT ts, v FROM two), DESCRIPTOR(ts), 10) GROUP BY wend EMIT STREAM AFTER WATERMARK"
+    )
+    (query,) = session.queries.values()
+    with session.stream("one").producer("p") as p, session.stream("two").producer("q") as q:
+        p.insert([{"ts": 1, "v": 1}])
+        q.insert([{"ts": 2, "v": 2}])
+        p.finish()
+        query.process_all_available()
+        q.insert([{"ts": 25, "v": 4}])
+        q.finish()
+    query.process_all_available()
+    query.stop()
+    rows = session.sql("SELECT at, total FROM totals ORDER BY at").collect()
+    assert [tuple(row) for row in rows] == [(10, 3), (30, 4)]
+    for name in ("totals", "one", "two"):
+        session.sql(f"DROP STREAM {name}")
+
+
 REFUSED = [
     (TOTALS.replace(" AFTER WATERMARK", ""), "RELATION_WHERE_STREAM_IS_NEEDED"),
     (f"{TOTALS} ALLOWED LATENESS 5", "RELATION_WHERE_STREAM_IS_NEEDED"),
     (TOTALS.replace("SELECT wend, k,", "SELECT k, k AS l,"), "RELATION_WHERE_STREAM_IS_NEEDED"),
     (TOTALS.replace("SELECT wend, k,", "SELECT wend + 1, k,"), "RELATION_WHERE_STREAM_IS_NEEDED"),
     (TOTALS.replace("SELECT wend, k,", "SELECT k, wend,"), "ROWTIME_DIFFERS"),
+    (TOTALS.replace("SELECT wend, k,", "SELECT wend, wend,"), "DUPLICATE_COLUMN"),
     (TOTALS.replace("SELECT wend, k,", "SELECT wend, k, k AS l,"), "INSERT_COLUMN_ARITY_MISMATCH"),
 ]
 

@@ -221,6 +221,25 @@ def test_what_ends_partitions_is_explained(session):
     assert told(until) == [computed], "an END that is missing is no promise's NULL"
 
 
+def test_columns_of_tables_beside_a_stream_are_none_of_its_keys(spark, session):
+    spark.sql("SELECT 'a' AS k, 'b' AS label, 1L AS at").createOrReplaceTempView("labels")
+
+    def told(source, key):
+        query = f"SELECT n FROM {source} " + STEPS.format(key, "at")
+        plan = explain_live(session.sql(query)._live)
+        return [line.split(maxsplit=1)[1] for line in plan.splitlines() if line.startswith("  ended")]
+
+    beside = "(SELECT s.at, s.k AS own, l.k AS other, label FROM s JOIN labels l ON l.k <> s.k)"
+    (own,), (other,) = told(beside, "own"), told(beside, "other")
+    assert own.endswith("promised to be over, by s on k")
+    assert other.startswith("partitions with the stream")
+    both = f"(SELECT q.*, label FROM {BOTH} q JOIN labels l ON l.k = q.key)"
+    assert told(both, "key")[0].endswith("s on k, and t on name")
+    with pytest.raises(WindrowError, match="ORDER_NOT_ROWTIME"):
+        told("(SELECT l.at, s.k FROM s JOIN labels l ON l.k = s.k)", "k")
+    spark.catalog.dropTempView("labels")
+
+
 def test_clauses_of_which_no_key_is_expected_to_be_over_grow(session):
     def told(query):
         return [str(one) for one in session.sql(query)._live.unbounded()]

@@ -81,13 +81,17 @@ def test_a_bound_goes_through_any_expression_that_rises(moving):
         ("other", "it is not known to rise with the rowtime"),
         ("year(ts) + k", "it is not known to rise with the rowtime"),
         ("k", "it is not the rowtime of a row"),
+        ("at", "it is not the rowtime of a row"),
         ("CAST(k AS BIGINT) + 1", "it is not known to rise with the rowtime"),
         ("made", "it falls where the rowtime rises"),
     ],
 )
 def test_what_does_not_rise_with_the_rowtime_is_refused_when_it_is_given(moving, column, why):
     session, folder = moving
-    source = "(SELECT *, greatest(ts, ts) AS other, - year(ts) AS made FROM orders)"
+    source = (
+        "(SELECT *, greatest(ts, ts) AS other, - year(ts) AS made FROM orders,"
+        " (SELECT TIMESTAMP '2006-10-10 10:00:00' AS at))"
+    )
     relation = session.sql(f"SELECT STREAM {column} AS ts, k FROM {source}")
     with pytest.raises(AnalysisError, match=why) as error:
         relation.start(NamedStream.open(folder / "later"), checkpoint=folder / "checkpoint")

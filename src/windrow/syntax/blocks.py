@@ -307,7 +307,7 @@ def _words_after(tokens: TokenList, level: list[int], clause_stop: int) -> dict[
             word == "GROUP"
             and tokens.word(index + 1) == "BY"
             and "GROUP" not in found
-            and (index == clause_stop or tokens.word(clause_stop) == "WHERE")
+            and (index == clause_stop or "HAVING" in found)
         ):
             found["GROUP"] = index
         elif word in TAIL and (index == clause_stop or found):

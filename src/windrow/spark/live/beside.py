@@ -83,15 +83,23 @@ class Beside:
         return {
             name: tuple((relation_of(leaf), own) for leaf, own in several)
             for name, several in found.items()
-            if several
+            # those of tables beside the streams say nothing of these
+            if several and all(relation_of(leaf) in self.relations for leaf, _ in several)
         }
 
     @cached_property
     def rowtimes(self) -> frozenset[str]:
         """The columns that hold the rowtime of each row."""
         return frozenset(
-            name for name, several in self.columns.items() if all(self._holds(*one) for one in several)
+            name
+            for name, several in self.columns.items()
+            if all(column in self.relations[relation].rowtimes for relation, column in several)
         )
+
+    def is_rowtime(self, node: Node, column: str) -> bool:
+        """Whether a column of a node of the plan is the rowtime of each row, where it comes from."""
+        of = origins(node, column)
+        return bool(of) and all(self._holds(relation_of(leaf), own) for leaf, own in of)
 
     @property
     def mixes_rowtimes(self) -> bool:
@@ -103,7 +111,7 @@ class Beside:
         """The live streams whose columns it passes on; none if they are not known."""
         found: list[Feed] = []
         for branch in zip(*self.columns.values(), strict=True):
-            feeds = self.relations[branch[0][0]].feeds if branch[0][0] in self.relations else ()
+            feeds = self.relations[branch[0][0]].feeds
             if not feeds:
                 return ()
             names = dict(zip(self.columns, (own for _, own in branch), strict=True))
@@ -169,12 +177,7 @@ class Beside:
         if not isinstance(node, plan.SetOperation):
             return False
         sides = [
-            [
-                bool(of := origins(side, column.id))
-                and all(self._holds(relation_of(leaf), own) for leaf, own in of)
-                for column in side.columns
-            ]
-            for side in (node.left, node.right)
+            [self.is_rowtime(side, column.id) for column in side.columns] for side in (node.left, node.right)
         ]
         return any(left and not right for left, right in zip(*sides, strict=True))
 

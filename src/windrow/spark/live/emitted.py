@@ -27,6 +27,7 @@ from windrow.spark.arrived import arrived, before_end
 from windrow.spark.clause_view import Unbounded
 from windrow.spark.collected import few, frame_of_few
 from windrow.spark.emission import Emitted
+from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.expected import bounded
 from windrow.spark.live.plan import LivePlan
@@ -278,9 +279,13 @@ class EmittedPlan(LivePlan):
     def as_stream(self, told: DataFrame) -> Stream:
         """Rows that are complete, of a changelog in the envelope ``delta``."""
         clock, rowtime = self.rowtime_clock, self.rowtime or ""
-        rows = told.select(*map(quoted, self.stream_columns))
-        ticks = F.expr(clock.of_column(quoted(rowtime), clock.kind, clock.unit))
-        return Stream(rows.withColumn(ROWTIME, ticks), tuple(self.stream_columns), clock, (), rowtime=rowtime)
+        changed = raising(
+            "UNSTABLE_VALUES", "a row that was complete has changed", "leave AFTER WATERMARK out"
+        )
+        of_row = F.expr(clock.of_column(quoted(rowtime), clock.kind, clock.unit))
+        ticks = F.when(F.col("_change_type") == "insert", of_row).otherwise(changed)
+        rows = told.withColumn(ROWTIME, ticks).select(*map(quoted, self.stream_columns), ROWTIME)
+        return Stream(rows, tuple(self.stream_columns), clock, (), rowtime=rowtime)
 
     def rowtime_until(self, gateway: Gateway, marks: Mapping[str, Marks], until: int) -> int | None:
         """The rowtime before which no row is told after a processing time; None while that is not known."""
@@ -292,7 +297,7 @@ class EmittedPlan(LivePlan):
         mark = value_at(held_back(known), until)
         if mark is None:
             return None
-        if all(marks[name] and marks[name][-1][1] == FOREVER for name in marks):
+        if all(value_at(steps, until) == FOREVER for steps in marks.values()):
             return FOREVER
         clock = self.rowtime_clock
         parts = []
@@ -302,7 +307,7 @@ class EmittedPlan(LivePlan):
             parts.append(clock.of_column(f"({mapped})", clock.kind, clock.unit))
         least = parts[0] if len(parts) == 1 else f"least({', '.join(parts)})"
         with gateway.translated():
-            found = gateway.spark.range(1).selectExpr(f"{least} AS until").collect()[0][0]
+            found = gateway.spark.sql(f"SELECT {least} AS until").collect()[0][0]
         return None if found is None else int(found)
 
     def shown(self) -> DataFrame:

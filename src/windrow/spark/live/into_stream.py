@@ -208,7 +208,7 @@ def refuse_other(sink: IntoStream, plan: LivePlan) -> None:
     ------
     AnalysisError
         ``RELATION_WHERE_STREAM_IS_NEEDED``, ``INSERT_COLUMN_ARITY_MISMATCH``, ``MIXED_ROWTIMES``,
-        ``ROWTIME_DIFFERS``.
+        ``ROWTIME_DIFFERS``, ``DUPLICATE_COLUMN``.
     NotSupportedError
         ``UNSUPPORTED_STREAM`` for a query that reads the stream.
     """
@@ -223,6 +223,7 @@ def refuse_other(sink: IntoStream, plan: LivePlan) -> None:
                 span=plan.span,
                 hint="insert them into a stream of their own",
             )
+    plan.refuse_twice(plan.stream_columns, "a stream")
     taken = columns_taken(sink.stream, plan.stream_columns, sink.columns, Place(plan.text, plan.span))
     plan.refuse_into(sink.stream, taken)
     target, rowtime = clock_of(sink.stream), sink.stream.definition.rowtime.column

@@ -14,9 +14,8 @@ from pyspark.sql.types import DataType, DateType, IntegralType, TimestampNTZType
 from windrow.algebra.clock import Clock
 from windrow.plan.columns import Expression, column_named
 from windrow.plan.nodes import Node, Project, SetOperation
-from windrow.plan.passing import origins
 from windrow.spark.gateway import Gateway, is_ansi
-from windrow.spark.live.beside import Beside, relation_of
+from windrow.spark.live.beside import Beside
 from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.monotone import going
 from windrow.syntax.rising import STEADY, goes_by_zone
@@ -90,7 +89,7 @@ def moved_rowtime(gateway: Gateway, read: Beside, place: int) -> Moved | None:
     node, column = read.plan, read.plan.columns[place].id
     moved: Moved | None = None
     why = _NO_ROWTIME
-    while not _is_rowtime(read, node, column):
+    while not read.is_rowtime(node, column):
         above = _where_made(node, column)
         if above is None:
             raise UnknownRowtimeError(why)
@@ -105,11 +104,6 @@ def moved_rowtime(gateway: Gateway, read: Beside, place: int) -> Moved | None:
     if moved is not None and moved.falls:
         raise UnknownRowtimeError("it falls where the rowtime rises")
     return moved
-
-
-def _is_rowtime(read: Beside, node: Node, column: str) -> bool:
-    of = origins(node, column)
-    return bool(of) and all(name in read.relations[relation_of(leaf)].rowtimes for leaf, name in of)
 
 
 def _where_made(node: Node, column: str) -> Project | None:

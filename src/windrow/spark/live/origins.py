@@ -12,7 +12,7 @@ from windrow.plan.passing import origins
 from windrow.spark.catalog import Catalog
 from windrow.spark.clause_view import Feed
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.beside import Beside, LiveRelation, of_query, relation_of
+from windrow.spark.live.beside import Beside, LiveRelation, of_query
 from windrow.spark.live.blocking import is_bare
 from windrow.syntax.streams import StreamWindow as Bracket
 
@@ -75,14 +75,10 @@ def shows_instant(read: Beside, query: StreamQuery, place: int) -> bool:
     """Whether a column of each row is the rowtime of a row that is in its window at that instant alone."""
     if query.kind == "DSTREAM" or read.plan is None:
         return False
-    of = origins(read.plan, read.plan.columns[place].id)
-    return (
-        bool(of)
-        and all(
-            isinstance(leaf, Scan) or (isinstance(leaf, StreamWindow) and leaf.window.is_now)
-            for leaf, _ in of
-        )
-        and all(name in read.relations[relation_of(leaf)].rowtimes for leaf, name in of)
+    column = read.plan.columns[place].id
+    return read.is_rowtime(read.plan, column) and all(
+        isinstance(leaf, Scan) or (isinstance(leaf, StreamWindow) and leaf.window.is_now)
+        for leaf, _ in origins(read.plan, column)
     )
 
 

@@ -146,6 +146,26 @@ class LivePlan(ABC):
     def refuse_into(self, stream: NamedStream, columns: tuple[str, ...]) -> None:  # noqa: B027 - most refuse none
         """Refuse a named stream that cannot take the rows, in these columns of it by position."""
 
+    def refuse_twice(self, names: Sequence[str], what: str) -> None:
+        """Refuse two columns of one name, where what has them cannot.
+
+        Raises
+        ------
+        AnalysisError
+            ``DUPLICATE_COLUMN``.
+        """
+        lower = [name.lower() for name in names]
+        twice = next((name for name in names if lower.count(name.lower()) > 1), None)
+        if twice is not None:
+            raise AnalysisError(
+                f"column {twice} of {what} is given twice",
+                condition="DUPLICATE_COLUMN",
+                sqlstate="42711",
+                sql=self.text,
+                span=self.span,
+                hint="give each its own name with AS",
+            )
+
     def moved(self, place: int) -> Moved | None:  # noqa: ARG002 - of some
         """How one of its columns goes with the rowtime, where that is computed of it; None where it is the
         rowtime, or only rows can tell.

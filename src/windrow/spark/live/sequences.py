@@ -413,17 +413,7 @@ class SequencePlan(RowtimePlan):
         AnalysisError
             ``UNKNOWN_ROWTIME``, ``DUPLICATE_COLUMN``.
         """
-        lower = [name.lower() for name in self.columns]
-        twice = next((name for name in self.columns if lower.count(name.lower()) > 1), None)
-        if twice is not None:
-            raise AnalysisError(
-                f"column {twice} of a stream is given twice",
-                condition="DUPLICATE_COLUMN",
-                sqlstate="42711",
-                sql=self.tokens.sql,
-                span=self.span,
-                hint="give each its own name with AS",
-            )
+        self.refuse_twice(self.columns, "a stream")
         if self.rowtime is None:
             raise AnalysisError(
                 "no column of this query shows the rowtime of its rows",

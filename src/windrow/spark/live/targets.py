@@ -87,7 +87,7 @@ def in_mode(
         return sink, "delta"  # in which each row is one
     if mode == "changelog":
         if isinstance(sink, Files | Table):
-            _refuse_twice(plan, plan.columns, "a file")
+            plan.refuse_twice(plan.columns, "a file")
         return sink, envelope or plan.envelope
     if isinstance(sink, IntoStream):
         refuse_other(sink, plan)
@@ -95,7 +95,7 @@ def in_mode(
     if not plan.is_relation:
         raise _no_rows_leave(plan)
     names = plan.table_columns
-    _refuse_twice(plan, names, "a table")
+    plan.refuse_twice(names, "a table")
     if mode == "upsert":
         given = [key] if isinstance(key, str) else key
         return Upserts(sink, names, key_places(plan, given)), "diff"
@@ -110,20 +110,6 @@ def in_mode(
             hint="name a folder, which will have Parquet files; or a function of a DataFrame and a number",
         )
     return Whole(sink, names, folder / "table"), "diff"
-
-
-def _refuse_twice(plan: LivePlan, names: Sequence[str], what: str) -> None:
-    lower = [name.lower() for name in names]
-    twice = next((name for name in names if lower.count(name.lower()) > 1), None)
-    if twice is not None:
-        raise AnalysisError(
-            f"column {twice} of {what} is given twice",
-            condition="DUPLICATE_COLUMN",
-            sqlstate="42711",
-            sql=plan.text,
-            span=plan.span,
-            hint="give each its own name: AS",
-        )
 
 
 def _refuse_arguments(mode: str, key: str | Sequence[str] | None, envelope: str | None) -> None:
