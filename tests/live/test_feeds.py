@@ -235,6 +235,15 @@ def test_columns_of_tables_beside_a_stream_are_none_of_its_keys(spark, session):
     assert other.startswith("partitions with the stream")
     both = f"(SELECT q.*, label FROM {BOTH} q JOIN labels l ON l.k = q.key)"
     assert told(both, "key")[0].endswith("s on k, and t on name")
+    for source in (
+        "(SELECT s.* EXCEPT (v) FROM s)",
+        "(SELECT * EXCEPT (label) FROM s JOIN (SELECT label FROM labels) l ON l.label <> s.k)",
+        "(SELECT /*+ BROADCAST(l) */ s.*, label FROM s JOIN labels l ON l.k = s.k)",
+        "(FROM s SELECT * WHERE v > 1)",
+        "(SELECT *, posexplode(array(v)) FROM s)",
+        "(s JOIN (SELECT label FROM labels) l ON l.label = s.k)",
+    ):
+        assert told(source, "k") == [own], source
     with pytest.raises(WindrowError, match="ORDER_NOT_ROWTIME"):
         told("(SELECT l.at, s.k FROM s JOIN labels l ON l.k = s.k)", "k")
     spark.catalog.dropTempView("labels")

@@ -154,6 +154,12 @@ UNNESTED = [
     "SELECT e.*, y FROM s [ROWS 2] JOIN t [ROWS 2] USING (k) LATERAL VIEW stack(2, k, 1, 2, 3) e"
     " LATERAL VIEW explode(array(col0)) f AS y",
     "SELECT k, explode(array(v, 2)) AS x FROM s [RANGE 3]",
+    "SELECT posexplode(array(k, 2)), v FROM s [RANGE 3]",
+    "SELECT q.k, x FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 3] GROUP BY k) q"
+    " LATERAL VIEW explode(array(n, 1, n)) e AS x",
+    "SELECT * EXCEPT (v) FROM s [RANGE 3] a, t [NOW] b WHERE a.k = b.k",
+    "SELECT k, n FROM (FROM s [RANGE 3] SELECT k, v + 1 AS n WHERE v > 0) q",
+    "SELECT a.k, b.v FROM (s [RANGE 3] a JOIN t [RANGE 2] b ON a.k = b.k) WHERE a.v > 0",
     "SELECT k FROM s [NOW] UNION ALL (WITH c AS (SELECT k FROM t [ROWS 2]) SELECT k FROM c)",
     "SELECT (SELECT COUNT(*) FROM s [NOW]) AS n",
     "SELECT 1 AS x WHERE EXISTS (SELECT 1 FROM s [NOW])",

@@ -162,12 +162,24 @@ def _query(tokens: TokenList, start: int, stop: int, wholly: bool) -> Shape:
         found = [at for at in level if tokens.word(at) in words and _is_set_operator(tokens, at)]
         if found:
             return _set_operation(tokens, start, found[-1], stop, wholly)
+    if tokens.word(start) == "FROM":
+        return _from_first(tokens, start, level, stop)
     if tokens.word(start) != "SELECT":
         raise UnknownShapeError(f"a query that begins with {tokens[start].text}", (start, start + 1))
     marks = _marks(tokens, level)
     if "FROM" not in marks:
         return _without_from(tokens, start + 1, level, stop)
     return parse_select(tokens, (start + 1, marks["FROM"]), marks["FROM"], stop)
+
+
+def _from_first(tokens: TokenList, start: int, level: list[int], stop: int) -> Select:
+    """``FROM s SELECT …``, a block whose relations are named first."""
+    select = next((at for at in level if tokens.word(at) == "SELECT"), None)
+    if select is None:
+        raise UnknownShapeError("FROM without SELECT", (start, start + 1))
+    marks = _marks(tokens, [start, *(at for at in level if at > select)])
+    end = min((at for at in marks.values() if at > select), default=stop)
+    return parse_select(tokens, (select + 1, end), start, stop, select)
 
 
 def _without_from(tokens: TokenList, start: int, level: list[int], stop: int) -> Select:
@@ -180,8 +192,10 @@ def _without_from(tokens: TokenList, start: int, level: list[int], stop: int) ->
     return Select(False, tuple(tokens.split(start, end)), (), None if where is None else (where + 1, stop))
 
 
-def parse_select(tokens: TokenList, items: Range, source: int, stop: int) -> Select:
-    """A block of which the SELECT list is one range and FROM begins another.
+def parse_select(
+    tokens: TokenList, items: Range, source: int, stop: int, source_stop: int | None = None
+) -> Select:
+    """A block of which the SELECT list is one range and FROM begins another, which may have its own end.
 
     Raises
     ------
@@ -189,6 +203,8 @@ def parse_select(tokens: TokenList, items: Range, source: int, stop: int) -> Sel
         As :func:`parse_query`.
     """
     first, last = items
+    while tokens[first].text.startswith("/*+"):  # how Spark is to join, which is for Spark's own plans
+        first += 1
     distinct = tokens.word(first) == "DISTINCT"
     first += distinct or (tokens.word(first) == "ALL" and first + 1 < last)
     if first >= last:
@@ -203,6 +219,8 @@ def parse_select(tokens: TokenList, items: Range, source: int, stop: int) -> Sel
     ends = [at for _, at in ordered[1:]] + [stop]
     widths = {"GROUP": 2}
     ranges = {word: (at + widths.get(word, 1), end) for (word, at), end in zip(ordered, ends, strict=True)}
+    if source_stop is not None:
+        ranges["FROM"] = source + 1, source_stop
     views = _lateral_views(tokens, *ranges["FROM"])
     ends_at = views[0].source[0] if views else ranges["FROM"][1]
     while views and tokens.word(ends_at) != "LATERAL":
@@ -333,7 +351,10 @@ def _joined(tokens: TokenList, start: int, stop: int) -> list[FromItem]:
         while at - 1 > start and tokens.word(at - 1) in _JOIN_WORDS:
             at -= 1
         begins.append(at)
-    items = [_item(tokens, start, begins[0] if begins else stop, "inner", None)]
+    first = begins[0] if begins else stop
+    items = [_item(tokens, start, first, "inner", None)]
+    if _holds_relations(tokens, start, first):
+        items = _from_items(tokens, start + 1, first - 1)
     for begin, join, end in zip(begins, joins, [*begins, stop][1:], strict=True):
         words = tuple(tokens.word(at) for at in range(begin, join))
         natural = words[:1] == ("NATURAL",)
@@ -352,6 +373,15 @@ def _joined(tokens: TokenList, start: int, stop: int) -> list[FromItem]:
             item = replace(item, using=tuple(tokens[at].name for at, _ in names))
         items.append(replace(item, using=None) if natural else item)
     return items
+
+
+def _holds_relations(tokens: TokenList, start: int, stop: int) -> bool:
+    """Whether a bracket holds relations that are joined, and no query."""
+    if not (tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1) or is_query(tokens, start):
+        return False
+    level = list(tokens.level(start + 1, stop - 1))
+    joins = any(tokens.word(at) == "JOIN" for at in level)
+    return joins and not any(tokens.word(at) in _SET and _is_set_operator(tokens, at) for at in level)
 
 
 def _is_strange(tokens: TokenList, at: int) -> bool:

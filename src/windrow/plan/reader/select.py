@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pyspark.sql.types import StructType
 
-from windrow.plan.columns import ROWS, Column, Expression, Part
+from windrow.plan.columns import ROWS, Column, Expression, Part, Scope
 from windrow.plan.nodes import Project
 from windrow.plan.reader.joins import USING
 from windrow.plan.reader.rows import Rows, expression, source_of
@@ -30,6 +30,13 @@ def each(statement: Statement, select: Select, rows: Rows, further: Sequence[Ran
     found = statement.analyser.schema(text, rows.node.columns).fields
     found = found[: len(found) - len(row)]
     of_items = [sources_of(statement, item, rows) for item in select.items]
+    count = len(found) - len(further)
+    is_whole = sum(map(len, of_items)) != count
+    if is_whole:  # only Spark knows how many columns a generator gives
+        of_items = [
+            columns if columns != [None] else [None] * _count(statement, scope, item, rows)
+            for item, columns in zip(select.items, of_items, strict=True)
+        ]
     sources = [one for each_item in of_items for one in each_item]
     sources += [source_of(statement, one, rows) for one in further]
     ids = statement.fresh(len(found))
@@ -49,6 +56,8 @@ def each(statement: Statement, select: Select, rows: Rows, further: Sequence[Ran
                 value = Expression(text, column.type, None, item, frozenset([field[0]]), field=field)
             elif _is_star(statement, item):
                 value = Expression(text, column.type, source, item)
+            elif len(columns) > 1:
+                value = Expression(whole, column.type)
             else:
                 value = expression(statement, at, rows, column.type)
             outputs.append((column, value))
@@ -56,7 +65,13 @@ def each(statement: Statement, select: Select, rows: Rows, further: Sequence[Ran
         column = new[len(outputs)]
         outputs.append((column, expression(statement, at, rows, column.type)))
     passes = all(source is not None for source in sources)
-    return Project(rows.node, scope, tuple(outputs), whole, "columns" if passes else "expressions")
+    label = "columns" if passes else "expressions"
+    return Project(rows.node, scope, tuple(outputs), whole, label, is_whole)
+
+
+def _count(statement: Statement, scope: Scope, item: Range, rows: Rows) -> int:
+    """How many columns an item of SELECT gives."""
+    return len(statement.analyser.schema(scope.select(statement.item(item)), rows.node.columns))
 
 
 def listed(statement: Statement, select: Select, rows: Rows) -> SqlText:
@@ -74,7 +89,17 @@ def listed(statement: Statement, select: Select, rows: Rows) -> SqlText:
             items.append(statement.item((start, stop)))
             continue
         if stop - start > 1 and len(rows.parts) > 1:
-            raise NotPlannedError("* EXCEPT over several relations", (start, stop))
+            left_out = _left_out(statement, (start, stop))
+            if not left_out <= {name.lower() for part in rows.parts for name in part.names}:
+                raise NotPlannedError("* EXCEPT of what is no column", (start, stop))
+            named = [
+                f"{ROWS}.{column} AS {quoted(name)}"
+                for part in rows.parts
+                for name, column in zip(part.names, part.columns, strict=True)
+                if name.lower() not in left_out
+            ]
+            items.append(SqlText.of(", ".join(named)))
+            continue
         star = ", ".join(f"{quoted(part.alias)}.*" for part in rows.parts)
         rest = statement.text((start + 1, stop)) if stop - start > 1 else SqlText()
         items.append(SqlText.of(star, " ", rest))
@@ -94,6 +119,15 @@ def _own_star(statement: Statement, item: Range, rows: Rows) -> Part | None:
         key=lambda pair: merged.index(pair[0].lower()) if pair[0].lower() in merged else len(merged),
     )
     return Part(named[0].alias, tuple(name for name, _ in pairs), tuple(column for _, column in pairs))
+
+
+def _left_out(statement: Statement, item: Range) -> set[str]:
+    """The columns that a star leaves out, in lower case: ``* EXCEPT (a, b)``, ``s.* EXCEPT (a)``."""
+    tokens, (start, stop) = statement.tokens, item
+    at = next((at for at in range(start, stop) if tokens.word(at) == "EXCEPT"), None)
+    if at is None or not tokens.is_symbol(at - 1, "*") or not tokens.is_symbol(at + 1, "("):
+        return set()
+    return {tokens[one].name.lower() for one in range(at + 2, tokens.partner[at + 1]) if tokens[one].is_name}
 
 
 def _fields(statement: Statement, item: Range, rows: Rows) -> list[tuple[str, str] | None]:
@@ -120,6 +154,8 @@ def _is_star(statement: Statement, item: Range) -> bool:
     """Whether an item of SELECT is all columns, or all but some."""
     if statement.tokens.is_symbol(item[0], "*"):
         return True
+    if _left_out(statement, item):
+        return True
     is_last = statement.tokens.is_symbol(item[1] - 1, "*")
     return is_last and not isinstance(parse_expression(statement.tokens, *item), Operation)
 
@@ -135,12 +171,10 @@ def sources_of(statement: Statement, item: Range, rows: Rows) -> list[str | None
     fields = _fields(statement, item, rows)
     if fields:
         return [None] * len(fields)
-    start, stop = item
+    start, _ = item
     is_bare_star = tokens.is_symbol(start, "*")
     alias = None if is_bare_star else tokens[start].name.lower()
-    left_out = set()
-    if is_bare_star and stop - start > 1:  # * EXCEPT (…)
-        left_out = {tokens[at].name.lower() for at in range(start + 3, stop - 1) if tokens[at].is_name}
+    left_out = _left_out(statement, item)
     return [
         column
         for part in rows.parts
