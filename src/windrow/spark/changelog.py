@@ -9,10 +9,11 @@ from pyspark.sql import functions as F
 
 from windrow.algebra.clock import Clock
 from windrow.errors import AnalysisError, Span, UsageError, did_you_mean
+from windrow.plan.event_time import HIDDEN
 from windrow.spark.arrow import is_orderable
 from windrow.spark.varying import AT, DIFF, Varying
 
-__all__ = ["ENVELOPES", "as_cql", "changelog"]
+__all__ = ["ENVELOPES", "as_cql", "changelog", "one_sql"]
 
 ENVELOPES = ("delta", "op", "diff", "cql")
 """The forms of a changelog."""
@@ -158,3 +159,45 @@ def _column(relation: Varying, name: str, span: Span | None) -> str:
             hint="use a field of it, or cast it in the query",
         )
     return found[0]
+
+
+def one_sql(
+    relation: Varying, groups: Sequence[str] | None, *, ordered: bool, since: int | None = None
+) -> DataFrame:
+    """The changes of a relation as rows with ``undo``, ``ptime`` and ``ver``, without columns of ours.
+
+    Parameters
+    ----------
+    relation
+        On the clock of processing time.
+    groups
+        The columns inside of which each combination counts its changes; None where none are counted.
+    ordered
+        Whether they are in order of time, those of one group together, what is undone first.
+    since
+        The first instant of which changes are told; those before are counted.
+    """
+    changes = relation.changes()
+    copies = changes.withColumn("__copy", F.explode(F.array_repeat(F.lit(0), F.abs(DIFF).cast("int"))))
+    kinds = {field.name: field.dataType for field in copies.schema}
+    values = [name for name in relation.columns if is_orderable(kinds[name])]
+    if groups is None:
+        version = F.lit(0).cast("bigint")
+    else:
+        of_group = Window.partitionBy(*groups) if groups else Window.partitionBy(F.lit(0))
+        place = of_group.orderBy(AT, DIFF, *values)
+        version = F.row_number().over(place).cast("bigint") - 1
+    told = copies.withColumn("__version", version)
+    if since is not None:
+        told = told.where(F.col(AT) >= since)
+    if ordered:
+        told = told.orderBy(AT, *(groups or []), "__version", DIFF, *values)
+    kept = [
+        (name, column)
+        for name, column in zip(relation.names, relation.columns, strict=True)
+        if not name.startswith(HIDDEN)
+    ]
+    shown = [F.col(column) for _, column in kept]
+    names = [name for name, _ in kept]
+    undo, ptime = F.col(DIFF) < 0, relation.shown_time()
+    return told.select(*shown, undo, ptime, "__version").toDF(*names, "undo", "ptime", "ver")

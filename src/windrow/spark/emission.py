@@ -14,7 +14,7 @@ from functools import cached_property, reduce
 from operator import and_, or_
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField, StructType
 
@@ -28,8 +28,7 @@ from windrow.plan.event_time.windows import window_of
 from windrow.plan.reader import NotPlannedError
 from windrow.plan.sql import sql_of_plan
 from windrow.spark.admission import PROMISED
-from windrow.spark.arrow import is_orderable
-from windrow.spark.changelog import changelog
+from windrow.spark.changelog import changelog, one_sql
 from windrow.spark.emission_plan import PlanReading
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
@@ -39,11 +38,11 @@ from windrow.spark.relation_of_plan import relation_of_plan
 from windrow.spark.steps_of_time import looked_up, when_above
 from windrow.spark.streams import NUMBER, PTIME, REASON, ROWTIME, SENDER, Arrivals, Stream
 from windrow.spark.table_functions import windows_by_definition
-from windrow.spark.varying import AT, DIFF, Varying, columns_of
+from windrow.spark.varying import Varying, columns_of
 from windrow.streams.entries import BEFORE, REASONS
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 
-__all__ = ["Emitted", "Materialization", "common_ptime", "one_sql"]
+__all__ = ["Emitted", "Materialization", "common_ptime"]
 
 _MARK = "__mark"
 _LATE = "a row is late for a group: the watermark had passed the group's end before the row came"
@@ -545,48 +544,6 @@ class _Windows:
         window = window_of(node, time, by_ids=True)
         self.frames[key] = windows_by_definition(self._gateway, window, given)
         return SqlText.of("SELECT * FROM ", Relation(key))
-
-
-def one_sql(
-    relation: Varying, groups: Sequence[str] | None, *, ordered: bool, since: int | None = None
-) -> DataFrame:
-    """The changes of a relation as rows with ``undo``, ``ptime`` and ``ver``, without columns of ours.
-
-    Parameters
-    ----------
-    relation
-        On the clock of processing time.
-    groups
-        The columns inside of which each combination counts its changes; None where none are counted.
-    ordered
-        Whether they are in order of time, those of one group together, what is undone first.
-    since
-        The first instant of which changes are told; those before are counted.
-    """
-    changes = relation.changes()
-    copies = changes.withColumn("__copy", F.explode(F.array_repeat(F.lit(0), F.abs(DIFF).cast("int"))))
-    kinds = {field.name: field.dataType for field in copies.schema}
-    values = [name for name in relation.columns if is_orderable(kinds[name])]
-    if groups is None:
-        version = F.lit(0).cast("bigint")
-    else:
-        of_group = Window.partitionBy(*groups) if groups else Window.partitionBy(F.lit(0))
-        place = of_group.orderBy(AT, DIFF, *values)
-        version = F.row_number().over(place).cast("bigint") - 1
-    told = copies.withColumn("__version", version)
-    if since is not None:
-        told = told.where(F.col(AT) >= since)
-    if ordered:
-        told = told.orderBy(AT, *(groups or []), "__version", DIFF, *values)
-    kept = [
-        (name, column)
-        for name, column in zip(relation.names, relation.columns, strict=True)
-        if not name.startswith(HIDDEN)
-    ]
-    shown = [F.col(column) for _, column in kept]
-    names = [name for name, _ in kept]
-    undo, ptime = F.col(DIFF) < 0, relation.shown_time()
-    return told.select(*shown, undo, ptime, "__version").toDF(*names, "undo", "ptime", "ver")
 
 
 def _is_late(judgings: Iterable[Judging], clock: Clock, mark: str) -> Column:
