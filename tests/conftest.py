@@ -34,9 +34,9 @@ os.environ.setdefault(
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=256m",
 )
 
-FEW = 12
+FEW = 16
 """`--few` tries one of so many random examples."""
-SAMPLE = 8
+SAMPLE = 12
 """And one of so many written ones, where many are written of one property, or as the mark says."""
 
 
@@ -78,7 +78,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _sample_written(tests: dict[int, Any]) -> None:
-    """Of the examples that are written for a property on Spark, as of what failed once, try one of eight."""
+    """Of the examples that are written for a property on Spark, as of what failed once, try one of twelve."""
     for test in tests.values():
         written = getattr(test, "hypothesis_explicit_examples", None)
         if written is not None:
@@ -86,7 +86,7 @@ def _sample_written(tests: dict[int, Any]) -> None:
 
 
 def _sample(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out seven of eight examples where a test has the mark `sampled`; of `every=2`, each other one."""
+    """Leave out eleven of twelve examples where a test is `sampled`; of `every=2`, each other one."""
     seen: Counter[tuple[Path, str, int]] = Counter()
     left: list[pytest.Item] = []
     for item in items:

@@ -42,6 +42,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_queries_that_are_stopped_at_once_and_one_that_nobody_stops_print_nothing(tmp_path):
     command = [sys.executable, "-c", PROGRAM, str(tmp_path / "s")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)

@@ -81,7 +81,7 @@ def test_it_prints_nothing_leaves_nothing_and_its_workers_run_our_interpreter(tm
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("deep", "sockets"), [(0, "true"), (6, "false")])
+@pytest.mark.parametrize(("deep", "sockets"), [(0, "true"), pytest.param(6, "false", marks=pytest.mark.long)])
 def test_no_temporary_file_is_left_and_workers_are_reached_however_deep_those_are(deep, sockets):
     """Sockets with names need short paths."""
     with tempfile.TemporaryDirectory(dir="/tmp") as top:
