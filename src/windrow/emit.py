@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from windrow.algebra.changing import refuse_changing
 from windrow.algebra.clock import Clock
@@ -226,7 +227,7 @@ def _relation(
             )
         return TimeVaryingRelation(query, emission.stream, emission.envelope, gateway)
     plan = EmittedPlan(gateway, catalog, live, tokens.sql, query, envelope)
-    told = explain_emitted(plan)
+    told = partial(explain_emitted, plan)
     if not plan.is_endless and not gateway.prefers_live:
         return TimeVaryingRelation(query, emission.stream, emission.envelope, gateway, live=plan, plan=told)
     return LiveRelation(plan, plan.shown(), told)

@@ -7,7 +7,14 @@ from windrow.explain_text import section
 from windrow.kernels.advance import keeping
 from windrow.plan.format import tree
 from windrow.plan.nodes import Node
-from windrow.spark.live import BlockingPlan, ContinuousPlan, EmittedPlan, SequencePlan, is_one_clause
+from windrow.spark.live import (
+    BlockingPlan,
+    ContinuousPlan,
+    EmittedPlan,
+    SequencePlan,
+    is_one_clause,
+    why_by_tasks,
+)
 
 __all__ = ["explain_emitted", "explain_live", "how_blocking", "how_live"]
 
@@ -46,10 +53,12 @@ def explain_live(plan: SequencePlan) -> str:
 
 def explain_emitted(plan: EmittedPlan) -> str:
     """How a query with EMIT is read, and what its steps keep."""
-    lines = [
-        ("evaluated", "by the operators of recorded logs, from one processing time to the next"),
-        ("kept", plan.keeps),
-    ]
+    instead = why_by_tasks(plan)
+    if instead is None:
+        lines = [("evaluated", "in memory, over what changes"), ("kept", plan.keeps)]
+    else:
+        how = "by tasks, over all rows that are kept"
+        lines = [("evaluated", how), ("because", f"of {instead}"), ("kept", plan.keeps_by_tasks)]
     return f"{plan.query.plan(plan.told_as is not None)}\n\n{section('live', lines)}"
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import html
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -64,7 +65,7 @@ class Relation:
     def __init__(
         self,
         df: DataFrame,
-        plan: str,
+        plan: str | Callable[[], str],
         gateway: Gateway,
         *,
         is_plan: bool = False,
@@ -77,8 +78,12 @@ class Relation:
         self.made_of = made_of
         self._ordered = ordered
         self._is_plan = is_plan
-        self._plan = plan
+        self._explained = plan
         self._gateway = gateway
+
+    @cached_property
+    def _plan(self) -> str:
+        return self._explained if isinstance(self._explained, str) else self._explained()
 
     @property
     def live(self) -> LivePlan | None:

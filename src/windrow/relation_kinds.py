@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -32,7 +32,7 @@ class VaryingRelation(Relation):
         self, varying: Varying, plan: str, gateway: Gateway, *, live: LivePlan | None = None
     ) -> None:
         self._varying, self.made_of, self._live = varying, varying, live
-        self._plan, self._gateway, self._is_plan, self._ordered = plan, gateway, False, None
+        self._explained, self._gateway, self._is_plan, self._ordered = plan, gateway, False, None
 
     @property
     def schema(self) -> T.StructType:
@@ -87,10 +87,10 @@ class TimeVaryingRelation(Relation):
         gateway: Gateway,
         *,
         live: LivePlan | None = None,
-        plan: str | None = None,
+        plan: Callable[[], str] | None = None,
     ) -> None:
         self._query, self._is_stream, self._envelope, self._live = query, is_stream, envelope, live
-        self._plan, self._gateway, self._is_plan = plan or query.plan(is_stream), gateway, False
+        self._explained, self._gateway, self._is_plan = plan or query.plan(is_stream), gateway, False
 
     @cached_property
     def df(self) -> DataFrame:  # type: ignore[override]
@@ -210,8 +210,10 @@ class StartedRelation(Relation):
 class LiveRelation(Relation):
     """A query over live streams: its rows come as long as it runs."""
 
-    def __init__(self, live: LivePlan, result: Varying | Stream | DataFrame, plan: str) -> None:
-        self._live, self._plan, self._gateway = live, plan, live.gateway
+    def __init__(
+        self, live: LivePlan, result: Varying | Stream | DataFrame, plan: str | Callable[[], str]
+    ) -> None:
+        self._live, self._explained, self._gateway = live, plan, live.gateway
         self._is_plan, self._ordered = False, None
         self._names = list(result.columns if isinstance(result, DataFrame) else result.shown)
         self._schema = (

@@ -94,6 +94,28 @@ def test_groups_in_place_of_rows_are_in_the_state(session, tmp_path, monkeypatch
     assert held["why"] == "rows until the watermark has passed their groups"
 
 
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT STREAM", None),
+        ("SELECT k FROM s UNION SELECT k FROM r EMIT STREAM", None),
+        (f"{COUNTS.format('s')} EMIT STREAM AFTER DELAY INTERVAL 5 SECONDS", "AFTER DELAY"),
+        ("SELECT COUNT(*) AS n FROM s EMIT STREAM", None),
+        ("SELECT k FROM s UNION SELECT 'x' EMIT STREAM", None),
+        ("SELECT array(k) AS a FROM s EMIT STREAM", "columns of types that are not plain"),
+    ],
+)
+def test_a_plan_says_how_steps_are_evaluated_and_why(session, query, reason):
+    plan = session.sql(query).plan()
+    if reason is None:
+        assert "evaluated  in memory, over what changes" in plan
+        assert "because" not in plan.split("live\n")[-1].split("kept")[0]
+    else:
+        assert "evaluated  by tasks, over all rows that are kept" in plan
+        assert f"because    of {reason}" in plan
+        assert "operators hold" not in plan
+
+
 def test_a_query_says_which_rows_it_keeps_and_what_it_cannot_do(session, tmp_path):
     def kept(query):
         return session.sql(query)._live.keeps

@@ -51,8 +51,6 @@ class Bags:
 
     def origin(self) -> int | None:
         """The logs' first instant, None if they are empty."""
-        if self.gateway.operators is not None:
-            raise NotPlannedError("rows that are there from the first instant on")
         if self.gateway.plan_only:
             return 0
         firsts = [ends[0] for item in self.inputs.values() if (ends := item.ends) is not None]
@@ -60,12 +58,16 @@ class Bags:
 
     def varying(self, rows: Rows) -> Rows:
         """Rows of a table are there from the log's first instant on."""
-        if rows.varies:
-            return rows
+        return rows if rows.varies else Rows(self.from_beginning(rows.frame), varies=True)
+
+    def from_beginning(self, table: DataFrame) -> DataFrame:
+        """The rows of a table from the logs' first instant on; none where there is no log."""
+        if self.gateway.operators is not None:
+            return table.crossJoin(self.gateway.operators.beginning())
         origin = self.origin()
         times = {ENTER: F.lit(origin or 0).cast("bigint"), LEAVE: F.lit(NEVER).cast("bigint")}
-        whole = rows.frame.withColumns(times)
-        return Rows(whole if origin is not None else whole.limit(0), varies=True)
+        whole = table.withColumns(times)
+        return whole if origin is not None else whole.limit(0)
 
     def counted(self, operator: str, frames: Sequence[DataFrame]) -> Rows:
         """Rows as often as the operator says by how often they are on either side.

@@ -475,7 +475,9 @@ class Emitted:
         counted = "of the whole row" if self.timed.keys is None else f"by {len(self.timed.keys)} keys"
         lines.append(f"groups {counted if self.timed.counts else 'none'}")
         shown = "changes" if is_stream else "rows"
-        waits = [f"gathered for {self.how.delay} ticks"] if self.how.delay is not None else []
+        waits = []
+        if self.how.delay is not None:
+            waits.append(f"gathered for {self.how.delay * self.clock.nanoseconds / 1e9:g} seconds")
         waits += ["complete by the watermark"] if self.how.watermark else []
         lines.append(f"shown {', '.join([shown, *waits])}")
         return "\n".join([*lines, "plan", *(f"  {line}" for line in self.timed.lines)])

@@ -52,6 +52,9 @@ class Operators(Protocol):
         `until` says of keys that nothing comes to them any more.
         """
 
+    def beginning(self) -> DataFrame:
+        """One row, `ENTER` and `LEAVE`, that is there from the logs' first instant on."""
+
 
 class Gateway:
     """A SparkSession, and of the statement that is being run: parameters, windows made, SQL given so far.

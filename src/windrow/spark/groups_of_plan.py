@@ -57,18 +57,21 @@ def grouped(bags: Bags, node: plan.Aggregate, specs: Specs | None, rows_of: Rows
         result = StructType([rows.frame.schema[source] for source in sources])
         for call in node.calls:
             result = result.add(call.column.id, call.column.type)
-        frame = run_keyed(
-            bags.gateway, "group", [rows.frame], sources, result, aggregates=specs, until=node.until
-        )
-        found = Rows(frame.toDF(*(column.id for column in node.columns), ENTER, LEAVE), varies=True)
-    if node.keys:
-        return found
+        sides = [rows.frame]
+        if not node.keys:
+            sides.append(bags.from_beginning(_of_nothing(bags, node, rows_of)))
+        frame = run_keyed(bags.gateway, "group", sides, sources, result, aggregates=specs, until=node.until)
+        return Rows(frame.toDF(*(column.id for column in node.columns), ENTER, LEAVE), varies=True)
+    return found if node.keys else _with_empty(bags, rows, found, _of_nothing(bags, node, rows_of))
+
+
+def _of_nothing(bags: Bags, node: plan.Aggregate, rows_of: RowsOf) -> DataFrame:
+    """The row of a group without keys while nothing is there."""
     inside = node.input
     nothing = rows_of(inside.input).frame.limit(0).drop(ENTER, LEAVE)
     texts = [SqlText.of(one.call.text, f" AS {one.column.id}") for one in node.calls]
     listed = SqlText.join(", ", texts or [SqlText.of("count(1) AS __one")])
-    empty = bags.gateway.sql(inside.scope.select(listed), {ROWS: nothing})
-    return _with_empty(bags, rows, found, empty.drop("__one"))
+    return bags.gateway.sql(inside.scope.select(listed), {ROWS: nothing}).drop("__one")
 
 
 def _by_spark(bags: Bags, node: plan.Aggregate, rows: Rows) -> Rows:
@@ -97,15 +100,11 @@ def _pieces(bags: Bags, frame: DataFrame, keys: Sequence[str], at: Range | None 
 
 def _with_empty(bags: Bags, rows: Rows, found: Rows, empty: DataFrame) -> Rows:
     """Without GROUP BY there is a row also while nothing is there, from the log's first instant on."""
-    origin = bags.origin()
-    if origin is None:
-        return found
-    spark = bags.gateway.spark
-    times = run_keyed(bags.gateway, "gaps", [rows.frame.select(ENTER, LEAVE)], [], StructType([]), origin)
-    none = spark.createDataFrame([(origin, NEVER)], f"{ENTER} bigint, {LEAVE} bigint")
-    # where there are no rows at all, no task says so
-    times = times.unionAll(none.join(rows.frame.select(F.lit(1).alias("__one")).limit(1), how="left_anti"))
-    return Rows(found.frame.unionAll(empty.crossJoin(times)), varies=True)
+    one = F.lit(0).alias("__one")
+    whole = bags.from_beginning(bags.gateway.spark.range(1).select(one))
+    sides = [whole, rows.frame.select(one, ENTER, LEAVE)]
+    none = run_keyed(bags.gateway, "anti", sides, ["__one"], inner(whole)).select(ENTER, LEAVE)
+    return Rows(found.frame.unionAll(empty.crossJoin(none)), varies=True)
 
 
 def evaluated(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> Rows:
@@ -148,6 +147,8 @@ def _beside_others(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> Rows:
 
 def _timeline(bags: Bags, frames: Sequence[DataFrame]) -> DataFrame:
     """The pieces of time between changes of any of these relations, from the logs' first instant on."""
+    if bags.gateway.operators is not None:
+        raise NotPlannedError("what only Spark understands, over all of its rows at once")
     origin = bags.origin()
     whole = [] if origin is None else [(origin, NEVER)]
     times = bags.gateway.spark.createDataFrame(whole, f"{ENTER} bigint, {LEAVE} bigint")

@@ -15,6 +15,7 @@ from windrow.kernels.stages.held import Times
 from windrow.kernels.stages.operated import Operated, UnmatchedError, told_in
 from windrow.kernels.stages.running import Added, Events, MismatchError, Running, running
 from windrow.kernels.stages.tally import Tally
+from windrow.kernels.zset.elementary import gaps
 from windrow.kernels.zset.grouped import merged
 from windrow.kernels.zset.ordering import by_group_and_time
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER, with_one_zero
@@ -25,10 +26,14 @@ __all__ = ["RunningGroups", "goes_on"]
 Bools = npt.NDArray[np.bool_]
 
 
+_ALL = "__all"
+"""A key that all rows have in common, of groups without keys."""
+
+
 def goes_on(stage: Keyed, schema: pa.Schema, *, appends: bool) -> bool:
     """Whether all aggregates of a stage go on from what they were; equal rows of DISTINCT are groups too."""
     is_distinct = stage.operator == "distinct" and {*schema.names} <= {*stage.keys}
-    if not stage.keys or not (is_distinct or stage.operator == "group"):
+    if not (is_distinct or stage.operator == "group"):
         return False
     kinds = [(spec, _kind(schema, spec.argument)) for _, spec in stage.aggregates]
     return all(running(spec, kind, appends=appends) is not None for spec, kind in kinds)
@@ -44,12 +49,15 @@ class RunningGroups(Operated):
 
     groups: Tally = field(init=False)
     aggregates: list[Running] = field(init=False)
+    otherwise: pa.Table | None = field(init=False)
+    """Of a group without keys, the row that is there while it has none."""
 
     def empty(self) -> None:
         """Hold nothing."""
         schema, keys = self.schemas[0], self.stage.keys
-        self.sides, self.given = [], None
-        self.groups = Tally(pa.schema([schema.field(key) for key in keys]), 1)
+        self.sides, self.given, self.otherwise = [], None, None
+        kinds = [schema.field(key) for key in keys] or [pa.field(_ALL, pa.int64())]
+        self.groups = Tally(pa.schema(kinds), 1)
         found = [
             running(spec, _kind(schema, spec.argument), appends=self.appends)
             for _, spec in self.stage.aggregates
@@ -59,7 +67,7 @@ class RunningGroups(Operated):
     @property
     def state(self) -> dict[str, Any]:
         """As :attr:`Operated.state`."""
-        return {"groups": self.groups, "aggregates": self.aggregates}
+        return {"groups": self.groups, "aggregates": self.aggregates, "otherwise": self.otherwise}
 
     @property
     def held(self) -> int:
@@ -81,9 +89,32 @@ class RunningGroups(Operated):
 
     def step(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
         """As :meth:`Operated.step`."""
-        (rows,) = changes
-        if rows is None or not rows.num_rows:
-            return self.result.empty_table()
+        rows, *others = changes
+        come = [other for other in others if other is not None and other.num_rows]
+        if come:
+            self.otherwise = come[0].select([name for name, _ in self.stage.aggregates])
+        has_rows = rows is not None and rows.num_rows > 0
+        told = self._of_rows(rows, times) if has_rows else self.result.empty_table()
+        if self.otherwise is not None and (come or has_rows):
+            begin = come[0].column(ENTER)[0].as_py() if come else (times.since or 0) - 1
+            told = pa.concat_tables([told, self._while_empty(self.otherwise, told, begin)])
+        return told_in(told, times).combine_chunks()
+
+    def _while_empty(self, row: pa.Table, told: pa.Table, begin: int) -> pa.Table:
+        """The row that is there while the group is not."""
+        enter, leave = (told.column(name).to_numpy() for name in (ENTER, LEAVE))
+        times = gaps(enter, leave, begin)
+        found = row.take(pa.array(np.zeros(len(times[0]), np.int64)))
+        for name, instants in zip((ENTER, LEAVE), times, strict=True):
+            found = found.append_column(name, pa.array(instants))
+        return found.select(self.result.names).cast(self.result)
+
+    def _of_rows(self, rows: pa.Table, times: Times) -> pa.Table:
+        """The groups of these rows in each piece of time of the step."""
+        keys = self.stage.keys
+        if not keys:
+            keys = (_ALL,)
+            rows = rows.append_column(_ALL, pa.array(np.zeros(rows.num_rows, np.int64)))
         enter, leave = (np.asarray(rows.column(name).to_numpy(), np.int64) for name in (ENTER, LEAVE))
         since = times.since
         enters = np.flatnonzero(enter >= since) if since is not None else np.arange(len(enter))
@@ -93,12 +124,12 @@ class RunningGroups(Operated):
             raise UnmatchedError
         place = np.concatenate([enters, leaves])
         sign = np.concatenate([np.ones(len(enters), np.int64), -np.ones(len(leaves), np.int64)])
-        number = numbered(rows, self.stage.keys)
+        number = numbered(rows, keys)
         first = np.full(int(number.max()) + 1, len(number))
         np.minimum.at(first, number, np.arange(len(number)))
-        asked = with_one_zero(rows.select(self.stage.keys).take(pa.array(first))).combine_chunks()
+        asked = with_one_zero(rows.select(keys).take(pa.array(first))).combine_chunks()
         found = self.groups.find(asked)
-        places, keys = found.places, found.keys
+        places = found.places
         before = self.groups.values[places, 0]
         # a piece for what was there before
         there = np.flatnonzero(before > 0)
@@ -121,10 +152,9 @@ class RunningGroups(Operated):
             places,
         )
         try:
-            told = self._told(events, keys, instant[new])
+            return self._told(events, found.keys, instant[new])
         except MismatchError:
             raise UnmatchedError from None
-        return told_in(told, times).combine_chunks()
 
     def _told(self, events: Events, groups: pa.Table, enter: np.ndarray) -> pa.Table:
         """The groups in each piece of time in which they have rows."""
@@ -153,6 +183,6 @@ class RunningGroups(Operated):
             [value.take(chosen) for value in values],
         )
         keys = groups.take(pa.array(row))
-        names = [*self.stage.keys, *(name for name, _ in self.stage.aggregates), ENTER, LEAVE]
+        names = [*keys.column_names, *(name for name, _ in self.stage.aggregates), ENTER, LEAVE]
         columns = [*keys.columns, *told, pa.array(since), pa.array(until)]
         return pa.Table.from_arrays(columns, names=names).select(self.result.names).cast(self.result)

@@ -52,18 +52,18 @@ class Keyed:
     Attributes
     ----------
     operator
-        ``expand``: each row once for every elementary interval of its key in which it is there; ``gaps``:
-        when no row is there; ``timeline``: the stretches of time between changes; ``delay``: when rows are
-        shown if the changes of a key are gathered; ``join``: the pairs of rows that are there at one time;
-        ``group``: the aggregates of the rows of each key; ``first``: the first rows of a key in an order at
-        any time; ``windows``: rows with the windows of time that they are in, sessions being those of a key;
-        or one of `COUNTS`.
+        ``expand``: each row once for every elementary interval of its key in which it is there;
+        ``timeline``: the stretches of time between changes; ``delay``: when rows are shown if the changes
+        of a key are gathered; ``join``: the pairs of rows that are there at one time; ``group``: the
+        aggregates of the rows of each key, and without keys the row of the other side while no row is
+        there; ``first``: the first rows of a key in an order at any time; ``windows``: rows with the
+        windows of time that they are in, sessions being those of a key; or one of `COUNTS`.
     keys
         The columns that rows of one key have in common, on either side.
     layout
         The cells.
     origin
-        For ``gaps``: the first instant; for ``delay``: how long changes are gathered.
+        For ``delay``: how long changes are gathered.
     aggregates
         For ``group``: (column, aggregate) of each; its rows have the keys and these.
     first
@@ -97,15 +97,17 @@ class Keyed:
         elif self.operator == "join":
             if left is not None and right is not None:
                 yield from self._joined(left, right)
+        elif self.operator == "group":
+            if left is not None:
+                yield from self._grouped(left)
+            if right is not None:
+                yield from self._while_empty(right, left)
         else:
             assert left is not None
             yield from self._of_one_side(left)
 
     def _of_one_side(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        if self.operator == "gaps":
-            times = gaps(_ints(rows, ENTER), _ints(rows, LEAVE), self.origin)
-            yield pa.RecordBatch.from_arrays([pa.array(part) for part in times], names=[ENTER, LEAVE])
-        elif self.operator == "timeline":
+        if self.operator == "timeline":
             times = timeline(_ints(rows, ENTER), _ints(rows, LEAVE))
             yield pa.RecordBatch.from_arrays([pa.array(part) for part in times], names=[ENTER, LEAVE])
         elif self.operator == "expand":
@@ -114,10 +116,8 @@ class Keyed:
             yield from self._first(rows)
         elif self.operator == "delay":
             yield from self._delayed(rows)
-        elif self.operator == "windows":
-            yield from self._windowed(rows)
         else:
-            yield from self._grouped(rows)
+            yield from self._windowed(rows)
 
     def _expanded(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         group = numbered_in_order(rows, self.keys)
@@ -137,6 +137,14 @@ class Keyed:
             columns = [*keys.take(pa.array(row)).columns, *values, pa.array(enter), pa.array(leave)]
             whole = pa.Table.from_arrays(columns, names=names).combine_chunks()
             yield from whole.to_batches(max_chunksize=_ROWS_PER_BATCH)
+
+    def _while_empty(self, row: pa.Table, rows: pa.Table | None) -> Iterator[pa.RecordBatch]:
+        """One row, from its begin on, while none of some others is there."""
+        none = np.zeros(0, np.int64)
+        enter, leave = (none, none) if rows is None else (_ints(rows, ENTER), _ints(rows, LEAVE))
+        times = gaps(enter, leave, int(_ints(row, ENTER)[0]))
+        shown = row.select([name for name, _ in self.aggregates])
+        yield from _put(shown, np.zeros(len(times[0]), np.int64), *times)
 
     def _first(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         assert self.first is not None

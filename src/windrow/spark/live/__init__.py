@@ -10,6 +10,7 @@ from windrow.spark.live.blocking_plan import BlockingPlan
 from windrow.spark.live.changes import refuse_gathered_changes
 from windrow.spark.live.clause_steps import is_one_clause
 from windrow.spark.live.emitted import EmittedPlan
+from windrow.spark.live.emitted_flow import why_by_tasks
 from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.kafka import Kafka
 from windrow.spark.live.plan import ContinuousPlan, LivePlan
@@ -49,4 +50,5 @@ __all__ = [
     "live_streams",
     "refuse_gathered_changes",
     "sequence_plan",
+    "why_by_tasks",
 ]

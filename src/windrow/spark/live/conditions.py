@@ -15,7 +15,6 @@ from windrow.kernels.stages import Times
 from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.flow import Flow
-from windrow.spark.live.incremental import NotIncremental
 from windrow.spark.live_source import PLACE
 
 __all__ = ["MARK", "Conditions"]
@@ -86,9 +85,6 @@ class Conditions:
     def _planned(self, schema: StructType, condition: Callable[[str], Column]) -> tuple[Flow, int] | None:
         """What gives the places of values; None where that is for Spark alone."""
         flow = Flow(self._gateway(), self._folder / f".asked-{len(self._flows)}")
-        try:
-            leaf, frame = flow.leaf(schema)
-            flow.output(frame.where(condition(MARK)).select(PLACE))
-        except NotIncremental:
-            return None
-        return flow, leaf
+        leaf, frame = flow.leaf(schema)
+        flow.output(frame.where(condition(MARK)).select(PLACE))
+        return (flow, leaf) if flow.why_not is None else None

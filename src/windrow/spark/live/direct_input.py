@@ -17,7 +17,6 @@ from windrow.spark.file_scan import may_read
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.file_batches import FileBatch, file_batch, ticks_of
 from windrow.spark.live.flow import Flow
-from windrow.spark.live.incremental import NotIncremental
 from windrow.spark.live.steps import inside
 from windrow.spark.live_source import BOUND, PLACE, PRODUCER, PTIME, FileColumns
 from windrow.spark.streams import ROWTIME, Stream
@@ -114,23 +113,20 @@ class DirectInput:
         if gateway.is_connect or not may_read(gateway):
             return None
         flow, sources = Flow(gateway, folder), []
-        try:
-            for at, name, stream in streams:
-                files = None if stream.live is None else stream.live.files
-                if files is None or not files.is_plain or stream.live is None or stream.live.idle is not None:
-                    return None
-                leaf, frame = flow.leaf(_schema(at, stream, files))
-                # where all entries are rows there is none of which nothing may be computed
-                is_row = F.lit(True) if files.bound is None else F.col(inside(at, ROWTIME)).isNotNull()
-                shown, columns = reading(frame, at, name, is_row)
-                said = [inside(at, own) for own in _said(files)]
-                wanted = dict.fromkeys([*columns.values(), *said, PLACE])
-                fragment = flow.output(shown.select(*map(quoted, wanted)))
-                if fragment.chosen is None and fragment.computed is None:
-                    return None
-                sources.append(_Source(at, name, stream, files, leaf, columns))
-        except NotIncremental:
-            return None
+        for at, name, stream in streams:
+            files = None if stream.live is None else stream.live.files
+            if files is None or not files.is_plain or stream.live is None or stream.live.idle is not None:
+                return None
+            leaf, frame = flow.leaf(_schema(at, stream, files))
+            # where all entries are rows there is none of which nothing may be computed
+            is_row = F.lit(True) if files.bound is None else F.col(inside(at, ROWTIME)).isNotNull()
+            shown, columns = reading(frame, at, name, is_row)
+            said = [inside(at, own) for own in _said(files)]
+            wanted = dict.fromkeys([*columns.values(), *said, PLACE])
+            fragment = flow.output(shown.select(*map(quoted, wanted)))
+            if fragment.chosen is None and fragment.computed is None:
+                return None
+            sources.append(_Source(at, name, stream, files, leaf, columns))
         return cls(gateway, flow, sources)
 
     def take(self) -> Taken | None:

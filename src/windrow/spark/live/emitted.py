@@ -172,6 +172,12 @@ class EmittedPlan(LivePlan):
             return f"{held} until it is promised that nothing more comes to their groups"
         return f"rows until the watermark has passed their {told}{late}"
 
+    @property
+    def keeps_by_tasks(self) -> str:
+        """The same where tasks evaluate the steps, which hold nothing from one to the next."""
+        holds = self.query.timed.holds
+        return self.keeps if holds is None else f"all rows, because {holds}"
+
     def unbounded(self) -> Sequence[Unbounded]:
         """Rows that are kept for ever, or until streams promise what they are not known to promise."""
         timed = self.query.timed

@@ -32,12 +32,11 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.emitted import EmittedPlan
 from windrow.spark.live.envelopes import copies_of, enveloped, shown
 from windrow.spark.live.flow import Ending, Flow
-from windrow.spark.live.incremental import NotIncremental
 from windrow.spark.streams import ARRIVED
 from windrow.spark.varying import columns_of
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["EmittedFlow"]
+__all__ = ["EmittedFlow", "why_by_tasks"]
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -70,22 +69,34 @@ class EmittedFlow:
     promised
         What the streams have promised by patterns so far.
 
-    Raises
-    ------
-    NotIncremental
-        With what is evaluated in another way.
+    why_not
+        What of the query is evaluated in another way, by tasks; None for nothing. Then the flow has no steps.
     """
 
     def __init__(self, gateway: Gateway, plan: EmittedPlan, envelope: str, folder: Path) -> None:
         query = replace(plan.query, gateway=gateway)
-        if query.execution != "batch" or query.how.delay is not None or query.timed.calls_own:
-            raise NotIncremental("the reference, AFTER DELAY, or functions of one's own")
-        if gateway.is_connect:
-            raise NotIncremental("Spark Connect")
-        live = {name for name, stream in plan.catalog.streams.items() if stream.live is not None}
-        if not all(each.stream in live for each in query.timed.occurrences):
-            raise NotIncremental("recorded streams")
         self._plan, self._query, self._envelope = plan, query, envelope
+        self.why_not = self._by_tasks() or self._planned(gateway, folder)
+        if self.why_not is None:
+            self.emptied()
+
+    def _by_tasks(self) -> str | None:
+        """What needs tasks whatever the plan is."""
+        query = self._query
+        if query.execution != "batch":
+            return "the reference"
+        if query.how.delay is not None:
+            return "AFTER DELAY"
+        if query.timed.calls_own:
+            return "functions of your own"
+        if query.gateway.is_connect:
+            return "Spark Connect"
+        live = {name for name, stream in self._plan.catalog.streams.items() if stream.live is not None}
+        return None if live.issuperset(query.timed.streams) else "recorded streams"
+
+    def _planned(self, gateway: Gateway, folder: Path) -> str | None:
+        """What of the plan needs tasks; otherwise make its operators."""
+        query = self._query
         gateway.plan_only = True
         self._flow = Flow(gateway, folder)
         self._leaves = {each.name: self._source(each) for each in query.timed.occurrences}
@@ -93,18 +104,20 @@ class EmittedFlow:
         try:
             found = query.varying_over(frames)
         except NotPlannedError as reason:
-            raise NotIncremental(str(reason)) from None
+            return str(reason)
         self._found = found
         kinds = StructType([found.frame.schema[name] for name in found.columns])
         if not is_plain(kinds):
-            raise NotIncremental("columns of types that are not plain")
+            return "columns of types that are not plain"
         self._told = self._flow.output(found.frame)
+        if self._flow.why_not is not None:
+            return self._flow.why_not
         self._asked = query.asked(kinds, self._inside) if query.how.watermark else []
         self._complete = self._endings(query.timed.complete if query.how.watermark else ())
         self._over = self._endings(query.timed.until)
         self._known_steps: dict[tuple[int, int], tuple[int, ...]] = {}
         self._mapping: tuple[Flow, int] | None = None
-        self.emptied()
+        return None
 
     def emptied(self) -> EmittedFlow:
         """Itself, with nothing in it."""
@@ -215,7 +228,12 @@ class EmittedFlow:
     # -- steps -----------------------------------------------------------------------------------------
 
     def step(
-        self, came: Mapping[str, pa.Table], marks: Mapping[str, Marks], since: int | None, until: int
+        self,
+        came: Mapping[str, pa.Table],
+        marks: Mapping[str, Marks],
+        since: int | None,
+        until: int,
+        origin: int,
     ) -> pa.Table:
         """What is told of a step from one processing time, which is left out, to another.
 
@@ -225,13 +243,15 @@ class EmittedFlow:
             The rows of each stream that came in the step, with `ARRIVED`; from the first on without `since`.
         marks
             Up to which rowtime each stream was known, in time.
+        origin
+            The first processing time of the logs.
         """
         times = Times(None if since is None else since + 1, until + 1)
         given = {
             self._leaves[each.name][0]: self._given(each, came[each.stream], marks)
             for each in self._query.timed.occurrences
         }
-        (rows,) = self._flow.step(given, times)
+        (rows,) = self._flow.step(given, times, origin if since is None else None)
         if self._completing is not None:
             rows = self._completing.step(rows, *self._completed(marks, times))
         rows = rows.select([*self._found.columns, ENTER, LEAVE])
@@ -351,6 +371,12 @@ class EmittedFlow:
         undo = pc.less(told.column(DIFF), 0)
         columns = [*(told.column(column) for _, column in kept), undo, shown(told.column(AT), PTIMES)]
         return pa.Table.from_arrays([*columns, told.column(_VERSION)], names=[*names, "undo", "ptime", "ver"])
+
+
+def why_by_tasks(plan: EmittedPlan) -> str | None:
+    """What of a query is evaluated by tasks; None for one whose operators are in memory."""
+    gateway = Gateway(plan.gateway.spark, plan.gateway.parameters)
+    return EmittedFlow(gateway, plan, plan.envelope, Path("of-a-plan-alone")).why_not
 
 
 def _leaves(told: pa.Table) -> bool:

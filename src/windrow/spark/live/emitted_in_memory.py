@@ -34,7 +34,7 @@ from windrow.spark.live.emitted_flow import EmittedFlow
 from windrow.spark.live.emitted_steps import ROWS, Done, EmittedSteps
 from windrow.spark.live.holding import Holding
 from windrow.spark.live.in_memory import TOO_LARGE, Come, InMemorySteps
-from windrow.spark.live.incremental import NotIncremental, in_memory
+from windrow.spark.live.incremental import in_memory
 from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.settled import may_be_settled, numbered, settled, settled_at_once
 from windrow.spark.live.sinks import Sink, TableSink, takes_tables
@@ -92,13 +92,10 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
     @cached_property
     def _first_flow(self) -> EmittedFlow | None:
         """The flow of the query, with nothing in it; None if it has none."""
-        try:
-            gateway = Gateway(self._spark, self._plan.gateway.parameters)
-            return EmittedFlow(
-                gateway, self._query, self._envelope, self._checkpoint.folder.resolve() / ".flow"
-            )
-        except NotIncremental:
-            return None
+        gateway = Gateway(self._spark, self._plan.gateway.parameters)
+        folder = self._checkpoint.folder.resolve() / ".flow"
+        flow = EmittedFlow(gateway, self._query, self._envelope, folder)
+        return flow if flow.why_not is None else None
 
     def _step(self, batch: DataFrame, number: int, before: Step) -> None:
         is_carried = Carried.of(before) is not None  # then tasks do not have all rows
@@ -145,9 +142,9 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         if promises:
             known.flow.promise({name: one.told for name, one in come.found.items()})
         given, used, frontier = 0, -judged.count, before.frontier
-        if until is not None and (frontier is None or until > frontier):
+        if until is not None and origin is not None and (frontier is None or until > frontier):
             used += sum(int(_entering(holding.held, frontier, until).sum()) for holding in rows.values())
-            told = self._told_by(known.flow, rows, marks, frontier, until)
+            told = self._told_by(known.flow, rows, marks, (frontier, until), origin)
             if isinstance(self._sink, IntoStream):
                 given = self._insert(self._frame_of(told), marks, until, before)
             else:
@@ -254,17 +251,18 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         flow: EmittedFlow,
         rows: Mapping[str, Holding],
         marks: Mapping[str, Marks],
-        since: int | None,
-        until: int,
+        span: tuple[int | None, int],
+        origin: int,
     ) -> pa.Table:
         """What is told of a step from one processing time, which is left out, to another."""
+        since, until = span
         came = {}
         for name, holding in rows.items():
             held = holding.held
             came[name] = held.rows.filter(pa.array(_entering(held, since, until))).combine_chunks()
         reached = {name: self._reached(name, steps, until) for name, steps in marks.items()}
         with self._gateway.translated():
-            return flow.step(came, reached, since, until)
+            return flow.step(came, reached, since, until, origin)
 
     def _reached(self, name: str, steps: Marks, until: int) -> Marks:
         """Up to which rowtime a stream was known, up to a processing time."""
@@ -302,7 +300,8 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
             flow.restore(carried.read(self._checkpoint))
         since = None if carried is None else carried.at
         if before.frontier is not None and before.frontier != since:
-            self._told_by(flow, rows, before.moves, since, before.frontier)
+            assert before.origin is not None
+            self._told_by(flow, rows, before.moves, (since, before.frontier), before.origin)
         taken = sum(len(holding.held) for holding in rows.values())
         return _Known(before.number, flow, rows, taken, carried)
 

@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import DataType, LongType, StructType
 
 from windrow.errors import ExecutionError
 from windrow.kernels.stages import Operated, Times, stepwise
 from windrow.kernels.stages.timed import FixedWindows
-from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 from windrow.kernels.zset.stage import Keyed
 from windrow.plan.columns import Completeness
 from windrow.spark.exchange import in_worker
@@ -33,7 +33,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.interpreter import map_in_arrow
 from windrow.spark.keyed_rows import explain_cost
 from windrow.spark.live.computed import Computed, computed
-from windrow.spark.live.incremental import NotIncremental, in_memory
+from windrow.spark.live.incremental import in_memory, not_in_memory
 from windrow.spark.live.lookups import SmallTable, small_table
 from windrow.spark.live.plan_tree import optimized_tree
 from windrow.spark.plan_text import is_cut, optimized, plain_choice
@@ -116,10 +116,17 @@ class Flow:
         What makes the plan. It is told to leave its operators to the flow.
     folder
         For the files of leaves, which the tasks read.
+
+    Attributes
+    ----------
+    why_not
+        What of the plan cannot be run so, once that is known; None while all can. Then the flow has no steps.
     """
 
     gateway: Gateway
     folder: Path
+    why_not: str | None = None
+    _beginning: tuple[int, DataFrame] | None = None
     _schemas: list[StructType] = field(default_factory=list)
     _nodes: list[_Node] = field(default_factory=list)
     _outputs: list[Fragment] = field(default_factory=list)
@@ -149,15 +156,23 @@ class Flow:
         until: Sequence[Completeness] = (),
     ) -> DataFrame:
         """The rows of an operator, as a leaf."""
-        if stage.operator in ("gaps", "delay"):
-            raise NotIncremental("groups that are there without rows, or delays")
         fragments = tuple(map(self._fragment, sides))
         appends = all(self._appending.issuperset(side.leaves) for side in fragments)
         is_fixed = stage.windows is not None and stage.windows.kind != "SESSION"
         number, frame = self.leaf(result, appends=appends and (is_fixed or stage.operator == "join"))
+        self._not_so(not_in_memory(result))
+        if self.why_not is not None:
+            return frame
         ends = tuple((one, sides[0].schema[one.column].dataType) for one in until)
         self._nodes.append(_Node.of(stage, fragments, in_memory(result), number, ends, appends=appends))
         return frame
+
+    def beginning(self) -> DataFrame:
+        """A leaf of one row, which comes in the first step."""
+        if self._beginning is None:
+            times = StructType().add(ENTER, LongType()).add(LEAVE, LongType())
+            self._beginning = self.leaf(times, appends=True)
+        return self._beginning[1]
 
     def output(self, frame: DataFrame) -> Fragment:
         """A result of the flow."""
@@ -165,13 +180,20 @@ class Flow:
         self._outputs.append(fragment)
         return fragment
 
+    def _not_so(self, why: str | None) -> None:
+        """Remember why the plan cannot be run so, where it is the first reason."""
+        self.why_not = self.why_not or why
+
     def _fragment(self, frame: DataFrame) -> Fragment:
+        self._not_so(not_in_memory(frame.schema))
         schema = in_memory(frame.schema)
+        if self.why_not is not None:
+            return Fragment(frame, (), schema, None, None, {})
         plan = optimized(explain_cost(self.gateway, frame))
         reads = self._reads(plan)
         leaves = tuple(sorted(reads))
         if not leaves:
-            raise NotIncremental("rows of tables alone")
+            self._not_so("a part of the query that reads no stream")
         chosen = None
         if len(leaves) == 1 and sum(_LEAF in line for line in plan) == 1:
             names = self._schemas[leaves[0]].names
@@ -203,7 +225,8 @@ class Flow:
                 continue
             leaf = re.match(rf"MapInArrow {_LEAF}_(\d+)_\(.*?\)#\d+, \[(.*)\], ", line)
             if leaf is None:
-                raise NotIncremental("a plan that does not show what it reads")
+                self._not_so("a plan that does not show what it reads")
+                return {}
             number = int(leaf[1])
             names = self._schemas[number].names
             numbers = re.findall(r"#(\d+)L?(?=, |$)", leaf[2])
@@ -294,15 +317,19 @@ class Flow:
         for node, held in zip(self._needed, state, strict=True):
             node.operated.restore(held)
 
-    def step(self, given: Mapping[int, pa.Table], times: Times) -> list[pa.Table]:
+    def step(self, given: Mapping[int, pa.Table], times: Times, origin: int | None = None) -> list[pa.Table]:
         """What changes in each output.
 
         Parameters
         ----------
         given
             The rows of leaves that enter or leave in the step.
+        origin
+            In the first step, the first instant of the logs.
         """
         tables = dict(given)
+        if self._beginning is not None and origin is not None:
+            tables[self._beginning[0]] = pa.table({ENTER: [origin], LEAVE: [NEVER]})
         written: set[int] = set()
         self.folder.mkdir(exist_ok=True)
         try:

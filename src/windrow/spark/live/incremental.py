@@ -1,25 +1,33 @@
-"""What columns are in the memory of a query that goes on step by step, and what is not evaluated so."""
+"""What columns are in the memory of a query that goes on step by step, and which are not there."""
 
 from __future__ import annotations
 
 import pyarrow as pa
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from windrow.spark.arrow import arrow_type, can_travel, contains
 
-__all__ = ["NotIncremental", "in_memory"]
+__all__ = ["in_memory", "not_in_memory"]
 
 
-class NotIncremental(Exception):  # noqa: N818 - it is no error: another way is taken
-    """What is in a query that is not evaluated step by step in memory."""
+def not_in_memory(schema: StructType) -> str | None:
+    """Which column is of a type that has no form in memory; None if all have one.
+
+    >>> not_in_memory(StructType().add("at", "timestamp"))
+    >>> not_in_memory(StructType().add("v", "variant"))
+    'a column of type variant'
+    """
+    for column in schema:
+        if _kind(column.dataType) is None:
+            return f"a column of type {column.dataType.simpleString()}"
+    return None
 
 
 def in_memory(schema: StructType) -> pa.Schema:
-    """The columns of a schema as they are in memory."""
-    fields = []
-    for column in schema:
-        kind = arrow_type(column.dataType)
-        if kind is None or not can_travel(column.dataType) or contains(column.dataType, "collated"):
-            raise NotIncremental(f"a column of type {column.dataType.simpleString()}")
-        fields.append(pa.field(column.name, kind))
-    return pa.schema(fields)
+    """The columns of a schema as they are in memory, without those that have no form there."""
+    kinds = [(column.name, _kind(column.dataType)) for column in schema]
+    return pa.schema([(name, kind) for name, kind in kinds if kind is not None])
+
+
+def _kind(kind: DataType) -> pa.DataType | None:
+    return None if not can_travel(kind) or contains(kind, "collated") else arrow_type(kind)

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.expressions import Rows, Typed
-from windrow.spark.live.incremental import NotIncremental, in_memory
+from windrow.spark.live.incremental import in_memory, not_in_memory
 
 __all__ = ["LookUp", "SmallTable", "small_table"]
 
@@ -71,11 +71,9 @@ def small_table(gateway: Gateway, frame: DataFrame, path: Sequence[int]) -> Smal
     part = DataFrame(java.ofRows(gateway.spark._jsparkSession, plan), gateway.spark)
     output = plan.output()
     numbers = [output.apply(at).exprId().id() for at in range(output.size())]
-    try:
-        schema = in_memory(part.schema)
-    except NotIncremental:
+    if not_in_memory(part.schema) is not None:
         return None
-    return SmallTable(gateway, part, numbers, schema, plan.nodeName() == "LocalRelation")
+    return SmallTable(gateway, part, numbers, in_memory(part.schema), plan.nodeName() == "LocalRelation")
 
 
 @dataclass(frozen=True, eq=False)
