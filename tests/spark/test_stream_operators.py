@@ -151,13 +151,16 @@ UNNESTED = [
     "SELECT a.k, p, x FROM s [NOW] a LATERAL VIEW OUTER posexplode(IF(v > 1, array(v, k), NULL)) e p, x"
     " WHERE a.k > 0",
     "SELECT k, SUM(x) AS n FROM s [RANGE 3], LATERAL explode(array(v, 1)) AS e(x) GROUP BY k",
-    "SELECT e.*, y FROM s [ROWS 2] JOIN t [ROWS 2] USING (k) LATERAL VIEW stack(2, k, 1, 2, 3) e"
+    "SELECT e.*, y FROM s [ROWS 2] JOIN t [ROWS 2] USING (k) LATERAL VIEW stack(2, k, k, 2, 3) e"
     " LATERAL VIEW explode(array(col0)) f AS y",
     "SELECT k, explode(array(v, 2)) AS x FROM s [RANGE 3]",
     "SELECT posexplode(array(k, 2)), v FROM s [RANGE 3]",
     "SELECT q.k, x FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 3] GROUP BY k) q"
     " LATERAL VIEW explode(array(n, 1, n)) e AS x",
-    "SELECT * EXCEPT (v) FROM s [RANGE 3] a, t [NOW] b WHERE a.k = b.k",
+    "SELECT * EXCEPT (a.v, b.k) FROM s [RANGE 3] a, t [NOW] b WHERE a.k = b.k",
+    "SELECT * EXCEPT (v) FROM s [RANGE 3] a, (SELECT k AS other FROM t [NOW]) b WHERE a.k = other",
+    "SELECT a.* EXCEPT (v), b.v FROM s [RANGE 3] a, t [NOW] b WHERE a.k = b.k",
+    "FROM s [RANGE 3] SELECT k",
     "SELECT k, n FROM (FROM s [RANGE 3] SELECT k, v + 1 AS n WHERE v > 0) q",
     "SELECT a.k, b.v FROM (s [RANGE 3] a JOIN t [RANGE 2] b ON a.k = b.k) WHERE a.v > 0",
     "SELECT k FROM s [NOW] UNION ALL (WITH c AS (SELECT k FROM t [ROWS 2]) SELECT k FROM c)",
@@ -188,7 +191,6 @@ WHOLE = [
     "SELECT * FROM (SELECT k, v FROM s [RANGE 3]) PIVOT (SUM(v) FOR k IN (1, 2))",
     "SELECT COUNT(*) AS c FROM s [RANGE 1] GROUP BY GROUPING SETS (())",
     "SELECT k FROM s [RANGE 3] UNION ALL VALUES (1L)",
-    "FROM s [RANGE 3] SELECT k",
     "SELECT -v AS v FROM s [RANGE 5] ORDER BY v + 0 LIMIT 1",
     "SELECT k FROM s [RANGE 3] WHERE v > (SELECT AVG(x) FROM (SELECT * FROM (SELECT k, v FROM s [RANGE 3])"
     " PIVOT (SUM(v) FOR k IN (1 AS x, 2 AS w))) q)",
@@ -265,6 +267,12 @@ def test_what_cannot_be_evaluated_is_refused_at_its_place(sessions, query, place
     assert caught.value.condition == "UNSUPPORTED_QUERY"
     assert query[caught.value.span.start :].startswith(place)
     assert hint in caught.value.hint
+
+
+def test_a_name_of_two_relations_after_except_is_an_error_as_spark_has_it(sessions):
+    for session in sessions.values():
+        with pytest.raises(WindrowError, match="AMBIGUOUS_REFERENCE"):
+            session.sql("SELECT * EXCEPT (v) FROM s [RANGE 3] a, t [NOW] b WHERE a.k = b.k").changelog()
 
 
 def test_a_subquery_for_one_value_that_gives_several_is_an_error_at_its_place(sessions):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pyspark.sql.types import StructType
 
-from windrow.plan.columns import ROWS, Column, Expression, Part, Scope
+from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, column_named
 from windrow.plan.nodes import Project
 from windrow.plan.reader.joins import USING
 from windrow.plan.reader.rows import Rows, expression, source_of
@@ -89,14 +89,14 @@ def listed(statement: Statement, select: Select, rows: Rows) -> SqlText:
             items.append(statement.item((start, stop)))
             continue
         if stop - start > 1 and len(rows.parts) > 1:
-            left_out = _left_out(statement, (start, stop))
-            if not left_out <= {name.lower() for part in rows.parts for name in part.names}:
-                raise NotPlannedError("* EXCEPT of what is no column", (start, stop))
+            left_out = _left_out(statement, (start, stop), rows.parts)
+            if None in left_out:
+                raise NotPlannedError("* EXCEPT of what is not one column", (start, stop))
             named = [
                 f"{ROWS}.{column} AS {quoted(name)}"
                 for part in rows.parts
                 for name, column in zip(part.names, part.columns, strict=True)
-                if name.lower() not in left_out
+                if column not in left_out
             ]
             items.append(SqlText.of(", ".join(named)))
             continue
@@ -121,13 +121,23 @@ def _own_star(statement: Statement, item: Range, rows: Rows) -> Part | None:
     return Part(named[0].alias, tuple(name for name, _ in pairs), tuple(column for _, column in pairs))
 
 
-def _left_out(statement: Statement, item: Range) -> set[str]:
-    """The columns that a star leaves out, in lower case: ``* EXCEPT (a, b)``, ``s.* EXCEPT (a)``."""
+def _left_out(statement: Statement, item: Range, parts: Sequence[Part]) -> set[str | None]:
+    """The columns that a star of these relations leaves out: ``* EXCEPT (a, s.b)``, ``s.* EXCEPT (a)``.
+
+    None is among them where a name is none of these columns, or of several.
+    """
+    listed = _exceptions(statement, item)
+    scope = Scope(tuple(parts))
+    return {column_named(statement.tokens, each, scope) for each in listed}
+
+
+def _exceptions(statement: Statement, item: Range) -> list[Range]:
+    """What stands in the brackets of a star with EXCEPT."""
     tokens, (start, stop) = statement.tokens, item
     at = next((at for at in range(start, stop) if tokens.word(at) == "EXCEPT"), None)
     if at is None or not tokens.is_symbol(at - 1, "*") or not tokens.is_symbol(at + 1, "("):
-        return set()
-    return {tokens[one].name.lower() for one in range(at + 2, tokens.partner[at + 1]) if tokens[one].is_name}
+        return []
+    return tokens.split(at + 2, tokens.partner[at + 1])
 
 
 def _fields(statement: Statement, item: Range, rows: Rows) -> list[tuple[str, str] | None]:
@@ -154,7 +164,7 @@ def _is_star(statement: Statement, item: Range) -> bool:
     """Whether an item of SELECT is all columns, or all but some."""
     if statement.tokens.is_symbol(item[0], "*"):
         return True
-    if _left_out(statement, item):
+    if _exceptions(statement, item):
         return True
     is_last = statement.tokens.is_symbol(item[1] - 1, "*")
     return is_last and not isinstance(parse_expression(statement.tokens, *item), Operation)
@@ -174,11 +184,6 @@ def sources_of(statement: Statement, item: Range, rows: Rows) -> list[str | None
     start, _ = item
     is_bare_star = tokens.is_symbol(start, "*")
     alias = None if is_bare_star else tokens[start].name.lower()
-    left_out = _left_out(statement, item)
-    return [
-        column
-        for part in rows.parts
-        if alias in (None, part.alias.lower())
-        for name, column in zip(part.names, part.columns, strict=True)
-        if name.lower() not in left_out
-    ]
+    shown = [part for part in rows.parts if alias in (None, part.alias.lower())]
+    left_out = _left_out(statement, item, shown)
+    return [column for part in shown for column in part.columns if column not in left_out]
