@@ -62,6 +62,7 @@ SPARK_LAYERS = {
         live.holding live.incremental live.kept_rows live.known_streams live.lookups
         live.moved_rowtime live.of_each_row live.origins live.pairs live.plan_tree live.promised live.ranks
         live.row_maps live.rowtimes live.settling live.stages live.texts live.touched
+        live.window_flow
         """,
     "live: plans": """
         live.blocking_plan live.bounding live.cascade live.emitted live.emitted_flow live.into_stream

@@ -359,7 +359,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
     @cached_property
     def passes_on(self) -> bool:
         """Whether each row that it gives is made of one row of a stream alone, at the rowtime of that."""
-        if self.stage is not None:
+        if self.stage is not None and self.stage.flows is None:
             return self.stage.passes_on
         return passes_on(self.gateway, self.catalog, self.query, self.reader)
 

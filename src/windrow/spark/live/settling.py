@@ -23,6 +23,8 @@ _GROUPS = "groups"
 def ends_of_stage(stage: Stage, catalog: Catalog) -> dict[str, Ends]:
     """What ends the partitions of its windows, its groups, and the keys with which rows are joined."""
     found: dict[str, Ends] = {}
+    if stage.flows is not None:  # of which operators nothing is asked
+        return found
 
     def note(key: str, names: Sequence[str], side: Side, own: Sequence[str]) -> None:
         """These columns of rows are keys; what ends them are columns of a side."""

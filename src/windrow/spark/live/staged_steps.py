@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
 from windrow.plan.columns import ROWS
 from windrow.spark.changelog import ENVELOPES, as_cql
 from windrow.spark.collected import frame_of_few
+from windrow.spark.gateway import Gateway
 from windrow.spark.live.blocking_plan import BlockingPlan
 from windrow.spark.live.blocking_steps import BlockingSteps
 from windrow.spark.live.carried import Carried
@@ -44,6 +46,7 @@ from windrow.spark.live.sinks import Sink, TableSink, takes_tables
 from windrow.spark.live.stages import MINE, Side, Stage
 from windrow.spark.live.state import Kept, State, state_of
 from windrow.spark.live.steps import Steps, inside
+from windrow.spark.live.window_flow import WindowFlow
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.spark.varying import columns_of
 from windrow.syntax.emit import EMIT_ENVELOPES
@@ -121,6 +124,7 @@ class StagedSteps(InMemorySteps):
         self._endings, self._may_settle = Endings(plan.ends), False
         self._known: tuple[int, dict[str, Holding]] | None = None
         self._goes_on: Operated | None = None
+        self._origin: int | None = None
         self._carried: Carried | None = None
 
     def _step(self, batch: DataFrame, number: int, before: Step) -> None:
@@ -138,6 +142,10 @@ class StagedSteps(InMemorySteps):
             self._goes_on = self._stage.going_on() if is_by_key else None
             if self._goes_on is not None:
                 self._go_on_again(self._goes_on, holdings, before)
+            if self._stage.flows is not None:
+                self._flow.empty()
+                if before.frontier is not None and before.origin is not None:
+                    self._flowed(holdings, Times(None, before.frontier), before.origin)
         self._known = None  # what goes on changes now: a step that fails begins again from the files
         came = {side.name: self._rows(side, found[side.stream].rows) for side in self._stage.sides}
         closes = self._endings.take(number, before.number, before.clocks, clocks)
@@ -147,6 +155,7 @@ class StagedSteps(InMemorySteps):
             waiting = [*(one.waiting for one in holdings.values()), *came.values()]
             firsts = [pc.min(rows.column(ROWTIME)).as_py() for rows in waiting]
             origin = min((first for first in firsts if first is not None and first < reached), default=None)
+        self._origin = origin
         frontier, marks = before.frontier, dict(before.marks)
         moved = until is not None and (frontier is None or until > frontier)
         moved = moved or (self._stage.passes_on and come.count > 0)
@@ -308,6 +317,21 @@ class StagedSteps(InMemorySteps):
         if before.frontier is not None and before.frontier != since:
             self._grouped(groups, holdings, Times(since, before.frontier))
 
+    @cached_property
+    def _flow(self) -> WindowFlow:
+        assert self._stage.flows is not None
+        gateway = Gateway(self._spark, self._plan.gateway.parameters)
+        return WindowFlow(gateway, self._stage.flows, self._checkpoint.folder.resolve() / ".flow")
+
+    def _flowed(self, holdings: Mapping[str, Holding], times: Times, origin: int) -> pa.Table:
+        """What changes by the rows that enter or leave the windows in a step."""
+        assert self._stage.flows is not None
+        moves = {}
+        for side, item in zip(self._stage.sides, self._stage.flows.windows(), strict=True):
+            moves[item.key] = rows_of(holdings[side.name].held, times, sorted(self._flow.read(item.key)))
+        with self._gateway.translated():
+            return self._flow.step(moves, times, origin)
+
     def _grouped(self, groups: Operated, holdings: Mapping[str, Holding], times: Times) -> pa.Table:
         """What changes in groups by the rows that enter in a step; none leaves."""
         (side,) = self._stage.sides
@@ -360,7 +384,10 @@ class StagedSteps(InMemorySteps):
         """The changes of the query's relation in a step: its columns, `AT` and `DIFF`."""
         stage = self._stage
         held = [holdings[side.name].held for side in stage.sides]
-        if stage.joined is not None:
+        if stage.flows is not None:
+            assert self._origin is not None
+            rows, chosen = self._flowed(holdings, times, self._origin), self._flow.columns
+        elif stage.joined is not None:
             listed = [
                 [(name, f"{side}{name}") for at, name in dict.fromkeys(stage.outputs) if at == side]
                 for side in (0, 1)

@@ -1,15 +1,17 @@
 """Queries as stages: what a step does with tables in memory, read once from the query's text.
 
 A stage is one block over one window of a live stream, with groups or without, or over two windows joined by
-equal columns. What the text computes of a row, Spark computes when the row comes, and what it computes of a
-group, over the groups that change. Other queries raise :class:`Unstaged` and are evaluated by the operators
-for whole logs.
+equal columns: what the text computes of a row, Spark computes when the row comes, and what it computes of a
+group, over the groups that change. Or it is any other plan over such windows that has operators in memory
+(:mod:`windrow.spark.live.window_flow`). Of other queries :func:`staged` says why they are none; they are
+evaluated by the operators for whole logs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql.types import BooleanType, StructType
@@ -30,6 +32,7 @@ from windrow.spark.arrow import arrow_type, contains, is_orderable, travelling_t
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.known_streams import KnownStreams
+from windrow.spark.live.window_flow import WindowFlow, WindowQuery
 from windrow.spark.schemas import SparkAnalyser
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.spark.varying import ENTER, LEAVE
@@ -106,6 +109,8 @@ class Stage:
         The columns that `after` reads, but for `ENTER` and `LEAVE`.
     joined
         Of two sides: the columns that are equal.
+    flows
+        Any other plan, whose operators take what enters and leaves the sides; None for those above.
     """
 
     plan: Node
@@ -120,6 +125,7 @@ class Stage:
     after: SqlText | None = None
     groups: StructType = field(default_factory=StructType)
     joined: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    flows: WindowQuery | None = None
 
     def going_on(self) -> Operated | None:
         """What goes on with groups of rows that never leave their window, and holds none; None of others."""
@@ -174,8 +180,12 @@ def staged(
         frames[item.key] = stream.frame.select(*map(quoted, stream.columns))
     shown = gateway.sql(inner.text, frames).schema
     try:
-        plan = QueryReader(reader, SparkAnalyser(gateway), KnownStreams(catalog)).relation(inner)
-        return _Lowering(gateway, catalog, reader, sizes, kind, shown).stage(applied(plan))
+        plan = applied(QueryReader(reader, SparkAnalyser(gateway), KnownStreams(catalog)).relation(inner))
+        lowering = _Lowering(gateway, catalog, reader, sizes, kind, shown)
+        try:
+            return lowering.stage(plan)
+        except NotPlannedError as found:
+            return lowering.flowing(plan, WindowQuery(catalog, reader, inner, clock)) or str(found)
     except (NotPlannedError, UnknownShapeError) as found:
         return str(found)
 
@@ -291,6 +301,39 @@ class _Lowering:
         )
         names = tuple(self.shown.names)
         return Stage(node, tuple(made), tuple(outputs), self.kind, names, self.shown, is_net, joined=joined)
+
+    def flowing(self, node: plan.Node, query: WindowQuery) -> Stage | None:
+        """The same of any plan over windows; None where it has no operators in memory, or reads tables.
+
+        Raises
+        ------
+        NotPlannedError
+            Saying what of its windows is not held in memory.
+        """
+        windows = {one.key: one for one in plan.walk(node) if isinstance(one, plan.StreamWindow)}
+        items = query.windows()
+        if self.kind == "RSTREAM" or windows.keys() != {item.key for item in items}:
+            return None
+        if any(isinstance(one, plan.Scan) and not one.is_stream for one in plan.walk(node)):
+            return None
+        gateway = Gateway(self.gateway.spark, self.gateway.parameters)
+        flow = WindowFlow(gateway, query, Path("of-a-plan-alone"))
+        if flow.why_not is not None or len(flow.columns) != len(self.shown):
+            return None
+        sides = []
+        for item in items:
+            window = windows[item.key]
+            side = _Reads(window, self.catalog.streams[window.input.name], {})
+            scanned = dict(zip((column.id for column in window.columns), window.input.sources, strict=True))
+            keys = {scanned[column] for column in window.partition if column is not None}
+            read = flow.read(item.key)
+            side.held.update(scanned)
+            side.plain.update(
+                {own: name for own, name in query.columns(item).items() if own in read or name in keys}
+            )
+            sides.append(self._made(side, ()))
+        names = tuple(self.shown.names)
+        return Stage(node, tuple(sides), (), self.kind, names, self.shown, is_net=False, flows=query)
 
     # -- windows -------------------------------------------------------------------------------------
 
