@@ -127,12 +127,29 @@ def test_a_query_is_read_into_these_nodes(streams, snapshot, name):
     ("query", "why"),
     [
         ("SELECT k AS x, x + 1 AS y FROM bids [RANGE 3]", "an expression that has no meaning alone"),
-        ("SELECT k, w FROM (SELECT *, price + 1 AS w FROM bids [RANGE 3]) AS q", "more than one block"),
-        ("SELECT k FROM (SELECT * FROM bids [RANGE 3] WHERE price > 1) AS q", "more than one block"),
+        ("SELECT RSTREAM(k) FROM bids [RANGE 3]", "this kind of stream"),
+        ("SELECT b.k, n FROM bids [RANGE 3] AS b JOIN t ON t.k = b.k", "a table beside windows"),
+        ("SELECT k, COUNT(*) AS n FROM bids [ROWS 4 SLIDE 2] GROUP BY k", "windows that move by rows"),
     ],
 )
 def test_what_no_stage_does_is_told_before_a_query_starts(streams, query, why):
     assert streams.sql(query)._live.not_staged.startswith(why)
+    assert f"because    of {why}" in streams.sql(query).plan()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT COUNT(*) AS n FROM bids [RANGE 3]",
+        "SELECT k, w FROM (SELECT *, price + 1 AS w FROM bids [RANGE 3]) AS q",
+        "SELECT b.k FROM bids [RANGE 3] AS b LEFT JOIN sold [ROWS 2] AS s ON s.k = b.k",
+        "ISTREAM(SELECT DISTINCT k FROM bids [RANGE 3] EXCEPT SELECT k FROM sold [NOW])",
+        "SELECT k FROM bids [RANGE 3] WHERE price > (SELECT AVG(price) FROM sold [RANGE 9])",
+    ],
+)
+def test_any_plan_over_windows_is_evaluated_in_memory(streams, query):
+    assert streams.sql(query)._live.stage.flows is not None
+    assert "evaluated  in memory, over the keys that rows touch" in streams.sql(query).plan()
 
 
 @pytest.mark.parametrize("name", QUERIES)

@@ -185,7 +185,7 @@ def staged(
         try:
             return lowering.stage(plan)
         except NotPlannedError as found:
-            return lowering.flowing(plan, WindowQuery(catalog, reader, inner, clock)) or str(found)
+            return lowering.flowing(plan, WindowQuery(catalog, reader, inner, clock), str(found))
     except (NotPlannedError, UnknownShapeError) as found:
         return str(found)
 
@@ -302,8 +302,10 @@ class _Lowering:
         names = tuple(self.shown.names)
         return Stage(node, tuple(made), tuple(outputs), self.kind, names, self.shown, is_net, joined=joined)
 
-    def flowing(self, node: plan.Node, query: WindowQuery) -> Stage | None:
-        """The same of any plan over windows; None where it has no operators in memory, or reads tables.
+    def flowing(self, node: plan.Node, query: WindowQuery, instead: str) -> Stage | str:
+        """The same of any plan over windows, or what of it has no operators in memory.
+
+        `instead` says what makes it more than a block over one window, or two that are joined.
 
         Raises
         ------
@@ -313,13 +315,13 @@ class _Lowering:
         windows = {one.key: one for one in plan.walk(node) if isinstance(one, plan.StreamWindow)}
         items = query.windows()
         if self.kind == "RSTREAM" or windows.keys() != {item.key for item in items}:
-            return None
+            return instead
         if any(isinstance(one, plan.Scan) and not one.is_stream for one in plan.walk(node)):
-            return None
+            return "a table beside windows"
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         flow = WindowFlow(gateway, query, Path("of-a-plan-alone"))
         if flow.why_not is not None or len(flow.columns) != len(self.shown):
-            return None
+            return flow.why_not or instead
         sides = []
         for item in items:
             window = windows[item.key]
