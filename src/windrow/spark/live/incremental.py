@@ -13,9 +13,10 @@ __all__ = ["in_memory", "not_in_memory"]
 def not_in_memory(schema: StructType) -> str | None:
     """Which column is of a type that has no form in memory; None if all have one.
 
-    >>> not_in_memory(StructType().add("at", "timestamp"))
-    >>> not_in_memory(StructType().add("v", "variant"))
-    'a column of type variant'
+    >>> from pyspark.sql.types import CalendarIntervalType, DateType
+    >>> not_in_memory(StructType().add("day", DateType()))
+    >>> not_in_memory(StructType().add("v", CalendarIntervalType()))
+    'a column of type interval'
     """
     for column in schema:
         if _kind(column.dataType) is None:
