@@ -266,6 +266,28 @@ def test_any_plan_over_windows_in_memory_changes_nothing(
         _in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query)
 
 
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k, SUM(v / 3.0D) AS d FROM (SELECT k, v FROM s [RANGE 4] UNION ALL "
+        "SELECT v, k FROM s [ROWS 2]) GROUP BY k",
+        "SELECT AVG(v / 3.0D) AS d, SUM(v * 1e17D) AS e FROM s [RANGE 4]",
+        "SELECT k, array_join(array_sort(collect_list(v)), ' ') AS l, stddev(v) AS d FROM s [ROWS 4] "
+        "GROUP BY k",
+        "SELECT a.k, b.v FROM s [RANGE 3] a CROSS JOIN s [ROWS 1] b",
+        "SELECT k, SUM(v) OVER (ORDER BY ts, v, k) AS c FROM s [RANGE 4]",
+        "SELECT k, n FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 4] GROUP BY ROLLUP (k))",
+        "SELECT ISTREAM(k, v) FROM s [RANGE 3] WHERE k IN (SELECT v FROM s [RANGE 5])",
+    ],
+)
+@pytest.mark.usefixtures("interpreted")
+def test_plans_of_one_stream_in_memory_change_nothing(spark, tmp_path, query):
+    entries = [("a", 0, 1, 2, 0), ("a", 1, 2, 3, 1), ("a", 1, 1, 2, 1), ("b", 3, 1, 7, 3), ("a", 4, 2, 1, 4)]
+    entries += [("a", 6, 1, 3, 6), ("a", 9, 1, 3, 9), ("a", 20, 3, 3, 20)]
+    _in_memory(spark, tmp_path, {"s": ended(entries)}, None, [0.2, 0.5, 0.7], {1, 2}, query)
+
+
 @pytest.mark.parametrize(
     "query",
     [
