@@ -67,7 +67,8 @@ class RunningGroups(Operated):
     @property
     def state(self) -> dict[str, Any]:
         """As :attr:`Operated.state`."""
-        return {"groups": self.groups, "aggregates": self.aggregates, "otherwise": self.otherwise}
+        own = {} if self.stage.keys else {"otherwise": self.otherwise}
+        return {"groups": self.groups, "aggregates": self.aggregates, **own}
 
     @property
     def held(self) -> int:

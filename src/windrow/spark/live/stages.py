@@ -316,6 +316,8 @@ class _Lowering:
         items = query.windows()
         if self.kind == "RSTREAM" or windows.keys() != {item.key for item in items}:
             return instead
+        if self.gateway.is_connect:
+            return f"{instead}, on Spark Connect"
         if any(isinstance(one, plan.Scan) and not one.is_stream for one in plan.walk(node)):
             return "a table beside windows"
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)

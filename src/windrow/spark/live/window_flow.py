@@ -79,7 +79,7 @@ class WindowFlow:
         stream, schema = query.catalog.streams[item.source.lower()], StructType()
         for inside, name in query.columns(item).items():
             schema = schema.add(inside, stream.frame.schema[name].dataType)
-        never_leaves = item.window.is_unbounded
+        never_leaves = item.window.is_unbounded and item.window.rows is None
         times = schema.add(ENTER, LongType()).add(LEAVE, LongType())
         self._leaves[item.key], rows = self._flow.leaf(times, appends=never_leaves)
         return Varying.of(rows, query.clock, [stream]).renamed(tuple(stream.columns))
