@@ -15,7 +15,6 @@ from windrow.kernels.stages.held import Times
 from windrow.kernels.stages.operated import Operated, UnmatchedError, told_in
 from windrow.kernels.stages.running import Added, Events, MismatchError, Running, running
 from windrow.kernels.stages.tally import Tally
-from windrow.kernels.zset.elementary import gaps
 from windrow.kernels.zset.grouped import merged
 from windrow.kernels.zset.ordering import by_group_and_time
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER, with_one_zero
@@ -98,17 +97,12 @@ class RunningGroups(Operated):
         told = self._of_rows(rows, times) if has_rows else self.result.empty_table()
         if self.otherwise is not None and (come or has_rows):
             begin = come[0].column(ENTER)[0].as_py() if come else (times.since or 0) - 1
-            told = pa.concat_tables([told, self._while_empty(self.otherwise, told, begin)])
+            row = self.otherwise.append_column(ENTER, pa.array([begin]))
+            empty = [pa.Table.from_batches([batch]) for batch in self.stage.while_empty(row, told)]
+            told = pa.concat_tables(
+                [told, *(one.select(told.column_names).cast(told.schema) for one in empty)]
+            )
         return told_in(told, times).combine_chunks()
-
-    def _while_empty(self, row: pa.Table, told: pa.Table, begin: int) -> pa.Table:
-        """The row that is there while the group is not."""
-        enter, leave = (told.column(name).to_numpy() for name in (ENTER, LEAVE))
-        times = gaps(enter, leave, begin)
-        found = row.take(pa.array(np.zeros(len(times[0]), np.int64)))
-        for name, instants in zip((ENTER, LEAVE), times, strict=True):
-            found = found.append_column(name, pa.array(instants))
-        return found.select(self.result.names).cast(self.result)
 
     def _of_rows(self, rows: pa.Table, times: Times) -> pa.Table:
         """The groups of these rows in each piece of time of the step."""

@@ -101,7 +101,7 @@ class Keyed:
             if left is not None:
                 yield from self._grouped(left)
             if right is not None:
-                yield from self._while_empty(right, left)
+                yield from self.while_empty(right, left)
         else:
             assert left is not None
             yield from self._of_one_side(left)
@@ -138,7 +138,7 @@ class Keyed:
             whole = pa.Table.from_arrays(columns, names=names).combine_chunks()
             yield from whole.to_batches(max_chunksize=_ROWS_PER_BATCH)
 
-    def _while_empty(self, row: pa.Table, rows: pa.Table | None) -> Iterator[pa.RecordBatch]:
+    def while_empty(self, row: pa.Table, rows: pa.Table | None) -> Iterator[pa.RecordBatch]:
         """One row, from its begin on, while none of some others is there."""
         none = np.zeros(0, np.int64)
         enter, leave = (none, none) if rows is None else (_ints(rows, ENTER), _ints(rows, LEAVE))

@@ -32,6 +32,7 @@ from windrow.spark.live.checkpoint import Step
 from windrow.spark.live.emitted import EmittedPlan, Known
 from windrow.spark.live.emitted_flow import EmittedFlow
 from windrow.spark.live.emitted_steps import ROWS, Done, EmittedSteps
+from windrow.spark.live.flow import unstable
 from windrow.spark.live.holding import Holding
 from windrow.spark.live.in_memory import TOO_LARGE, Come, InMemorySteps
 from windrow.spark.live.incremental import in_memory
@@ -115,11 +116,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
                 self._take(come, number, before)
             except UnmatchedError as error:  # tasks make all of it anew
                 if is_carried:
-                    raise error.reason or ExecutionError(
-                        "the query gives other values for rows that leave than it gave when they came",
-                        condition="UNSTABLE_VALUES",
-                        hint="store what differs from run to run in a column, and query that",
-                    ) from None
+                    raise unstable(error) from None
                 super()._step(batch, number, before)
 
     def _constant(self) -> list[str]:

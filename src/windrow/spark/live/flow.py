@@ -22,8 +22,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, LongType, StructType
 
-from windrow.errors import ExecutionError
-from windrow.kernels.stages import Operated, Times, stepwise
+from windrow.errors import ExecutionError, WindrowError
+from windrow.kernels.stages import Operated, Times, UnmatchedError, stepwise
 from windrow.kernels.stages.timed import FixedWindows
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 from windrow.kernels.zset.stage import Keyed
@@ -38,7 +38,7 @@ from windrow.spark.live.lookups import SmallTable, small_table
 from windrow.spark.live.plan_tree import optimized_tree
 from windrow.spark.plan_text import is_cut, optimized, plain_choice
 
-__all__ = ["Ending", "Flow", "Fragment"]
+__all__ = ["Ending", "Flow", "Fragment", "unstable"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -381,6 +381,15 @@ class Flow:
 
     def _file(self, number: int) -> Path:
         return self.folder / f"leaf-{number}.arrow"
+
+
+def unstable(error: UnmatchedError) -> WindrowError:
+    """What a user is told where rows leave that never came."""
+    return error.reason or ExecutionError(
+        "the query gives other values for rows that leave than it gave when they came",
+        condition="UNSTABLE_VALUES",
+        hint="store what differs from run to run in a column, and query that",
+    )
 
 
 def _name_of(leaf: int) -> str:

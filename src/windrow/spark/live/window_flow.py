@@ -11,13 +11,12 @@ from pyspark.sql.types import LongType, StructType
 
 from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import Query, Reader, WindowedStream
-from windrow.errors import ExecutionError
 from windrow.kernels.stages import Times, UnmatchedError
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.reader import NotPlannedError
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.flow import Flow
+from windrow.spark.live.flow import Flow, unstable
 from windrow.spark.relation_of_plan import relation_of
 from windrow.spark.varying import Varying, columns_of
 
@@ -121,9 +120,5 @@ class WindowFlow:
         try:
             (rows,) = self._flow.step(given, times, origin if times.since is None else None)
         except UnmatchedError as error:
-            raise error.reason or ExecutionError(
-                "the query gives other values for rows that leave than it gave when they came",
-                condition="UNSTABLE_VALUES",
-                hint="store what differs from run to run in a column, and query that",
-            ) from None
+            raise unstable(error) from None
         return rows
