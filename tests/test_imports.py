@@ -57,9 +57,9 @@ SPARK_LAYERS = {
         live.sinks live.size live.source live.spark_log live.tables live.ticking live.upserts live.whole
         """,
     "live: operators": """
-        live.beside live.blocking live.changes live.chunks live.clauses live.computed
+        live.beside live.blocking live.changes live.clauses live.computed
         live.conditions live.endings live.expected live.expressions live.flow live.flow_of_plan
-        live.holding live.incremental live.kept_rows live.known_streams live.lookups
+        live.incremental live.kept_rows live.known_streams live.lookups
         live.moved_rowtime live.of_each_row live.origins live.pairs live.plan_tree live.promised live.ranks
         live.row_maps live.rowtimes live.settling live.stages live.texts live.touched
         live.window_flow

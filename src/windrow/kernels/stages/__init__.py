@@ -6,10 +6,13 @@ of :mod:`windrow.kernels.zset`, over the rows of those keys alone.
 
 from __future__ import annotations
 
+from windrow.kernels.stages.block import Block, WindowInput
 from windrow.kernels.stages.changes import changes, netted
 from windrow.kernels.stages.completing import Completing, first_above
 from windrow.kernels.stages.grouping import goes_on
 from windrow.kernels.stages.held import Held, Times
+from windrow.kernels.stages.holding import Holding
+from windrow.kernels.stages.merging import PER_STEP, SMALLEST, merging
 from windrow.kernels.stages.operated import Operated, UnmatchedError
 from windrow.kernels.stages.operators import group, join, rows_of
 from windrow.kernels.stages.stepwise import stepwise
@@ -18,19 +21,25 @@ from windrow.kernels.stages.versions import Versions
 from windrow.kernels.stages.windows import Window
 
 __all__ = [
+    "PER_STEP",
+    "SMALLEST",
     "Became",
+    "Block",
     "Completing",
     "Held",
+    "Holding",
     "Operated",
     "Times",
     "UnmatchedError",
     "Versions",
     "Window",
+    "WindowInput",
     "changes",
     "first_above",
     "goes_on",
     "group",
     "join",
+    "merging",
     "netted",
     "rows_of",
     "stepwise",

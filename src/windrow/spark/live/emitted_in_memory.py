@@ -21,7 +21,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from windrow.algebra.watermarks import Steps as Marks
 from windrow.errors import ExecutionError
-from windrow.kernels.stages import Held, UnmatchedError
+from windrow.kernels.stages import Held, Holding, UnmatchedError
 from windrow.kernels.zset.relation import NEVER
 from windrow.kernels.zset.time_windows import of_ticks
 from windrow.plan.event_time import Closed, Closing, Ending
@@ -33,7 +33,6 @@ from windrow.spark.live.emitted import EmittedPlan, Known
 from windrow.spark.live.emitted_flow import EmittedFlow
 from windrow.spark.live.emitted_steps import ROWS, Done, EmittedSteps
 from windrow.spark.live.flow import unstable
-from windrow.spark.live.holding import Holding
 from windrow.spark.live.in_memory import TOO_LARGE, Come, InMemorySteps
 from windrow.spark.live.incremental import in_memory
 from windrow.spark.live.into_stream import IntoStream

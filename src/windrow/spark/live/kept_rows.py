@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.hashing import among, hashes
-from windrow.spark.live.chunks import PER_STEP, SMALLEST, merging
+from windrow.kernels.stages import PER_STEP, SMALLEST, merging
 
 __all__ = ["KeptRows", "Marks", "Places", "union"]
 

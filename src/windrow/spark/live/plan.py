@@ -438,7 +438,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
                 told = f"a length of time would bound it: [RANGE 1 HOUR]{self._or_promises(item)}"
                 if self._is_promised(item):
                     continue
-                goes_on = self.stage is not None and self.stage.going_on() is not None
+                goes_on = self.stage is not None and self.stage.block.going_on() is not None
                 kept = "a few numbers for each key" if goes_on else "all rows"
                 found.append(Unbounded(f"{name} [RANGE UNBOUNDED]", kept, told))
             elif window.rows is not None and window.partition_by and window.range_ is None:

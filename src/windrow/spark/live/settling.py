@@ -8,11 +8,11 @@ from dataclasses import replace
 import pyarrow as pa
 
 from windrow.kernels.advance import Ended
+from windrow.kernels.stages.holding import Holding
 from windrow.kernels.stages.settled import settled_alone, settled_pairs
 from windrow.spark.catalog import Catalog
 from windrow.spark.clause_view import Ends, Source
 from windrow.spark.live.endings import Endings
-from windrow.spark.live.holding import Holding
 from windrow.spark.live.stages import Side, Stage
 
 __all__ = ["bounding_ends", "ends_of_stage", "settled"]
@@ -35,18 +35,18 @@ def ends_of_stage(stage: Stage, catalog: Catalog) -> dict[str, Ends]:
             found[key] = (Source(side.stream, catalog.streams[side.stream], columns),)
 
     for side in stage.sides:
-        if side.window.rows is not None and (side.window.length is None or stage.joined is not None):
+        if side.window.rows is not None and (side.window.length is None or stage.block.joined is not None):
             note(side.name, side.window.partition, side, side.window.partition)
-    if stage.aggregates is not None and stage.sides[0].window.length is None:
-        note(_GROUPS, stage.key, stage.sides[0], stage.key)
-    if stage.joined is not None:
+    if stage.block.aggregates is not None and stage.sides[0].window.length is None:
+        note(_GROUPS, stage.block.key, stage.sides[0], stage.block.key)
+    if stage.block.joined is not None:
         kinds = [
             [side.schema.field(name).type for name in names]
-            for side, names in zip(stage.sides, stage.joined, strict=True)
+            for side, names in zip(stage.sides, stage.block.joined, strict=True)
         ]
         for at, side in enumerate(stage.sides):
             if kinds[0] == kinds[1]:
-                note(_beside(side), stage.joined[at], stage.sides[1 - at], stage.joined[1 - at])
+                note(_beside(side), stage.block.joined[at], stage.sides[1 - at], stage.block.joined[1 - at])
     return found
 
 
@@ -55,8 +55,8 @@ def bounding_ends(stage: Stage, ends: Mapping[str, Ends], name: str) -> list[Sou
     if all(side.name != name for side in stage.sides):
         return []
     wanted = [side.name for side in stage.sides if side.window.rows is not None]
-    wanted += [_GROUPS] if stage.aggregates is not None else []
-    wanted += [_beside(side) for side in stage.sides] if stage.joined is not None else []
+    wanted += [_GROUPS] if stage.block.aggregates is not None else []
+    wanted += [_beside(side) for side in stage.sides] if stage.block.joined is not None else []
     return (
         [one for key in wanted for one in ends[key]] if wanted and all(key in ends for key in wanted) else []
     )
@@ -82,17 +82,19 @@ def settled(
     own = [ended(side.name, side) for side in stage.sides]
     held = [holdings[side.name].held for side in stage.sides]
     first, *others = stage.sides
-    if stage.joined is None:
-        is_grouped = stage.aggregates is not None
+    if stage.block.joined is None:
+        is_grouped = stage.block.aggregates is not None
         over = ended(_GROUPS, first) if is_grouped else None
-        gone = [settled_alone(held[0], first.window, own[0], stage.key if is_grouped else None, over)]
+        gone = [settled_alone(held[0], first.window, own[0], stage.block.key if is_grouped else None, over)]
         closed = over if is_grouped else own[0]
         waits |= closed is not None and bool((closed.rows(held[0].rows) & held[0].alive & ~gone[0]).any())
     else:
         (second,) = others
         over_each = ended(_beside(first), second), ended(_beside(second), first)
         windows = first.window, second.window
-        gone = list(settled_pairs((held[0], held[1]), windows, (own[0], own[1]), stage.joined, over_each))
+        gone = list(
+            settled_pairs((held[0], held[1]), windows, (own[0], own[1]), stage.block.joined, over_each)
+        )
         waits |= any(one is not None for one in over_each)
     after = dict(holdings)
     for side, one, rows in zip(stage.sides, held, gone, strict=True):

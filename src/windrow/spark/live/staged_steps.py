@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 )
 
 from windrow.errors import InputError, UsageError, did_you_mean
-from windrow.kernels.stages import Operated, Times, changes, group, join, netted, rows_of
+from windrow.kernels.stages import PER_STEP, Holding, Operated, Times, changes, netted, rows_of
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
 from windrow.plan.columns import ROWS
 from windrow.spark.changelog import ENVELOPES, as_cql
@@ -30,13 +30,11 @@ from windrow.spark.live.blocking_plan import BlockingPlan
 from windrow.spark.live.blocking_steps import BlockingSteps
 from windrow.spark.live.carried import Carried
 from windrow.spark.live.checkpoint import Step
-from windrow.spark.live.chunks import PER_STEP
 from windrow.spark.live.clause_steps import ClauseSteps, is_one_clause
 from windrow.spark.live.emitted import EmittedPlan
 from windrow.spark.live.emitted_in_memory import EmittedInMemory
 from windrow.spark.live.endings import Endings
 from windrow.spark.live.envelopes import IN_MEMORY, copies, enveloped, inserted
-from windrow.spark.live.holding import Holding
 from windrow.spark.live.in_memory import InMemorySteps
 from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.plan import LivePlan, RowtimePlan
@@ -139,7 +137,7 @@ class StagedSteps(InMemorySteps):
             self._carried = Carried.of(before)
             # of keys that are to be over, rows are kept, as promises tell of rows
             is_by_key = self._carried is not None or not self._forgets
-            self._goes_on = self._stage.going_on() if is_by_key else None
+            self._goes_on = self._stage.block.going_on() if is_by_key else None
             if self._goes_on is not None:
                 self._go_on_again(self._goes_on, holdings, before)
             if self._stage.flows is not None:
@@ -306,7 +304,7 @@ class StagedSteps(InMemorySteps):
             chunks = {int(chunk): rows for chunk, rows in before.chunks.get(side.name, {}).items()}
             tables = (self._checkpoint.read_chunk(side.name, chunk) for chunk in chunks)
             passed = before.marks.get(_PASSED, before.frontier)  # none of those that wrote no mark
-            holdings[side.name] = Holding.read(side, chunks, tables, passed)
+            holdings[side.name] = Holding.read(side.kept, chunks, tables, passed)
         return holdings
 
     def _go_on_again(self, groups: Operated, holdings: Mapping[str, Holding], before: Step) -> None:
@@ -315,7 +313,7 @@ class StagedSteps(InMemorySteps):
             groups.restore(self._carried.read(self._checkpoint))
         since = None if self._carried is None else self._carried.at
         if before.frontier is not None and before.frontier != since:
-            self._grouped(groups, holdings, Times(since, before.frontier))
+            self._rows_of_block(holdings, Times(since, before.frontier), groups)
 
     @cached_property
     def _flow(self) -> WindowFlow:
@@ -332,12 +330,11 @@ class StagedSteps(InMemorySteps):
         with self._gateway.translated():
             return self._flow.step(moves, times, origin)
 
-    def _grouped(self, groups: Operated, holdings: Mapping[str, Holding], times: Times) -> pa.Table:
-        """What changes in groups by the rows that enter in a step; none leaves."""
-        (side,) = self._stage.sides
-        held = holdings[side.name].held
-        rows = rows_of(held, times, side.schema.names, side.passes)
-        return groups.step([rows], times)
+    def _rows_of_block(
+        self, holdings: Mapping[str, Holding], times: Times, groups: Operated | None
+    ) -> pa.Table:
+        held = [holdings[side.name].held for side in self._stage.sides]
+        return self._stage.block.rows(held, times, groups)
 
     def _carried_over(
         self, groups: Operated, holdings: Mapping[str, Holding], frontier: int, number: int
@@ -360,20 +357,20 @@ class StagedSteps(InMemorySteps):
     ) -> tuple[dict[str, Holding], pa.Table]:
         """What is held after a step, and what changes in it."""
         whole = _with(holdings, came, number)
-        taken = {side.name: whole[side.name].taken(side, times) for side in self._stage.sides}
+        taken = {side.name: whole[side.name].taken(side.kept, times) for side in self._stage.sides}
         told = self._changes(taken, times)
-        return {side.name: taken[side.name].after(side, times) for side in self._stage.sides}, told
+        return {side.name: taken[side.name].after(side.kept, times) for side in self._stage.sides}, told
 
     def _passed_on(
         self, holdings: Mapping[str, Holding], came: Mapping[str, pa.Table], number: int, times: Times
     ) -> tuple[dict[str, Holding], pa.Table]:
         """The same of a stage that gives rows as they are."""
         (side,) = self._stage.sides
-        left, rows = holdings[side.name].passing(came[side.name], number * PER_STEP, times.until)
-        if side.passes is not None:
-            rows = rows.filter(rows.column(side.passes))  # which leaves out those of which it is NULL
+        left, rows = holdings[side.name].passing(side.kept, came[side.name], number * PER_STEP, times.until)
+        if side.kept.passes is not None:
+            rows = rows.filter(rows.column(side.kept.passes))  # which leaves out those of which it is NULL
         at = rows.column(ROWTIME)
-        columns = [*(rows.column(name) for _, name in self._stage.outputs), at]
+        columns = [*(rows.column(name) for _, name in self._stage.block.outputs), at]
         names = [*columns_of(self._stage.names), AT]
         told = pa.Table.from_arrays(columns, names=names)
         return {side.name: left}, told.append_column(DIFF, pa.array(np.ones(told.num_rows, np.int64)))
@@ -383,27 +380,11 @@ class StagedSteps(InMemorySteps):
     def _changes(self, holdings: Mapping[str, Holding], times: Times) -> pa.Table:
         """The changes of the query's relation in a step: its columns, `AT` and `DIFF`."""
         stage = self._stage
-        held = [holdings[side.name].held for side in stage.sides]
         if stage.flows is not None:
             assert self._origin is not None
             rows, chosen = self._flowed(holdings, times, self._origin), self._flow.columns
-        elif stage.joined is not None:
-            listed = [
-                [(name, f"{side}{name}") for at, name in dict.fromkeys(stage.outputs) if at == side]
-                for side in (0, 1)
-            ]
-            passes = (stage.sides[0].passes, stage.sides[1].passes)
-            rows = join((held[0], held[1]), times, stage.joined, (listed[0], listed[1]), passes)
-            chosen = [f"{at}{name}" for at, name in stage.outputs]
         else:
-            chosen = [name for _, name in stage.outputs]
-            passes_one = stage.sides[0].passes
-            if stage.aggregates is None:
-                rows = rows_of(held[0], times, list(dict.fromkeys(chosen)), passes_one)
-            elif self._goes_on is not None:
-                rows = self._grouped(self._goes_on, holdings, times)
-            else:
-                rows = group(held[0], times, stage.key, stage.aggregates, passes_one)
+            rows, chosen = self._rows_of_block(holdings, times, self._goes_on), stage.block.chosen
         if stage.after is not None:
             schema = StructType([*stage.groups.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
             frame = frame_of_few(self._spark, rows.rename_columns(schema.names), schema)

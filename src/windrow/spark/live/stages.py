@@ -18,10 +18,7 @@ from pyspark.sql.types import BooleanType, StructType
 
 from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import Continuous, Query, Reader, StreamQuery, WindowedStream
-from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.cells import Layout
-from windrow.kernels.stages import Operated, Window, goes_on, stepwise
-from windrow.kernels.zset.stage import Keyed
+from windrow.kernels.stages import Block, Window, WindowInput
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Column, Expression, Scope, schema_of
 from windrow.plan.nodes import Node
@@ -52,34 +49,37 @@ class Side:
 
     Attributes
     ----------
-    name
-        Of what it holds, in the checkpoint.
     stream
         Whose rows they are, in lower case.
-    window
-        When they enter and leave.
     columns
         What is kept of a row: names inside, and the stream's columns; `ROWTIME` is kept besides.
     computed
         The query that computes further columns of the rows, whose key in the text is ``__w``; and the names
         that the stream's columns have in it. Those rows have `MINE` too, where it does not hold nothing is
         computed; all their columns are given, and after them those that are computed.
-    passes
-        The column of the condition on rows.
-    marked
-        Keys by which rows are looked up.
-    schema
-        Of what is kept, as it is in memory.
+    kept
+        What its block knows of it.
     """
 
-    name: str
     stream: str
-    window: Window
     columns: Mapping[str, str]
     computed: tuple[SqlText, tuple[str, ...]] | None
-    passes: str | None
-    marked: tuple[tuple[str, ...], ...]
-    schema: pa.Schema
+    kept: WindowInput
+
+    @property
+    def name(self) -> str:
+        """Of what it holds, in the checkpoint."""
+        return self.kept.name
+
+    @property
+    def window(self) -> Window:
+        """When rows enter and leave."""
+        return self.kept.window
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of what is kept, as it is in memory."""
+        return self.kept.schema
 
 
 @dataclass(frozen=True)
@@ -92,60 +92,39 @@ class Stage:
         The query.
     sides
         Its windows, one or two.
-    outputs
-        The columns of the rows that it gives, in order; of two sides (side, column).
+    block
+        What is made of them.
     kind
         ISTREAM or DSTREAM, or RSTREAM of rows of one instant; None for the changes of the relation.
     names, result
         The columns of the query, and their types.
     is_net
         Whether no row enters at the instant at which an equal one leaves.
-    key, aggregates
-        Of groups: their keys, and the aggregates by the names of their columns; None without groups.
     after
         Of groups: the query that makes the rows of them, over rows with their columns; None where
-        these are the keys and aggregates of `outputs`.
+        these are the keys and aggregates that the block gives.
     groups
         The columns that `after` reads, but for `ENTER` and `LEAVE`.
-    joined
-        Of two sides: the columns that are equal.
     flows
         Any other plan, whose operators take what enters and leaves the sides; None for those above.
     """
 
     plan: Node
     sides: tuple[Side, ...]
-    outputs: tuple[tuple[int, str], ...]
+    block: Block
     kind: str | None
     names: tuple[str, ...]
     result: StructType
     is_net: bool
-    key: tuple[str, ...] = ()
-    aggregates: tuple[tuple[str, Aggregate], ...] | None = None
     after: SqlText | None = None
     groups: StructType = field(default_factory=StructType)
-    joined: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     flows: WindowQuery | None = None
-
-    def going_on(self) -> Operated | None:
-        """What goes on with groups of rows that never leave their window, and holds none; None of others."""
-        (side, *others), aggregates = self.sides, self.aggregates
-        window = side.window
-        if others or aggregates is None or window.length is not None or window.rows is not None:
-            return None
-        keyed = Keyed("group", self.key, Layout(1), aggregates=aggregates)
-        if not goes_on(keyed, side.schema, appends=True):
-            return None
-        kinds = [(name, spec.result_type) for name, spec in aggregates]
-        keys = [side.schema.field(name) for name in self.key]
-        times = [(ENTER, pa.int64()), (LEAVE, pa.int64())]
-        return stepwise(keyed, (side.schema,), pa.schema([*keys, *kinds, *times]), appends=True)
 
     @property
     def passes_on(self) -> bool:
         """Whether all it does with rows is to give them, at their rowtimes, with what is computed of each."""
         window = self.sides[0].window
-        alone = len(self.sides) == 1 and self.aggregates is None
+        alone = len(self.sides) == 1 and self.block.aggregates is None
         return alone and self.kind == "RSTREAM" and window.length == 1 and window.slide is window.rows is None
 
 
@@ -300,7 +279,8 @@ class _Lowering:
             for at, rowtime in enumerate(rowtimes)
         )
         names = tuple(self.shown.names)
-        return Stage(node, tuple(made), tuple(outputs), self.kind, names, self.shown, is_net, joined=joined)
+        block = Block(tuple(side.kept for side in made), tuple(outputs), joined=joined)
+        return Stage(node, tuple(made), block, self.kind, names, self.shown, is_net)
 
     def flowing(self, node: plan.Node, query: WindowQuery, instead: str) -> Stage | str:
         """The same of any plan over windows, or what of it has no operators in memory.
@@ -337,7 +317,8 @@ class _Lowering:
             )
             sides.append(self._made(side, ()))
         names = tuple(self.shown.names)
-        return Stage(node, tuple(sides), (), self.kind, names, self.shown, is_net=False, flows=query)
+        block = Block(tuple(side.kept for side in sides))
+        return Stage(node, tuple(sides), block, self.kind, names, self.shown, is_net=False, flows=query)
 
     # -- windows -------------------------------------------------------------------------------------
 
@@ -443,13 +424,11 @@ class _Lowering:
         return Stage(
             node,
             (made,),
-            outputs,
+            Block((made.kept,), outputs, inside, specs),
             self.kind,
             tuple(self.shown.names),
             self.shown,
             is_net,
-            inside,
-            specs,
             after,
             schema_of(groups.columns),
         )
@@ -490,18 +469,13 @@ class _Lowering:
             ]
             SparkAnalyser(self.gateway).schema(text, (*known, Column(MINE, MINE, BooleanType())))
         keys = (partition,) if sizes.rows is not None and partition else ()
-        return Side(
-            f"window{side.window.key}",
-            side.window.input.name,
-            window,
-            dict(side.plain),
-            None if text is None else (text, columns),
-            _PASSES if side.conditions else None,
-            tuple(dict.fromkeys((*keys, *marked))),
-            pa.schema(
-                [*fields, *(pa.field(tie, of_ties[tie]) for tie in ties), pa.field(ROWTIME, pa.int64())]
-            ),
+        schema = pa.schema(
+            [*fields, *(pa.field(tie, of_ties[tie]) for tie in ties), pa.field(ROWTIME, pa.int64())]
         )
+        passes, all_marked = _PASSES if side.conditions else None, tuple(dict.fromkeys((*keys, *marked)))
+        kept = WindowInput(f"window{side.window.key}", window, passes, all_marked, schema)
+        computed = None if text is None else (text, columns)
+        return Side(side.window.input.name, dict(side.plain), computed, kept)
 
     def _refuse_subqueries(self, node: plan.Node) -> None:
         """Refuse subqueries over tables, which every micro-batch would run, and what reads several rows."""

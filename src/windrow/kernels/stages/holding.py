@@ -1,6 +1,6 @@
 """What the windows of a staged query hold: in memory between steps, and in files from which it is read again.
 
-The rows that a step takes in are a file of their own, a *chunk* (:mod:`.chunks`). A chunk without rows that
+The rows that a step takes in are a file of their own, a *chunk* (:mod:`.merging`). A chunk without rows that
 are still held is dropped, and where chunks are merged, the rows that have left are left out.
 """
 
@@ -13,10 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.stages import Held, Times
-from windrow.spark.live.chunks import PER_STEP, Chunks, merging
-from windrow.spark.live.stages import Side
-from windrow.spark.streams import ROWTIME
+from windrow.kernels.stages.block import WindowInput
+from windrow.kernels.stages.held import Held, Times
+from windrow.kernels.stages.merging import PER_STEP, Chunks, merging
 
 __all__ = ["Holding"]
 
@@ -41,14 +40,14 @@ class Holding:
     chunks: Chunks = field(default_factory=dict)
 
     @staticmethod
-    def nothing(side: Side) -> Holding:
+    def nothing(side: WindowInput) -> Holding:
         """No rows."""
         empty = side.schema.empty_table()
         none = np.zeros(0, np.int64)
         return Holding(Held.of(empty, none, none, none, side.marked), empty, none)
 
     @staticmethod
-    def read(side: Side, chunks: Chunks, tables: Iterator[pa.Table], frontier: int | None) -> Holding:
+    def read(side: WindowInput, chunks: Chunks, tables: Iterator[pa.Table], frontier: int | None) -> Holding:
         """What is in chunks, at the frontier that was reached."""
         start = Holding.nothing(side)
         for number, table in zip(chunks, tables, strict=True):
@@ -67,9 +66,9 @@ class Holding:
         of = np.concatenate([self.of, np.full(rows.num_rows, chunk)])
         return Holding(self.held, waiting, of, {**self.chunks, chunk: rows.num_rows})
 
-    def taken(self, side: Side, times: Times) -> Holding:
+    def taken(self, side: WindowInput, times: Times) -> Holding:
         """With the rows before the frontier in the window."""
-        now = self.waiting.column(ROWTIME).to_numpy() < times.until
+        now = self.waiting.column(side.window.rowtime).to_numpy() < times.until
         if not now.any():
             return self
         rows = self.waiting if now.all() else self.waiting.filter(pa.array(now)).combine_chunks()
@@ -77,11 +76,11 @@ class Holding:
         rest = self.waiting.filter(pa.array(~now)).combine_chunks()
         return replace(self, held=held, waiting=rest, of=self.of[~now])
 
-    def passing(self, rows: pa.Table, chunk: int, until: int) -> tuple[Holding, pa.Table]:
+    def passing(self, side: WindowInput, rows: pa.Table, chunk: int, until: int) -> tuple[Holding, pa.Table]:
         """With more rows that wait, where rows are not held, and those before the frontier."""
         gone, left, of = [], [], []
         for table, chunks in ((self.waiting, self.of), (rows, np.full(rows.num_rows, chunk))):
-            now = table.column(ROWTIME).to_numpy() < until
+            now = table.column(side.window.rowtime).to_numpy() < until
             gone.append(_chosen(table, now))
             left.append(_chosen(table, ~now))
             of.append(chunks[~now])
@@ -89,7 +88,7 @@ class Holding:
         waiting = pa.concat_tables(left).combine_chunks()
         return Holding(self.held, waiting, np.concatenate(of), held), pa.concat_tables(gone)
 
-    def after(self, side: Side, times: Times) -> Holding:
+    def after(self, side: WindowInput, times: Times) -> Holding:
         """Without the rows that have left."""
         return replace(self, held=side.window.left(self.held, times))
 
