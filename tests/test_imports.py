@@ -71,7 +71,12 @@ SPARK_LAYERS = {
         """,
     "live: micro-batches": """
         live.blocking_steps live.clause_steps live.direct_input live.emitted_in_memory live.emitted_steps
-        live.in_memory live.staged_steps live.steps
+        live.in_memory live.stage_columns live.staged_steps live.steps
+        """,
+    "live: executors": """
+        live.executors live.executors.bucket live.executors.frames live.executors.graph
+        live.executors.packing live.executors.processor live.executors.steps live.executors.task
+        live.executors.unpacking live.hosts
         """,
     "what a session starts": "declared live live.queries live.query",
 }

@@ -12,8 +12,11 @@ from windrow.spark.live import (
     ContinuousPlan,
     EmittedPlan,
     SequencePlan,
+    graph_of,
     is_one_clause,
     why_by_tasks,
+    why_not,
+    why_on_driver,
 )
 
 __all__ = ["explain_emitted", "explain_live", "how_blocking", "how_live"]
@@ -84,8 +87,24 @@ def how_live(plan: ContinuousPlan) -> str:
     )
     reason = [] if instead is None else [("because", f"of {instead}")]
     grows = [("unbounded", str(one)) for one in plan.unbounded()]
-    text = section("live", [("evaluated", how), *reason, *grows])
+    text = section("live", [("evaluated", how), *reason, *_host(plan), *grows])
     return text if plan.stage is None else f"{_plan(plan.stage.plan)}\n\n{text}"
+
+
+def _host(plan: ContinuousPlan) -> list[tuple[str, str]]:
+    """Where the query runs, and into which buckets its rows are divided."""
+    instead = why_on_driver(plan)
+    if instead is not None:
+        return [("host", f"the driver: {instead}")]
+    missing = why_not(plan)
+    if missing is not None:
+        return [("host", f"executors, which do not run it yet: {missing}")]
+    graph = graph_of(plan)
+    sides = zip(graph.stage.sides, graph.keys, strict=True)
+    divided = "; ".join(f"{side.stream} by {', '.join(graph.shown(side, key))}" for side, key in sides)
+    if not any(graph.keys):
+        return [("host", "executors, in one bucket: nothing divides the rows")]
+    return [("host", "executors"), ("exchange", f"{graph.buckets} buckets: {divided}")]
 
 
 def how_blocking(plan: BlockingPlan) -> str:

@@ -16,7 +16,7 @@ from windrow.relation import Changes, Relation
 from windrow.spark.changelog import changelog
 from windrow.spark.emission import Emitted
 from windrow.spark.gateway import Gateway
-from windrow.spark.live import LivePlan, LiveQuery
+from windrow.spark.live import LivePlan, LiveQuery, streaming
 from windrow.spark.streams import LATE, Stream
 from windrow.spark.varying import Varying, tick_of
 from windrow.tracebacks import briefly
@@ -229,6 +229,24 @@ class LiveRelation(Relation):
 
     @property
     def df(self) -> DataFrame:  # type: ignore[override]
+        """A streaming DataFrame: the changelog of a relation, or the rows of a stream, for ``writeStream``.
+
+        Its rows are never changed. A changelog has, after the columns of the query, ``_change_type``,
+        ``_commit_version`` and ``_commit_timestamp``. The query runs on Spark's executors, whatever
+        ``spark.windrow.live.host`` says, and its state is in Spark's state store, in the checkpoint of what
+        is written. Late rows are left out.
+
+        Raises
+        ------
+        UsageError
+            ``LIVE_RELATION`` of a query that does not run on executors; ``STATE_STORE`` where Spark's state
+            store is not RocksDB.
+        """
+        assert self._live is not None
+        return streaming(self._live)
+
+    @property
+    def ordered(self) -> DataFrame:
         """Refused: there is no end of its rows.
 
         Raises

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from windrow.errors import MARK
+from windrow.errors import MARK, WindrowError
 from windrow.kernels.messages import CELL, CHUNK, KIND, NUMBER
 from windrow.kernels.stage import Stage
 from windrow.kernels.steps import steps
@@ -24,7 +24,7 @@ from windrow.spark.file_scan import tasks_of
 from windrow.spark.interpreter import map_in_arrow
 from windrow.spark.to_cells import to_cells
 
-__all__ = ["MESSAGES", "in_worker", "run_stage"]
+__all__ = ["MESSAGES", "as_told", "in_worker", "run_stage"]
 
 MESSAGES = f"{CELL} int, {KIND} int, {NUMBER} bigint, {CHUNK} binary"
 Step = Callable[[Stage, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -68,20 +68,22 @@ def in_worker(
     step: Callable[[Iterable[pa.RecordBatch], int], Iterator[pa.RecordBatch]], sql: str | None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark's workers call for a step, which is told the number of its task."""
-    mark = MARK
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
-
-        from windrow.errors import WindrowError
 
         try:
             context = TaskContext.get()
             assert context is not None
             yield from step(batches, context.partitionId())
         except WindrowError as error:
-            data = {key: getattr(error, key) for key in ("message", "condition", "sqlstate", "hint")}
-            data |= {"sql": sql, "span": [error.span.start, error.span.stop] if error.span else None}
-            raise RuntimeError(mark + json.dumps(data)) from error
+            raise as_told(error, sql) from error
 
     return run
+
+
+def as_told(error: WindrowError, sql: str | None) -> RuntimeError:
+    """An error of a task as the driver knows it again, with the statement that it is of."""
+    data = {key: getattr(error, key) for key in ("message", "condition", "sqlstate", "hint")}
+    data |= {"sql": sql, "span": [error.span.start, error.span.stop] if error.span else None}
+    return RuntimeError(MARK + json.dumps(data))

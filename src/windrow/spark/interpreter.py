@@ -24,10 +24,19 @@ from windrow.spark.local import local_cores
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
+    from pyspark.sql import GroupedData
     from pyspark.sql.datasource import DataSource
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["apply_in_arrow", "is_another", "map_in_arrow", "register_source", "series_function"]
+__all__ = [
+    "apply_in_arrow",
+    "is_another",
+    "map_in_arrow",
+    "register_source",
+    "series_function",
+    "transform_with_state",
+]
 
 _SOURCE = "org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource"
 
@@ -50,6 +59,21 @@ def apply_in_arrow(
         return grouped.applyInArrow(function, schema)
     made = _OwnFunction(function, schema, evalType=PythonEvalType.SQL_GROUPED_MAP_ARROW_UDF)
     return DataFrame(grouped._jgd.flatMapGroupsInArrow(_called(made, frame)), spark)
+
+
+def transform_with_state(grouped: GroupedData, processor: StatefulProcessor, schema: str) -> DataFrame:
+    """``grouped.transformWithStateInPandas`` of a processor of ours, in append mode and without timers."""
+    frame = grouped._df
+    if not is_another(frame.sparkSession):
+        return grouped.transformWithStateInPandas(processor, schema, "append", "None")
+    from pyspark.sql.streaming.stateful_processor_util import TransformWithStateInPandasUdfUtils
+
+    function = TransformWithStateInPandasUdfUtils(processor, "None").transformWithStateUDF
+    made = _OwnFunction(function, schema, evalType=PythonEvalType.SQL_TRANSFORM_WITH_STATE_PANDAS_UDF)
+    kind = frame.sparkSession._jsparkSession.parseDataType(made.returnType.json())
+    called = _called(made, frame)
+    java = grouped._jgd.transformWithStateInPandas(called, kind, "append", "None", None, "")
+    return DataFrame(java, frame.sparkSession)
 
 
 def series_function(

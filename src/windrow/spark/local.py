@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from windrow.errors import UsageError
 from windrow.spark import java_classes
 from windrow.spark.java import ensure_java, quiet_home
+from windrow.spark.settings import STATE_STORE
 from windrow.spark.temporary import deleted_by_java
 
 __all__ = ["JAVA_OPTIONS", "local_cores", "local_session"]
@@ -118,6 +119,8 @@ def _settings(master: str) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         # A web server on a port is nothing that a library should open unasked; it also costs start-up time.
         "spark.ui.enabled": "false",
+        # Keeps more than memory holds, and what live queries keep on executors.
+        **STATE_STORE,
         # Rows reach pandas as Arrow columns: many times faster, and decimals and times as they are.
         "spark.sql.execution.arrow.pyspark.enabled": "true",
     }

@@ -6,12 +6,20 @@ import datetime
 import re
 import threading
 import zoneinfo
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 
 from pyspark.sql import SparkSession
 
-__all__ = ["setting", "zone_named"]
+__all__ = ["STATE_STORE", "setting", "settings", "zone_named"]
+
+STATE_STORE = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+"""The state store of live queries on executors: Spark's other one does not keep several things by name."""
 
 _ONE_AT_A_TIME = threading.RLock()
 """Of two threads that change the same setting, one would put back what the other has set."""
@@ -30,6 +38,15 @@ def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
                 spark.conf.unset(name)
             else:
                 spark.conf.set(name, before)
+
+
+@contextmanager
+def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Have several settings of a session in the block."""
+    with ExitStack() as stack:
+        for name, value in values.items():
+            stack.enter_context(setting(spark, name, value))
+        yield
 
 
 def zone_named(name: str) -> datetime.tzinfo | None:

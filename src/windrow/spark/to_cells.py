@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from windrow.kernels.messages import CELL
 
-__all__ = ["to_cells"]
+__all__ = ["first_of_each", "to_cells"]
 
 _SEED = 42
 """Of the hash by which Spark partitions."""
@@ -24,13 +24,13 @@ def to_cells(rows: DataFrame, cells: int) -> DataFrame:
 
 def _that_goes_to(partition: Column, count: int) -> Column:
     """An int whose hash has Spark put a row into a partition."""
-    return F.element_at(F.lit(_first_of_each(count).tolist()).cast("array<int>"), partition + 1)
+    return F.element_at(F.lit(first_of_each(count).tolist()).cast("array<int>"), partition + 1)
 
 
-def _first_of_each(count: int) -> np.ndarray:
+def first_of_each(count: int) -> np.ndarray:
     """For each of so many partitions the first int that Spark puts there, from 0 on.
 
-    >>> _first_of_each(4)
+    >>> first_of_each(4)
     array([12,  6,  2,  0])
     """
     size = 16 * count

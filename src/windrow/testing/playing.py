@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from windrow.spark.live import LivePlan, Memory, Mode
-from windrow.spark.live.staged_steps import steps_of
+from windrow.spark.live.hosts import steps_of
 from windrow.spark.live.steps import Steps
 from windrow.spark.live.targets import in_mode
 

@@ -11,6 +11,9 @@ from windrow.spark.live.changes import refuse_gathered_changes
 from windrow.spark.live.clause_steps import is_one_clause
 from windrow.spark.live.emitted import EmittedPlan
 from windrow.spark.live.emitted_flow import why_by_tasks
+from windrow.spark.live.executors.frames import streaming
+from windrow.spark.live.executors.graph import graph_of, why_not
+from windrow.spark.live.hosts import why_on_driver
 from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.kafka import Kafka
 from windrow.spark.live.plan import ContinuousPlan, LivePlan
@@ -44,11 +47,15 @@ __all__ = [
     "SequenceView",
     "Table",
     "Target",
+    "graph_of",
     "is_blocking",
     "is_one_clause",
     "live_stream",
     "live_streams",
     "refuse_gathered_changes",
     "sequence_plan",
+    "streaming",
     "why_by_tasks",
+    "why_not",
+    "why_on_driver",
 ]

@@ -33,7 +33,10 @@ from windrow.spark.micro_batch import Kept
 from windrow.streams import Position
 from windrow.streams.files import flush
 
-__all__ = ["Checkpoint", "Step"]
+__all__ = ["BUCKETS", "Checkpoint", "Step"]
+
+BUCKETS = "buckets"
+"""The form of the state of a query on executors: Spark keeps it."""
 
 _VERSION = 6
 _READ = (3, 4, 5, _VERSION)
@@ -362,6 +365,13 @@ class Checkpoint:
                 continue
             if key == "target" and self._had(self.identity):
                 continue
+            if key == "state" and BUCKETS in (value, was.get(key)):
+                here, there = ("executors", "driver") if value == BUCKETS else ("driver", "executors")
+                raise InputError(
+                    f"the checkpoint is of a query on the {there}, and this one runs on the {here}",
+                    condition="CHECKPOINT_OF_ANOTHER_HOST",
+                    hint=f"SET spark.windrow.live.host = {there}; or start with another checkpoint",
+                )
             if key == "state":
                 raise InputError(
                     "an earlier version of Windrow wrote the checkpoint, with the state in another form",

@@ -96,10 +96,6 @@ class InMemorySteps(Steps):
     def _result(self) -> StructType:
         """The columns that the query gives."""
 
-    @cached_property
-    def _gateway(self) -> Gateway:
-        return Gateway(self._spark, self._plan.gateway.parameters)
-
     _reads_all = True
     """Whether whole rows are read, wherever they come from through Spark."""
 
@@ -244,15 +240,6 @@ class InMemorySteps(Steps):
                 own = inside(at, PTIME)
                 found[name] = pc.min(entries.column(own)).as_py() if _live(stream).identity else now
         return found
-
-    def _own(self, batch: DataFrame) -> DataFrame:
-        """A micro-batch in the session in which the query's tables and functions are: its own is another."""
-        spark = self._spark
-        if self._gateway.is_connect or batch.sparkSession is spark:
-            return batch
-        java = spark._jvm.org.apache.spark.sql.classic.Dataset  # type: ignore[union-attr]
-        plan = batch._jdf.queryExecution().analyzed()
-        return DataFrame(java.ofRows(spark._jsparkSession, plan), spark)
 
     @property
     def _sources_of_time(self) -> list[int]:

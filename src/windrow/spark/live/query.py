@@ -25,6 +25,7 @@ from windrow.errors import InputError, UsageError
 from windrow.spark.collected import frame_of_few
 from windrow.spark.live.emitted_steps import is_log
 from windrow.spark.live.failures import failure, of_a_worker
+from windrow.spark.live.hosts import steps_of
 from windrow.spark.live.incoming import Incoming, check_shared, writing
 from windrow.spark.live.into_stream import IntoStream, refuse_other
 from windrow.spark.live.plan import LivePlan
@@ -32,11 +33,11 @@ from windrow.spark.live.progress import described, in_words
 from windrow.spark.live.set_aside import SetAside, counted
 from windrow.spark.live.sinks import uri
 from windrow.spark.live.spark_log import await_sources, clear_unfinished, started
-from windrow.spark.live.staged_steps import steps_of
 from windrow.spark.live.state import State, StateRow
 from windrow.spark.live.steps import ASIDE
 from windrow.spark.live.targets import in_mode, sink_of
 from windrow.spark.live.ticking import Ticker
+from windrow.spark.settings import settings
 from windrow.spark.temporary import TemporaryFolder
 from windrow.tracebacks import briefly
 
@@ -120,7 +121,7 @@ class LiveQuery:
             if trigger is not None:
                 writer = _triggered(writer, trigger)
             self._has_logs = any(is_log(stream) for _, _, stream in self._steps.streams())
-            with plan.gateway.translated():
+            with plan.gateway.translated(), settings(self._spark, self._steps.settings):
                 self.streaming: StreamingQuery = started(writer, self._spark, reads_files=not self._has_logs)
         except BaseException:
             self._let_go()

@@ -19,90 +19,34 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from windrow.errors import InputError, UsageError, did_you_mean
+from windrow.errors import InputError
 from windrow.kernels.stages import PER_STEP, Holding, Operated, Times, changes, netted, rows_of
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
 from windrow.plan.columns import ROWS
-from windrow.spark.changelog import ENVELOPES, as_cql
+from windrow.spark.changelog import as_cql
 from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.blocking_plan import BlockingPlan
-from windrow.spark.live.blocking_steps import BlockingSteps
 from windrow.spark.live.carried import Carried
 from windrow.spark.live.checkpoint import Step
-from windrow.spark.live.clause_steps import ClauseSteps, is_one_clause
-from windrow.spark.live.emitted import EmittedPlan
-from windrow.spark.live.emitted_in_memory import EmittedInMemory
 from windrow.spark.live.endings import Endings
 from windrow.spark.live.envelopes import IN_MEMORY, copies, enveloped, inserted
 from windrow.spark.live.in_memory import InMemorySteps
 from windrow.spark.live.into_stream import IntoStream
-from windrow.spark.live.plan import LivePlan, RowtimePlan
-from windrow.spark.live.sequences import SequencePlan
+from windrow.spark.live.plan import RowtimePlan
 from windrow.spark.live.settling import settled
 from windrow.spark.live.sinks import Sink, TableSink, takes_tables
-from windrow.spark.live.stages import MINE, Side, Stage
+from windrow.spark.live.stage_columns import StageColumns
+from windrow.spark.live.stages import Side, Stage
 from windrow.spark.live.state import Kept, State, state_of
-from windrow.spark.live.steps import Steps, inside
+from windrow.spark.live.steps import inside
 from windrow.spark.live.window_flow import WindowFlow
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.spark.varying import columns_of
-from windrow.syntax.emit import EMIT_ENVELOPES
-from windrow.syntax.sqltext import quoted
 
-__all__ = ["StagedSteps", "steps_of"]
+__all__ = ["StagedSteps"]
 
 _PASSED = "passed"
 """The mark of a query that passes rows on: all before this instant have been."""
-
-
-def steps_of(
-    plan: LivePlan,
-    sink: Sink | IntoStream,
-    folder: Path,
-    envelope: str,
-    on_late: str,
-    on_malformed: str = "fail",
-) -> Steps:
-    """What takes the micro-batches of a query; the arguments are those of :class:`Steps`.
-
-    Raises
-    ------
-    UsageError
-        ``UNKNOWN_ENVELOPE``, ``UNKNOWN_OPTION``.
-    """
-    known = EMIT_ENVELOPES if isinstance(plan, EmittedPlan) else ENVELOPES
-    if envelope not in known:
-        raise UsageError(
-            f"envelope {envelope!r} is unknown",
-            condition="UNKNOWN_ENVELOPE",
-            hint=did_you_mean(envelope, known) or f"envelopes are {', '.join(known)}",
-        )
-    if on_late not in ("keep", "fail"):
-        raise UsageError(
-            f"on_late={on_late!r} is unknown", condition="UNKNOWN_OPTION", hint="use 'keep' or 'fail'"
-        )
-    if on_malformed not in ("keep", "fail"):
-        raise UsageError(
-            f"on_malformed={on_malformed!r} is unknown",
-            condition="UNKNOWN_OPTION",
-            hint="use 'keep' or 'fail'",
-        )
-    steps = _made(plan, sink, folder, envelope, on_late)
-    steps.keeps_malformed = on_malformed == "keep"
-    return steps
-
-
-def _made(plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str) -> Steps:
-    given = sink, folder, envelope, on_late
-    if isinstance(plan, BlockingPlan):
-        return BlockingSteps(plan, *given)
-    if isinstance(plan, EmittedPlan):
-        return EmittedInMemory(plan, *given)
-    assert isinstance(plan, RowtimePlan)
-    if isinstance(plan, SequencePlan) and is_one_clause(plan):
-        return ClauseSteps(plan, *given)
-    return Steps(plan, *given) if plan.stage is None else StagedSteps(plan, plan.stage, *given)
 
 
 class StagedSteps(InMemorySteps):
@@ -238,14 +182,14 @@ class StagedSteps(InMemorySteps):
                     condition="ROWTIME_OVERFLOW",
                 )
             ticks = pc.multiply_checked(ticks, factor)
-        read = self._read(side)
+        read = self._columns.kept(side)
         columns = {inner: rows.column(name) for inner, name in read.items() if name in rows.column_names}
         later = {inner: name for inner, name in read.items() if inner not in columns}
         if later:  # whole rows came, of which nothing has been computed
             schema = StructType([field for field in stream.frame.schema if field.name in stream.columns])
             named = {name: inside(0, name) for name in schema.names}
             frame = frame_of_few(self._spark, rows.select(schema.names), schema).toDF(*named.values())
-            computed = self._computed(side, frame, named, F.lit(True)).select(*later.values())
+            computed = self._columns.computed(side, frame, named, F.lit(True)).select(*later.values())
             with self._gateway.translated():
                 made = computed.toArrow()
             columns |= {inner: made.column(name) for inner, name in later.items()}
@@ -254,27 +198,9 @@ class StagedSteps(InMemorySteps):
         names = side.schema.names
         return pa.table([columns[name] for name in names], names=names).cast(side.schema)
 
-    def _read(self, side: Side) -> dict[str, str]:
-        """What is kept of rows but rowtimes and ties: columns of the stream, and those that are computed."""
-        ours = (*side.columns, *side.window.ties, ROWTIME)
-        computed = {name: f"__{side.name}_{name}" for name in side.schema.names if name not in ours}
-        return {**side.columns, **computed}
-
-    def _computed(self, side: Side, frame: DataFrame, columns: Mapping[str, str], mine: Column) -> DataFrame:
-        """Rows with what is computed of those of a stream, whose columns have these names in the frame.
-
-        They are names of ours: no text may mean them.
-        """
-        assert side.computed is not None
-        text, names = side.computed
-        stream = self._plan.catalog.streams[side.stream]
-        given = [
-            F.col(quoted(columns[own])).alias(name) for own, name in zip(stream.columns, names, strict=True)
-        ]
-        made = self._gateway.sql(text, {ROWS: frame.select("*", *given, mine.alias(MINE))})
-        return made.drop(*names, MINE).withColumnsRenamed(
-            {inner: own for inner, own in self._read(side).items() if inner not in side.columns}
-        )
+    @cached_property
+    def _columns(self) -> StageColumns:
+        return StageColumns(self._gateway, self._plan.catalog, self._stage)
 
     _reads_all = False
 
@@ -282,18 +208,8 @@ class StagedSteps(InMemorySteps):
         self, frame: DataFrame, at: int, name: str, is_row: Column
     ) -> tuple[DataFrame, dict[str, str]]:
         """What the sides read."""
-        stream, columns = self._plan.catalog.streams[name], dict[str, str]()
-        for side in self._stage.sides:
-            if side.stream != name:
-                continue
-            if side.computed is not None:
-                named = {own: inside(at, own) for own in stream.columns}
-                frame = self._computed(side, frame, named, is_row)
-            columns |= {
-                own: inside(at, own) if inner in side.columns else own
-                for inner, own in self._read(side).items()
-            }
-        return frame, columns
+        frame, sides = self._columns.reading(frame, at, name, is_row)
+        return frame, {own: shown for columns in sides.values() for own, shown in columns.items()}
 
     def _holdings(self, before: Step) -> dict[str, Holding]:
         """What the last step left."""

@@ -100,6 +100,8 @@ class Stage:
         The columns of the query, and their types.
     is_net
         Whether no row enters at the instant at which an equal one leaves.
+    shows
+        The columns of the first side that are columns of the query as they are.
     after
         Of groups: the query that makes the rows of them, over rows with their columns; None where
         these are the keys and aggregates that the block gives.
@@ -116,6 +118,7 @@ class Stage:
     names: tuple[str, ...]
     result: StructType
     is_net: bool
+    shows: frozenset[str] = frozenset()
     after: SqlText | None = None
     groups: StructType = field(default_factory=StructType)
     flows: WindowQuery | None = None
@@ -280,7 +283,8 @@ class _Lowering:
         )
         names = tuple(self.shown.names)
         block = Block(tuple(side.kept for side in made), tuple(outputs), joined=joined)
-        return Stage(node, tuple(made), block, self.kind, names, self.shown, is_net)
+        shows = frozenset(name for at, name in outputs if at == 0)
+        return Stage(node, tuple(made), block, self.kind, names, self.shown, is_net, shows)
 
     def flowing(self, node: plan.Node, query: WindowQuery, instead: str) -> Stage | str:
         """The same of any plan over windows, or what of it has no operators in memory.
@@ -429,6 +433,7 @@ class _Lowering:
             tuple(self.shown.names),
             self.shown,
             is_net,
+            frozenset(names[column] for column in shown if column is not None),
             after,
             schema_of(groups.columns),
         )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial, reduce
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -47,7 +48,7 @@ from windrow.streams import FOREVER, Position
 from windrow.streams.entries import PATTERN, REASONS
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["ASIDE", "HELD", "STREAM", "TICKS", "Steps", "inside"]
+__all__ = ["ASIDE", "HELD", "STREAM", "TICKS", "Steps", "entries_of", "in_one", "inside"]
 
 LATE_SCHEMA = StructType(
     [
@@ -98,6 +99,12 @@ class Steps:
         Where late rows go.
     """
 
+    settings: Mapping[str, str] = MappingProxyType({})
+    """What Spark is told when the query starts."""
+
+    _form: str | None = None
+    """How the state is kept, where that is not what the plan says."""
+
     def __init__(
         self, plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
     ) -> None:
@@ -112,6 +119,8 @@ class Steps:
             "target": sink.target,
         }
         self.late = SideOutput(folder / "late")
+        if self._form is not None:
+            fingerprint["state"] = self._form
         sides = {"late": self.late, "malformed": SideOutput(folder / "malformed")}
         self._checkpoint = Checkpoint(self._spark, folder / "windrow", fingerprint, sides, sink.had)
         try:
@@ -200,16 +209,11 @@ class Steps:
         frames
             Entries in place of the streams' own.
         """
-        parts = []
-        for number, known, stream in self.streams():
-            assert stream.live is not None
-            frame = stream.live.frame if frames is None else frames[known]
-            fields = [F.col(quoted(name)).alias(inside(number, name)) for name in frame.columns]
-            parts.append(frame.select(F.lit(number).alias(STREAM), *fields, *origin(frame)))
+        parts = entries_of(self.streams(), frames)
         ticks = self._ticks(frames)
         if ticks is not None:
             parts.append(ticks.select(F.lit(TICKS).alias(STREAM), F.col("tick").alias(inside(TICKS, PTIME))))
-        return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
+        return in_one(parts)
 
     def _ticks(self, frames: Mapping[str, DataFrame] | None) -> DataFrame | None:
         """What says that time has passed, where that matters: ``tick``, in microseconds."""
@@ -218,6 +222,19 @@ class Steps:
             return None
         rate = self._spark.readStream.format("rate").option("rowsPerSecond", 1).load()
         return rate.select(F.unix_micros(F.current_timestamp()).alias("tick"))
+
+    @cached_property
+    def _gateway(self) -> Gateway:
+        return Gateway(self._spark, self._plan.gateway.parameters)
+
+    def _own(self, batch: DataFrame) -> DataFrame:
+        """A micro-batch in the session in which the query's tables and functions are: its own is another."""
+        spark = self._spark
+        if self._gateway.is_connect or batch.sparkSession is spark:
+            return batch
+        java = spark._jvm.org.apache.spark.sql.classic.Dataset  # type: ignore[union-attr]
+        plan = batch._jdf.queryExecution().analyzed()
+        return DataFrame(java.ofRows(spark._jsparkSession, plan), spark)
 
     def take(self, batch: DataFrame, number: int) -> None:
         """Take a micro-batch, if it has not been taken wholly."""
@@ -532,6 +549,30 @@ def _late_row(name: str, rows: DataFrame) -> AnalysisError:
 def _takes_any_order(sink: Sink | IntoStream) -> bool:
     """Whether rows may be given before others with an earlier rowtime."""
     return not isinstance(sink, IntoStream) or sink.stream.definition.ordering.lag is None
+
+
+def entries_of(
+    streams: Sequence[tuple[int, str, Stream]], frames: Mapping[str, DataFrame] | None = None
+) -> list[DataFrame]:
+    """Of each stream, by number and name, its number and the columns of its entries under names of their own.
+
+    Parameters
+    ----------
+    frames
+        Entries in place of the streams' own.
+    """
+    parts = []
+    for number, known, stream in streams:
+        assert stream.live is not None
+        frame = stream.live.frame if frames is None else frames[known]
+        fields = [F.col(quoted(name)).alias(inside(number, name)) for name in frame.columns]
+        parts.append(frame.select(F.lit(number).alias(STREAM), *fields, *origin(frame)))
+    return parts
+
+
+def in_one(parts: Sequence[DataFrame]) -> DataFrame:
+    """The rows of all, which have NULL in the columns of others."""
+    return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
 
 
 def inside(number: int, name: str) -> str:

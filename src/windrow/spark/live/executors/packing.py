@@ -1,0 +1,204 @@
+"""Entries into packets: the rows of each bucket as Arrow tables, and what a task knows of the clocks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.errors import InputError
+from windrow.kernels.hashing import hashes
+from windrow.spark.live.executors.task import Task, TaskSide
+from windrow.streams.entries import NO_BOUND
+from windrow.streams.parts import Part
+
+__all__ = ["BUCKET", "DATA", "NOTE", "PACKETS", "PROMISED", "SEEN", "from_bytes", "pack", "to_bytes"]
+
+BUCKET, NOTE, DATA = "bucket", "note", "data"
+PACKETS = f"{BUCKET} int, {NOTE} string, {DATA} binary"
+"""A packet: whom it is for, what it is, as JSON, and rows as an Arrow stream."""
+
+SEEN, PROMISED = "__seen", "__promised"
+"""What was said in a row's part before it."""
+
+_ROWS_AT_ONCE = 1 << 18
+
+Ints = npt.NDArray[np.int64]
+Order = list[Any]
+
+
+@dataclass
+class _Read:
+    """What a task has read of a part of a stream.
+
+    Attributes
+    ----------
+    said
+        What its entries say of the clock.
+    rows
+        How many of them are rows.
+    """
+
+    said: Part = field(default_factory=Part)
+    rows: int = 0
+
+
+def pack(task: Task, batches: Iterable[pa.RecordBatch], number: int) -> Iterator[pa.RecordBatch]:
+    """The packets of the entries that a task of a number reads.
+
+    Raises
+    ------
+    InputError
+        ``NULL_ROWTIME``.
+    """
+    read: dict[tuple[int, str], _Read] = {}
+    counted = 0
+    for table in _tables(batches):
+        for order, part in _parts(task, table, number):
+            for place in range(len(task.streams)):
+                rows = _of_stream(task, place, part)
+                if not rows.num_rows:
+                    continue
+                known = read.setdefault((place, json.dumps(order)), _Read())
+                for packet in _packed(task, place, rows, known, order, counted):
+                    counted += 1
+                    yield packet
+    told = [
+        json.dumps({"stream": place, "order": json.loads(order), "rows": one.rows, **asdict(one.said)})
+        for (place, order), one in read.items()
+    ]
+    if told:
+        buckets = np.repeat(np.array(task.buckets, np.int32), len(told))
+        notes = pa.array(told * len(task.buckets), pa.string())
+        yield _packets(buckets, notes, pa.nulls(len(notes), pa.binary()))
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    """A table as it travels, and as it is stored."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
+
+
+def from_bytes(data: bytes) -> pa.Table:
+    """The table of which :func:`to_bytes` has made bytes."""
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_all()
+
+
+def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The batches, several together where they are small."""
+    held, rows = list[pa.RecordBatch](), 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        if rows >= _ROWS_AT_ONCE:
+            yield pa.Table.from_batches(held)
+            held, rows = [], 0
+    if rows:
+        yield pa.Table.from_batches(held)
+
+
+def _parts(task: Task, table: pa.Table, number: int) -> Iterator[tuple[Order, pa.Table]]:
+    """The entries of each part of a file, with what orders them; all of them where they are of no file."""
+    if not task.origin:
+        yield [1, number], table
+        return
+    edges, columns = {0, table.num_rows}, [table.column(name).combine_chunks() for name in task.origin]
+    for column in columns:
+        codes = column.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False)
+        edges.update((np.flatnonzero(np.diff(codes)) + 1).tolist())
+    cuts = sorted(edges)
+    for start, stop in pairwise(cuts):
+        values = [column[start].cast(_plain(column.type)).as_py() for column in columns]
+        order = [1, number] if values[0] is None else [0, *values]
+        yield order, table.slice(start, stop - start)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return pa.int64() if pa.types.is_timestamp(kind) else kind
+
+
+def _of_stream(task: Task, place: int, table: pa.Table) -> pa.Table:
+    if task.stream is None:
+        return table
+    return table.filter(pc.equal(table.column(task.stream), task.streams[place].number))
+
+
+def _packed(
+    task: Task, place: int, entries: pa.Table, read: _Read, order: Order, counted: int
+) -> Iterator[pa.RecordBatch]:
+    """The packets of entries of a stream, which are the next of a part; `read` takes them in."""
+    stream = task.streams[place]
+    rowtimes, is_row = _ticks(entries.column(stream.rowtime))
+    bounds, has_bound = None, np.zeros(len(is_row), bool)
+    if stream.bound is not None:
+        bounds, has_bound = _ticks(entries.column(stream.bound))
+    if not (is_row | has_bound).all():
+        raise InputError(
+            f"a row of stream {stream.name} has NULL as its rowtime",
+            condition="NULL_ROWTIME",
+            hint="leave such rows out where the stream is made: df.where('… IS NOT NULL')",
+        )
+    read.said, seen, promised = read.said.read(rowtimes, bounds)
+    read.rows += int(is_row.sum())
+    for at, side in enumerate(task.sides):
+        if side.stream != place:
+            continue
+        told = {name: entries.column(name) for name in _travelling(task, side)}
+        table = pa.table({**told, SEEN: seen, PROMISED: promised})
+        rows = table if is_row.all() else table.filter(pa.array(is_row))
+        note = json.dumps({"side": at, "order": order, "place": counted})
+        buckets, data = [], []
+        for bucket, chosen in _divided(task, side, rows):
+            buckets.append(bucket)
+            data.append(to_bytes(chosen))
+        yield _packets(np.array(buckets, np.int32), pa.array([note] * len(buckets), pa.string()), data)
+
+
+def _travelling(task: Task, side: TaskSide) -> list[str]:
+    """The columns of entries that a window's rows have: what is kept, and of the first window all others."""
+    stream = task.streams[side.stream]
+    whole = stream.columns.values() if side.is_first else ()
+    return list(dict.fromkeys([stream.rowtime, *side.columns.values(), *whole]))
+
+
+def _ticks(column: pa.ChunkedArray) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Instants, `NO_BOUND` for NULL; and where there is one."""
+    array = column.combine_chunks()
+    found: Ints = array.fill_null(NO_BOUND).to_numpy(zero_copy_only=False)
+    return found, np.asarray(array.is_valid())
+
+
+def _divided(task: Task, side: TaskSide, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each bucket that has some, in their order."""
+    if not rows.num_rows:
+        return
+    if not side.key:
+        yield task.buckets[0], rows
+        return
+    keys = rows.select([side.columns[name] for name in side.key])
+    which = (hashes(keys, keys.column_names) % np.uint64(len(task.buckets))).astype(np.int64)
+    order = np.argsort(which, kind="stable")
+    cuts = np.searchsorted(which[order], np.arange(len(task.buckets) + 1))
+    taken = rows.take(pa.array(order))
+    for at, (start, stop) in enumerate(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)):
+        if stop > start:
+            yield task.buckets[at], taken.slice(start, stop - start)
+
+
+def _packets(
+    buckets: npt.NDArray[np.int32], notes: pa.Array, data: Sequence[bytes] | pa.Array
+) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array(buckets), notes, pa.array(data, pa.binary())], names=[BUCKET, NOTE, DATA]
+    )

@@ -1,0 +1,83 @@
+"""What Spark calls with the packets of a bucket, and its state store as a bucket sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+import pandas as pd
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from windrow.errors import WindrowError
+from windrow.spark.exchange import as_told
+from windrow.spark.live.executors.bucket import advanced
+from windrow.spark.live.executors.packing import DATA, NOTE
+from windrow.spark.live.executors.task import Task
+
+__all__ = ["BucketProcessor"]
+
+_PIECE = 16 << 20
+"""Bytes of a value in the state store."""
+
+
+class BucketProcessor(StatefulProcessor):
+    """Advances buckets by micro-batches."""
+
+    def __init__(self, task: Task, sql: str) -> None:
+        self._task, self._sql = task, sql
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Name what is kept."""
+        self._text = handle.getValueState("bucket", "text string")
+        self._bytes = handle.getMapState("chunks", "name string, number bigint, piece int", "data binary")
+
+    def handleInputRows(  # noqa: N802 - Spark's name
+        self,
+        key: Any,  # noqa: ARG002 - the same for all packets
+        rows: Iterator[Any],
+        timerValues: Any,  # noqa: ARG002, N803
+    ) -> Iterator[pd.DataFrame]:
+        """What the bucket gives for the packets of a micro-batch."""
+        pairs = (zip(frame[NOTE], frame[DATA], strict=True) for frame in rows)
+        try:
+            for note, data in advanced(
+                self._task, _StateStore(self._text, self._bytes), chain.from_iterable(pairs)
+            ):
+                yield pd.DataFrame({NOTE: [note], DATA: [data]})
+        except WindrowError as error:
+            raise as_told(error, self._sql) from error
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class _StateStore:
+    """The state of a bucket: its text, and bytes in pieces."""
+
+    def __init__(self, text: Any, pieces: Any) -> None:
+        self._text, self._pieces = text, pieces
+
+    def text(self) -> str | None:
+        found = self._text.get()
+        return None if found is None else found[0]
+
+    def keep(self, text: str) -> None:
+        self._text.update((text,))
+
+    def read(self, name: str, number: int) -> bytes:
+        parts, piece = [], 0
+        while (found := self._pieces.getValue((name, number, piece))) is not None:
+            parts.append(bytes(found[0]))
+            piece += 1
+        return b"".join(parts)
+
+    def write(self, name: str, number: int, data: bytes) -> None:
+        for piece, start in enumerate(range(0, len(data), _PIECE)):
+            self._pieces.updateValue((name, number, piece), (data[start : start + _PIECE],))
+
+    def drop(self, name: str, number: int) -> None:
+        piece = 0
+        while self._pieces.containsKey((name, number, piece)):
+            self._pieces.removeKey((name, number, piece))
+            piece += 1

@@ -1,0 +1,181 @@
+"""A live query on executors: what its buckets give for a micro-batch goes to the sink."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from pyspark.sql import DataFrame
+
+from windrow.errors import NotSupportedError, UsageError
+from windrow.spark.live.checkpoint import BUCKETS, Step
+from windrow.spark.live.executors.bucket import Account
+from windrow.spark.live.executors.graph import graph_of
+from windrow.spark.live.executors.packing import NOTE
+from windrow.spark.live.into_stream import IntoStream
+from windrow.spark.live.plan import LivePlan
+from windrow.spark.live.sinks import Sink
+from windrow.spark.live.state import Kept, State, state_of
+from windrow.spark.live.steps import Steps
+from windrow.spark.settings import STATE_STORE
+from windrow.streams import Position
+from windrow.streams.parts import Said
+
+__all__ = ["ExecutorSteps"]
+
+_KEPT = "kept."
+"""What the names of counts begin with that are of what is kept."""
+_OF_EACH = ("rows", "bytes", "oldest")
+
+
+@dataclass(frozen=True)
+class _InAll:
+    """What all buckets keep: the rows of streams that wait, those in windows, and groups in place of rows."""
+
+    waiting: Mapping[str, Kept]
+    windows: Mapping[str, Kept]
+    groups: int
+
+
+class ExecutorSteps(Steps):
+    """As :class:`windrow.spark.live.steps.Steps`, which says what it takes.
+
+    A micro-batch is what the buckets give: their state is in Spark's state store, of which Spark keeps the
+    version that belongs to the micro-batch. What is kept here is the account, and where late rows are.
+    """
+
+    settings = MappingProxyType(STATE_STORE)
+    _form = BUCKETS
+
+    def __init__(
+        self, plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
+    ) -> None:
+        if isinstance(sink, IntoStream):
+            raise NotSupportedError(
+                "a query on executors does not give its rows to a named stream",
+                condition="UNSUPPORTED_ON_EXECUTORS",
+                sql=plan.text,
+                span=plan.span,
+                hint="SET spark.windrow.live.host = driver",
+            )
+        self._graph = graph_of(plan)
+        super().__init__(plan, sink, folder, envelope, on_late)
+        counts = self._checkpoint.last().counts
+        if BUCKETS in counts:
+            self._graph = graph_of(plan, counts[BUCKETS])
+        self._target: Sink = sink
+
+    def input(self, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
+        """What the buckets give."""
+        assert frames is None
+        return self._graph.packets()
+
+    def take(self, batch: DataFrame, number: int) -> None:
+        """Take a micro-batch, if it has not been taken wholly."""
+        if self.keeps_malformed:
+            raise UsageError(
+                "a query on executors does not keep malformed rows apart",
+                condition="UNSUPPORTED_ON_EXECUTORS",
+                hint="leave on_malformed out; or SET spark.windrow.live.host = driver",
+            )
+        own = self._own(batch).persist()
+        try:
+            super().take(own, number)
+        finally:
+            own.unpersist()
+
+    def _step(self, batch: DataFrame, number: int, before: Step) -> None:
+        notes = batch.select(NOTE).toArrow().column(0).to_pylist()
+        accounts = [one for one in map(Account.read, notes) if one is not None]
+        clocks = dict(before.clocks)
+        for place, name, _ in self._graph.streams:
+            clocks[name] = self._position(place, accounts, before.clocks.get(name))
+        self._tell_late(self._late_rows(batch, before, clocks), number)
+        given = self._target.write(self._graph.changes(batch, self._envelope), number) or 0
+        came = sum(sum(one.came.values()) for one in accounts)
+        known = before.counts
+        kept = {name: count for name, count in known.items() if name.startswith(_KEPT)}
+        counts = {
+            "now": max(known.get("now", 0), time.time_ns() // 1000),
+            "entries": len(notes),
+            **self._came_and_late(before, clocks, came),
+            "rows_used": known.get("rows_used", 0) + sum(one.used for one in accounts),
+            "rows_given": known.get("rows_given", 0) + given,
+            BUCKETS: self._graph.buckets,
+            **(self._kept(accounts) if accounts else kept),
+        }
+        step = Step(number, clocks, self._frontier(clocks), None, {}, counts)
+        step = self._checkpoint.commit(step, {})
+        state = self._state(step)
+        self.progress = {
+            "batch": number,
+            "came": came,
+            "given": given,
+            "frontier": step.frontier,
+            **self._counted(step, sum(one.rows for one in state.waiting.values())),
+            "rows_in_windows": sum(one.rows for one in state.windows.values()) + state.groups,
+            "state_bytes": sum(one.bytes or 0 for one in state.windows.values()),
+            "buckets": len(accounts),
+        }
+
+    def state(self) -> State:
+        """What is kept after the last step."""
+        step = self._checkpoint.last()
+        state = self._state(step)
+        return state_of(self._plan, step, state.waiting, state.windows, on_one_clock=True)
+
+    def _state(self, step: Step) -> _InAll:
+        def kept(name: str) -> Kept:
+            rows, size, oldest = (step.counts.get(f"{_KEPT}{what}.{name}") for what in _OF_EACH)
+            return Kept(rows or 0, size, oldest)
+
+        waiting = {name: kept(f"stream.{name}") for _, name, _ in self._graph.streams}
+        windows = {side.name: kept(side.name) for side in self._graph.stage.sides}
+        return _InAll(waiting, windows, step.counts.get(f"{_KEPT}groups", 0))
+
+    def _position(self, place: int, known: Sequence[Account], before: Position | None) -> Position:
+        """What the entries of a stream say of later ones."""
+        if not known:
+            return before or Position("")
+        stream = self._graph.streams[place][2]
+        assert stream.live is not None
+        said = Said(*known[0].said[place])  # all buckets know the same
+        late, rejected = (
+            sum(getattr(one, name).get(place, 0) for one in known) for name in ("late", "rejected")
+        )
+        came = sum(one.came.get(place, 0) for one in known)
+        in_all = came if before is None else came + before.clock.admitted + before.clock.refused
+        return Position("", clock=said.state(stream.live.ordering, in_all, late, rejected))
+
+    def _late_rows(
+        self, batch: DataFrame, before: Step, clocks: Mapping[str, Position]
+    ) -> dict[str, DataFrame | None]:
+        """Of each stream the rows that are late, if there are any."""
+        found: dict[str, DataFrame | None] = {}
+        for place, name, _ in self._graph.streams:
+            known = before.clocks.get(name)
+            refused = 0 if known is None else known.clock.refused
+            has_some = clocks[name].clock.refused > refused
+            found[name] = self._graph.late(batch, place) if has_some else None
+        return found
+
+    def _kept(self, accounts: Sequence[Account]) -> dict[str, int]:
+        """What is kept in all buckets, by name."""
+        found = {f"{_KEPT}groups": sum(one.groups for one in accounts)}
+
+        def note(name: str, rows: Iterable[int], size: int | None, oldest: Iterable[int | None]) -> None:
+            firsts = [one for one in oldest if one is not None]
+            values = (sum(rows), size, min(firsts, default=None))
+            own = zip(_OF_EACH, values, strict=True)
+            found.update({f"{_KEPT}{what}.{name}": value for what, value in own if value is not None})
+
+        for place, name, _ in self._graph.streams:
+            waiting = (one.waiting.get(place, 0) for one in accounts)
+            note(f"stream.{name}", waiting, None, (one.oldest_waiting.get(place) for one in accounts))
+        for at, side in enumerate(self._graph.stage.sides):
+            size = sum(one.size[at] for one in accounts)
+            note(side.name, (one.held[at] for one in accounts), size, (one.oldest[at] for one in accounts))
+        return found

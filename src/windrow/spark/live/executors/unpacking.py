@@ -1,0 +1,116 @@
+"""What buckets give, as rows: changes in the form that is asked for, groups, and late rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StructType
+
+from windrow.algebra.clock import Clock
+from windrow.kernels.stages import Times, changes, netted
+from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
+from windrow.spark.arrow import arrow_type
+from windrow.spark.live.envelopes import enveloped, inserted
+from windrow.spark.live.executors.bucket import EARLIER
+from windrow.spark.live.executors.packing import DATA, NOTE, from_bytes
+from windrow.spark.varying import columns_of
+
+__all__ = ["Shape", "late_rows", "rows_of_groups", "told"]
+
+_TOLD_NOW = Times(EARLIER + 1, NEVER)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How changes are shown.
+
+    Attributes
+    ----------
+    names
+        The columns of the query.
+    chosen
+        Those of the rows that are given, in their order.
+    clock
+        What instants are counted in.
+    form
+        An envelope, ``"ISTREAM"`` or ``"DSTREAM"``; None for the columns, `AT` and `DIFF`.
+    is_net
+        Whether no row enters at the instant at which an equal one leaves.
+    is_packed
+        Whether the rows come in packets.
+    """
+
+    names: tuple[str, ...]
+    chosen: tuple[str, ...]
+    clock: Clock
+    form: str | None
+    is_net: bool
+    is_packed: bool
+
+    def of(self, rows: pa.Table) -> pa.Table:
+        """What is shown of rows with `ENTER` and `LEAVE`."""
+        found = changes(rows, _TOLD_NOW)
+        columns = [*(found.column(name) for name in self.chosen), found.column(AT), found.column(DIFF)]
+        found = pa.Table.from_arrays(columns, names=[*columns_of(self.names), AT, DIFF])
+        found = found if self.is_net else netted(found)
+        if self.form is None:
+            return found
+        if self.form in ("ISTREAM", "DSTREAM"):
+            return inserted(found, self.names, self.clock, 1 if self.form == "ISTREAM" else -1)
+        return enveloped(found, self.names, self.clock, self.form)
+
+    def schema(self, result: StructType) -> StructType:
+        """The names and types of what is shown, where those of the query's columns are these."""
+        kinds = {name: arrow_type(field.dataType) for name, field in zip(self.chosen, result, strict=True)}
+        times = [(name, pa.int64()) for name in (ENTER, LEAVE)]
+        shown = self.of(pa.schema([*kinds.items(), *times]).empty_table())
+        first, schema = _FIRST.get(self.form or "", 0), StructType()
+        for at, field in enumerate(shown.schema):
+            is_own = first <= at < first + len(result)
+            kind = result[at - first].dataType if is_own else from_arrow_type(field.type, True)
+            schema = schema.add(field.name, kind)
+        return schema
+
+
+_FIRST = {"op": 2, "ISTREAM": 1, "DSTREAM": 1}
+"""Where the columns of the query begin in what is shown, where that is not the first."""
+
+
+def told(shape: Shape, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What is shown of all rows of a task, under names of ours."""
+    tables = list(_of_kind("rows", batches) if shape.is_packed else map(_table, batches))
+    if tables:
+        shown = shape.of(pa.concat_tables(tables))
+        yield from _numbered(shown).to_batches()
+
+
+def rows_of_groups(names: list[str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The groups in packets, with their columns under these names."""
+    for table in _of_kind("rows", batches):
+        yield from table.rename_columns(names).to_batches()
+
+
+def late_rows(place: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The late rows of a stream in packets, under names of ours."""
+    for table in _of_kind("late", batches, place):
+        yield from _numbered(table).to_batches()
+
+
+def _of_kind(kind: str, batches: Iterable[pa.RecordBatch], stream: int | None = None) -> Iterator[pa.Table]:
+    for batch in batches:
+        for note, data in zip(batch.column(NOTE).to_pylist(), batch.column(DATA).to_pylist(), strict=True):
+            told_of = json.loads(note)
+            if told_of["kind"] == kind and told_of.get("stream") == stream:
+                yield from_bytes(data)
+
+
+def _table(batch: pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([batch])
+
+
+def _numbered(table: pa.Table) -> pa.Table:
+    return table.rename_columns([f"o{at}" for at in range(table.num_columns)])

@@ -1,0 +1,108 @@
+"""Where a live query runs, on the driver or on executors, and what takes its micro-batches there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from windrow.errors import UsageError, did_you_mean
+from windrow.spark.changelog import ENVELOPES
+from windrow.spark.live.blocking_plan import BlockingPlan
+from windrow.spark.live.blocking_steps import BlockingSteps
+from windrow.spark.live.clause_steps import ClauseSteps, is_one_clause
+from windrow.spark.live.emitted import EmittedPlan
+from windrow.spark.live.emitted_in_memory import EmittedInMemory
+from windrow.spark.live.executors.graph import why_not
+from windrow.spark.live.executors.steps import ExecutorSteps
+from windrow.spark.live.into_stream import IntoStream
+from windrow.spark.live.plan import LivePlan, RowtimePlan
+from windrow.spark.live.sequences import SequencePlan
+from windrow.spark.live.sinks import Sink
+from windrow.spark.live.staged_steps import StagedSteps
+from windrow.spark.live.steps import Steps
+from windrow.spark.local import local_cores
+from windrow.syntax.emit import EMIT_ENVELOPES
+
+__all__ = ["HOST_SETTING", "steps_of", "why_on_driver"]
+
+HOST_SETTING = "spark.windrow.live.host"
+"""``auto``, ``driver`` or ``executors``."""
+
+_HOSTS = ("auto", "driver", "executors")
+
+
+def why_on_driver(plan: LivePlan) -> str | None:
+    """Why a query runs on the driver; None where executors run it, or are asked for.
+
+    Raises
+    ------
+    UsageError
+        ``INVALID_SETTING``.
+    """
+    asked = str(plan.gateway.spark.conf.get(HOST_SETTING, None) or "auto").lower()
+    if asked not in _HOSTS:
+        raise UsageError(
+            f"{HOST_SETTING} is {asked!r}",
+            condition="INVALID_SETTING",
+            hint=did_you_mean(asked, _HOSTS) or f"it is one of {', '.join(_HOSTS)}",
+        )
+    if asked == "executors":
+        return None
+    if asked == "driver":
+        return f"{HOST_SETTING} says so"
+    if plan.gateway.is_connect:
+        return "Spark Connect"
+    if local_cores(str(plan.gateway.spark.sparkContext.master)) is not None:
+        return "the master is local"
+    why = why_not(plan)
+    return None if why is None else f"executors do not run it yet: {why}"
+
+
+def steps_of(
+    plan: LivePlan,
+    sink: Sink | IntoStream,
+    folder: Path,
+    envelope: str,
+    on_late: str,
+    on_malformed: str = "fail",
+) -> Steps:
+    """What takes the micro-batches of a query; the arguments are those of :class:`Steps`.
+
+    Raises
+    ------
+    UsageError
+        ``UNKNOWN_ENVELOPE``, ``UNKNOWN_OPTION``.
+    """
+    known = EMIT_ENVELOPES if isinstance(plan, EmittedPlan) else ENVELOPES
+    if envelope not in known:
+        raise UsageError(
+            f"envelope {envelope!r} is unknown",
+            condition="UNKNOWN_ENVELOPE",
+            hint=did_you_mean(envelope, known) or f"envelopes are {', '.join(known)}",
+        )
+    if on_late not in ("keep", "fail"):
+        raise UsageError(
+            f"on_late={on_late!r} is unknown", condition="UNKNOWN_OPTION", hint="use 'keep' or 'fail'"
+        )
+    if on_malformed not in ("keep", "fail"):
+        raise UsageError(
+            f"on_malformed={on_malformed!r} is unknown",
+            condition="UNKNOWN_OPTION",
+            hint="use 'keep' or 'fail'",
+        )
+    steps = _made(plan, sink, folder, envelope, on_late)
+    steps.keeps_malformed = on_malformed == "keep"
+    return steps
+
+
+def _made(plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str) -> Steps:
+    given = sink, folder, envelope, on_late
+    if why_on_driver(plan) is None:
+        return ExecutorSteps(plan, *given)
+    if isinstance(plan, BlockingPlan):
+        return BlockingSteps(plan, *given)
+    if isinstance(plan, EmittedPlan):
+        return EmittedInMemory(plan, *given)
+    assert isinstance(plan, RowtimePlan)
+    if isinstance(plan, SequencePlan) and is_one_clause(plan):
+        return ClauseSteps(plan, *given)
+    return Steps(plan, *given) if plan.stage is None else StagedSteps(plan, plan.stage, *given)

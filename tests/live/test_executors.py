@@ -1,0 +1,331 @@
+"""Live queries on executors give what they give on the driver, into however many buckets rows are divided."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.live.stepping import law, total
+from tests.live.test_law import COLUMNS, LAGS, admitted, entry, recorded, table
+from tests.spark.test_continuous_property import relations
+from windrow import Session
+from windrow.errors import InputError, NotSupportedError, UsageError
+from windrow.spark.live.executors import bucket as buckets_of
+from windrow.spark.live.executors.bucket import Account, advanced
+from windrow.spark.live.executors.graph import graph_of, why_not
+from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE, pack
+from windrow.streams import FOREVER
+
+QUERIES = [
+    "SELECT k, COUNT(*) AS n, SUM(v) AS v FROM s [RANGE 3 SECONDS] GROUP BY k",
+    "SELECT k, MAX(v) AS v FROM s [RANGE 4 SECONDS SLIDE 2 SECONDS] GROUP BY k",
+    "SELECT k, SUM(v) AS v FROM s [PARTITION BY k ROWS 2] GROUP BY k",
+    "SELECT SUM(v) AS v, COUNT(*) AS n FROM s [PARTITION BY k ROWS 2] GROUP BY v",
+    "SELECT k, AVG(v) AS v FROM s [RANGE UNBOUNDED] GROUP BY k",
+    "SELECT k, COUNT(v) + 1 AS n FROM s [RANGE 3 SECONDS] GROUP BY k HAVING COUNT(*) > 1",
+    "SELECT COUNT(*) AS n FROM s [RANGE 3 SECONDS] GROUP BY k",
+    "SELECT k, v, ts FROM s [PARTITION BY k ROWS 1]",
+    "SELECT k, v + 1 AS v FROM s [RANGE 2 SECONDS] WHERE v > 0",
+    "SELECT v FROM s [ROWS 2]",
+    "SELECT s.k, s.v, t.v AS w FROM s [RANGE 3 SECONDS] JOIN t [RANGE 2 SECONDS] ON s.k = t.k",
+    "SELECT s.v, t.v AS w FROM s [PARTITION BY k ROWS 1] JOIN t [RANGE 5 SECONDS] ON s.k = t.k",
+    "SELECT a.k, a.v, b.v AS w FROM s [RANGE 2 SECONDS] AS a JOIN s [ROWS 3] AS b ON a.k = b.k",
+    "ISTREAM(SELECT k, SUM(v) AS v FROM s [RANGE 3 SECONDS] GROUP BY k)",
+    "DSTREAM(SELECT k, v FROM s [RANGE 2 SECONDS])",
+]
+
+one_producer = entry.map(lambda found: ("a", *found[1:]))
+
+
+class Stored:
+    """A bucket's part of the state store, as it is after the last micro-batch that was committed."""
+
+    def __init__(self):
+        self.told, self.bytes = None, {}
+
+    def text(self):
+        return self.told
+
+    def keep(self, text):
+        self.told = text
+
+    def read(self, name, number):
+        return self.bytes[name, number]
+
+    def write(self, name, number, data):
+        self.bytes[name, number] = data
+
+    def drop(self, name, number):
+        del self.bytes[name, number]
+
+
+def declared(spark, folder, names, lag):
+    session = Session(spark)
+    for name in names:
+        arriving = spark.readStream.schema(COLUMNS).parquet(str(folder))
+        session.stream(name, arriving, rowtime="ts", unit="seconds", bound="b", lag=lag)
+    return session
+
+
+def in_buckets(spark, plan, logs, cuts, parts, count, forget, again):
+    """What the buckets give, micro-batch by micro-batch: the rows, and the last account of each bucket.
+
+    Parameters
+    ----------
+    cuts
+        Where the logs are cut into micro-batches.
+    parts
+        Into how many parts a micro-batch is cut, each of which another task packs.
+    forget, again
+        The micro-batches before which workers are new, and those that are tried twice.
+    """
+    graph, stores, tables, accounts = graph_of(plan, count), {}, [], {}
+    for number, (low, high) in enumerate(pairwise([0.0, *sorted(cuts), 1.0])):
+        frames = {}
+        for _, name, stream in graph.streams:
+            part = logs[name][round(low * len(logs[name])) : round(high * len(logs[name]))]
+            frames[name] = spark.createDataFrame(table(part)).select(*stream.live.columns)
+        entries, task = graph.entries(frames)
+        whole = entries.toArrow()
+        size = -(-whole.num_rows // parts) or 1
+        read = [whole.slice(at, size) for at in range(0, whole.num_rows, size)]
+        packed = [
+            packet
+            for at, part in enumerate(read)
+            for batch in pack(task, part.to_batches(max_chunksize=2), at)
+            for packet in batch.to_pylist()
+        ]
+        packed.reverse()  # an exchange keeps no order
+        if number in forget:
+            buckets_of._KNOWN.clear()
+        given = []
+        for own in sorted({packet[BUCKET] for packet in packed}):
+            packets = [(packet[NOTE], packet[DATA]) for packet in packed if packet[BUCKET] == own]
+            before = stores.get(own, Stored())
+            if number in again:
+                list(advanced(task, copy.deepcopy(before), packets))
+            stores[own] = copy.deepcopy(before)
+            for note, data in advanced(task, stores[own], packets):
+                given.append((note, data))
+                account = Account.read(note)
+                if account is not None:
+                    accounts[own] = account
+        tables.append(given)
+    return graph, tables, accounts
+
+
+def changes_of(spark, graph, tables):
+    """The changes of all micro-batches, in the envelope ``diff``."""
+    found = Counter()
+    for packed in tables:
+        packets = spark.createDataFrame(packed, f"{NOTE} string, {DATA} binary")
+        found += total([graph.changes(packets, "diff").toArrow()])
+    return found
+
+
+def counted(changes):
+    """Without what adds up to nothing."""
+    return {row: count for row, count in changes.items() if count}
+
+
+@law(6)
+@given(st.data(), st.sampled_from(LAGS), st.integers(1, 4), st.integers(1, 3))
+@pytest.mark.usefixtures("interpreted")
+def test_buckets_cuts_parts_and_new_workers_change_nothing(spark, tmp_path_factory, data, lag, count, parts):
+    folder = tmp_path_factory.mktemp("executors")
+    query = data.draw(st.sampled_from(QUERIES) | relations())
+    logs = {name: data.draw(st.lists(one_producer, max_size=8)) for name in ("s", "t")}
+    logs = {name: [*one, ("a", None, None, None, FOREVER)] for name, one in logs.items()}
+    if "names" in query or not all(admitted(one, lag) for one in logs.values()):
+        return
+    plan = declared(spark, folder, logs, lag).sql(query).live
+    if why_not(plan) is not None:
+        return
+    cuts = data.draw(st.lists(st.floats(0, 1), max_size=3))
+    numbers = st.sets(st.integers(0, 3), max_size=2)
+    forget, again = data.draw(numbers), data.draw(numbers)
+    graph, tables, accounts = in_buckets(spark, plan, logs, cuts, parts, count, forget, again)
+    wanted = recorded(spark, logs, lag).sql(query)
+    if "STREAM" in query:
+        rows = Counter()
+        for packed in tables:
+            packets = spark.createDataFrame(packed, f"{NOTE} string, {DATA} binary")
+            rows += Counter(map(tuple, graph.changes(packets, "diff").collect()))
+        assert rows == Counter(map(tuple, wanted.collect()))
+    else:
+        whole = total([wanted.changelog("diff").to_arrow()])
+        assert counted(changes_of(spark, graph, tables)) == counted(whole)
+    used = {name for _, name, _ in graph.streams}
+    late = sum(sum(one.late.values()) + sum(one.rejected.values()) for one in accounts.values())
+    rows = {name: sum(row[1] is not None for row in logs[name]) for name in used}
+    assert late == sum(rows.values()) - sum(len(admitted(logs[name], lag)) for name in used)
+    assert not any(one.waiting.get(at) for one in accounts.values() for at in range(len(used)))
+
+
+# -- on Spark's state store --------------------------------------------------------------------------------
+
+HOST = "spark.windrow.live.host"
+PER_KEY = "SELECT k, SUM(v) AS v, COUNT(*) AS n FROM s [RANGE 5 SECONDS] GROUP BY k"
+
+
+@pytest.fixture
+def put(spark, tmp_path):
+    """Writes a file that arrives."""
+    (tmp_path / "in").mkdir()
+
+    def write(*rows):
+        frame = spark.createDataFrame(rows, "ts bigint, k string, v int").coalesce(1)
+        frame.write.mode("append").parquet(str(tmp_path / "in"))
+
+    return write
+
+
+@pytest.fixture
+def session(spark, tmp_path, put):
+    del put
+    session = Session(spark)
+    arriving = spark.readStream.schema("ts bigint, k string, v int").option("maxFilesPerTrigger", 1)
+    stream = arriving.parquet(str(tmp_path / "in"))
+    session.stream("s", stream, rowtime="ts", unit="seconds", lag=2)
+    return session
+
+
+@pytest.fixture
+def on_executors(spark):
+    spark.conf.set(HOST, "executors")
+    yield
+    spark.conf.unset(HOST)
+
+
+def written(spark, folder):
+    return sorted(map(tuple, spark.read.parquet(str(folder)).collect()))
+
+
+@pytest.mark.usefixtures("on_executors")
+def test_a_query_goes_on_with_the_state_store(spark, session, tmp_path, put):
+    relation, out = session.sql(PER_KEY), tmp_path / "out"
+
+    def start():
+        return relation.start(out, checkpoint=tmp_path / "checkpoint", envelope="diff")
+
+    put((1, "a", 1), (2, "b", 5), (4, "a", 3))
+    query = start()
+    query.process_all_available()
+    assert (query.progress["frontier"], query.progress["rows_held"]) == (2, 2)
+    put((3, "a", 9), (9, "b", 2), (5, "a", 9))
+    query.process_all_available()
+    query.stop()
+    spark.conf.set("spark.windrow.live.buckets", "7")  # the checkpoint says how many there are
+    try:
+        query = start()
+        put((30, "b", 2))
+        query.process_all_available()
+    finally:
+        spark.conf.unset("spark.windrow.live.buckets")
+    assert written(spark, out) == [
+        ("a", 1, 1, -1, 3),
+        ("a", 1, 1, 1, 1),
+        ("a", 3, 1, -1, 9),
+        ("a", 3, 1, 1, 8),
+        ("a", 10, 2, -1, 4),
+        ("a", 10, 2, 1, 3),
+        ("a", 12, 2, -1, 8),
+        ("a", 12, 2, 1, 6),
+        ("a", 13, 3, -1, 6),
+        ("a", 13, 3, 1, 4),
+        ("b", 2, 1, -1, 14),
+        ("b", 2, 1, 1, 9),
+        ("b", 5, 1, -1, 7),
+        ("b", 5, 1, 1, 2),
+    ]
+    (late,) = query.late.collect()
+    assert (late["row"], late["bound"], late["reason"]) == ('{"ts":5,"k":"a","v":9}', "7", "watermark")
+    progress = query.progress
+    account = [progress[f"rows_{name}"] for name in ("in", "used", "held", "late", "malformed")]
+    assert account == [7, 5, 1, 1, 0]
+    assert progress["buckets"] == int(spark.conf.get("spark.sql.shuffle.partitions"))
+    kinds = [(row["kind"], row["rows"], row["oldest"], row["bound"]) for row in query.state().collect()]
+    assert kinds == [("stream", 1, "30", "28"), ("producer", None, None, "28"), ("window", 0, None, None)]
+    query.stop()
+    spark.conf.set(HOST, "driver")
+    with pytest.raises(InputError, match="is of a query on the executors") as refused:
+        start()
+    assert refused.value.condition == "CHECKPOINT_OF_ANOTHER_HOST"
+
+
+def test_a_live_relation_is_a_streaming_dataframe(spark, session, tmp_path, put):
+    put((1, "a", 1), (2, "b", 5), (9, "a", 3))
+    frame = session.sql("SELECT k, SUM(v) + 1 AS v FROM s [RANGE 5 SECONDS] GROUP BY k").df
+    assert frame.isStreaming
+    assert frame.columns == ["k", "v", "_change_type", "_commit_version", "_commit_timestamp"]
+    writer = frame.where("k = 'a'").writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(availableNow=True).start(str(tmp_path / "out"), format="parquet")
+    query.awaitTermination()
+    assert written(spark, tmp_path / "out") == [("a", 2, "delete", 6, 6), ("a", 2, "insert", 1, 1)]
+
+
+def test_a_stream_is_a_streaming_dataframe_of_its_rows(spark, session, tmp_path, put):
+    put((1, "a", 1), (2, "b", 5), (9, "a", 3))
+    frame = session.sql(f"ISTREAM({PER_KEY})").df
+    writer = frame.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(availableNow=True).start(str(tmp_path / "out"), format="parquet")
+    query.awaitTermination()
+    assert written(spark, tmp_path / "out") == [(1, "a", 1, 1), (2, "b", 5, 1)]
+
+
+def test_the_state_store_has_to_be_rocksdb(spark, session):
+    name = "spark.sql.streaming.stateStore.providerClass"
+    before = spark.conf.get(name)
+    spark.conf.unset(name)
+    try:
+        with pytest.raises(UsageError, match="RocksDB") as refused:
+            session.sql(PER_KEY).df  # noqa: B018 - refused
+        assert refused.value.condition == "STATE_STORE"
+    finally:
+        spark.conf.set(name, before)
+
+
+REFUSED = {
+    "SELECT COUNT(*) AS n FROM s [RANGE 5 SECONDS]": "more than one block",
+    "SELECT STREAM k, v FROM s": "rows as they come",
+}
+
+
+@pytest.mark.parametrize("query", REFUSED)
+@pytest.mark.usefixtures("on_executors")
+def test_what_does_not_run_on_executors_is_refused(session, tmp_path, query):
+    assert f"executors, which do not run it yet: {REFUSED[query]}" in session.sql(f"EXPLAIN {query}").plan()
+    relation = session.sql(query)
+    with pytest.raises(NotSupportedError, match=REFUSED[query]) as refused:
+        relation.start(tmp_path / "out")
+    assert refused.value.condition == "UNSUPPORTED_ON_EXECUTORS"
+    with pytest.raises(UsageError, match=REFUSED[query]) as refused:
+        relation.df  # noqa: B018 - refused
+    assert refused.value.condition == "LIVE_RELATION"
+
+
+def test_a_local_master_has_the_driver(session):
+    assert "host       the driver: the master is local" in session.sql(f"EXPLAIN {PER_KEY}").plan()
+
+
+@pytest.mark.usefixtures("on_executors")
+def test_explain_names_the_exchange(spark, session):
+    plan, count = session.sql(f"EXPLAIN {PER_KEY}").plan(), spark.conf.get("spark.sql.shuffle.partitions")
+    assert f"exchange   {count} buckets: s by k" in plan
+    keyless = session.sql("EXPLAIN SELECT COUNT(*) AS n FROM s [ROWS 5] GROUP BY k").plan()
+    assert "host       executors, in one bucket: nothing divides the rows" in keyless
+
+
+def test_an_unknown_host(spark, session):
+    spark.conf.set(HOST, "executor")
+    try:
+        with pytest.raises(UsageError, match="did you mean executors") as refused:
+            session.sql(f"EXPLAIN {PER_KEY}")
+        assert refused.value.condition == "INVALID_SETTING"
+    finally:
+        spark.conf.unset(HOST)

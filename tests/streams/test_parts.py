@@ -1,0 +1,81 @@
+"""Rows that tasks judge in parts are judged as one after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windrow.streams.advance import advance
+from windrow.streams.clock import Ordering, State
+from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, Kind
+from windrow.streams.parts import Part, Said, judged
+
+ORDERINGS = [Ordering.ordered(), Ordering.unordered(), Ordering.lagging(0), Ordering.lagging(3)]
+
+
+def in_parts(ordering, parts):
+    """The decisions and violated bounds of the rows of parts, and the clock after each part."""
+    said, found, clocks = Said(), [], []
+    for part in parts:
+        rowtimes = np.array([NO_BOUND if at is None else at for at, _ in part], np.int64)
+        bounds = np.array([NO_BOUND if bound is None else bound for _, bound in part], np.int64)
+        cut = len(part) // 2  # a task may read a part at several times
+        first, *before = Part().read(rowtimes[:cut], bounds[:cut])
+        whole, *rest = first.read(rowtimes[cut:], bounds[cut:])
+        seen, promised = (np.concatenate(both) for both in zip(before, rest, strict=True))
+        decision, violated = judged(ordering, said, rowtimes, seen, promised)
+        is_row = rowtimes != NO_BOUND
+        found += zip(decision[is_row].tolist(), violated[is_row].tolist(), strict=True)
+        said = said.then(whole)
+        clocks.append(said.clock(ordering))
+    return found, clocks
+
+
+def one_after_the_other(ordering, parts):
+    """The same by the clock that judges entries in their order."""
+    state, found, clocks = State(), [], []
+    for part in parts:
+        items = []
+        for at, bound in part:
+            items += [] if at is None else [(Kind.ROW, "", at, 0)]
+            items += [] if bound is None else [(Kind.BOUND, "", bound, 0)]
+        decided = advance(state, ordering, Entries.of(items))
+        rows = [place for place, item in enumerate(items) if item[0] == Kind.ROW]
+        found += [(int(decided.decision[place]), int(decided.violated[place])) for place in rows]
+        state = decided.state
+        clocks.append(state.clock)
+    return found, clocks
+
+
+times = st.integers(-5, 12)
+entries = st.one_of(
+    st.tuples(times, st.none()),
+    st.tuples(st.none(), st.one_of(times, st.just(FOREVER))),
+    st.tuples(times, times),
+)
+
+
+@given(st.sampled_from(ORDERINGS), st.lists(st.lists(entries, max_size=6), max_size=5))
+def test_parts_are_judged_as_one_after_the_other(ordering, parts):
+    assert in_parts(ordering, parts) == one_after_the_other(ordering, parts)
+
+
+def test_what_a_part_does_not_know():
+    first, second = [(10, None)], [(4, None), (8, None)]
+    found, clocks = in_parts(Ordering.lagging(3), [first, second])
+    assert found == [(Decision.ADMITTED, NO_BOUND), (Decision.LATE, 7), (Decision.ADMITTED, NO_BOUND)]
+    assert clocks == [7, 7]
+
+
+def test_a_bound_before_the_first_row_gives_no_clock():
+    found, clocks = in_parts(Ordering.unordered(), [[(None, 5)], [(3, None)], [(6, None)]])
+    assert found == [(Decision.REJECTED, 5), (Decision.ADMITTED, NO_BOUND)]
+    assert clocks == [None, None, 5]
+
+
+@pytest.mark.parametrize("ordering", ORDERINGS)
+def test_a_part_without_entries_says_nothing(ordering):
+    assert Said(7, 5, started=True).then(Part()) == Said(7, 5, started=True)
+    assert Said().clock(ordering) is None
