@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from windrow.errors import InputError
 from windrow.kernels.stages import PER_STEP, Holding, Operated, Times
 from windrow.kernels.stored import from_stored, stored
-from windrow.kernels.zset.relation import ENTER, NEVER
+from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 from windrow.spark.live.arrivals import VIOLATED
 from windrow.spark.live.executors.packing import PROMISED, SEEN, from_bytes, to_bytes
 from windrow.spark.live.executors.task import Task
@@ -247,6 +247,8 @@ def _stepped(
 ) -> pa.Table | None:
     """What changes in a step; the bucket holds what it holds after it."""
     inputs, until = task.block.inputs, _frontier(task, bucket.said)
+    if task.passes_on:
+        return _passed(task, bucket, account, came[0], number, until)
     for at, tables in enumerate(came):
         for table in tables:
             bucket.holdings[at] = bucket.holdings[at].with_arrivals(table, number * PER_STEP)
@@ -263,6 +265,32 @@ def _stepped(
         return rows
     place, enter = rows.column_names.index(ENTER), rows.column(ENTER).to_numpy()
     return rows.set_column(place, ENTER, pa.array(np.where(enter < times.since, EARLIER, enter)))
+
+
+def _passed(
+    task: Task,
+    bucket: _Bucket,
+    account: Account,
+    came: list[pa.Table],
+    number: int,
+    until: int | None,
+) -> pa.Table | None:
+    """The rows that are given as they are: also those at the frontier, at which more may come."""
+    (side,) = task.block.inputs
+    (holding,) = bucket.holdings
+    rows = pa.concat_tables([side.schema.empty_table(), *came])
+    if until is None:
+        bucket.holdings = [holding.with_arrivals(rows, number * PER_STEP)]
+        return None
+    waited, chunk = holding.waiting.num_rows + rows.num_rows, number * PER_STEP
+    left, given = holding.passing(side, rows, chunk, until if until == FOREVER else until + 1)
+    bucket.holdings, bucket.frontier = [left], until
+    account.used = waited - left.waiting.num_rows
+    if side.passes is not None:
+        given = given.filter(given.column(side.passes))
+    at = given.column(side.window.rowtime)
+    leave = pa.array(np.full(given.num_rows, NEVER))
+    return given.append_column(ENTER, at).append_column(LEAVE, leave)
 
 
 def _frontier(task: Task, said: Mapping[int, Said]) -> int | None:
@@ -314,11 +342,13 @@ def _read(task: Task, store: Store) -> tuple[str, _Bucket]:
     if known is not None and known.token == told["token"]:
         return told["life"], known
     sizes, holdings, frontier = [], [], told["frontier"]
+    # of rows that are given as they are, those at the frontier have been, too
+    reached = frontier + 1 if task.passes_on and frontier not in (None, FOREVER) else frontier
     for side, chunks in zip(task.block.inputs, told["chunks"], strict=True):
         data = {int(chunk): store.read(side.name, int(chunk)) for chunk in chunks}
         sizes.append({chunk: len(one) for chunk, one in data.items()})
         rows = {int(chunk): count for chunk, count in chunks.items()}
-        holdings.append(Holding.read(side, rows, map(from_bytes, data.values()), frontier))
+        holdings.append(Holding.read(side, rows, map(from_bytes, data.values()), reached))
     counts = [{int(at): count for at, count in told[name].items()} for name in ("late", "rejected")]
     said = {int(place): Said(*one) for place, one in told["said"].items()}
     groups, carried = task.block.going_on(), None

@@ -54,8 +54,6 @@ def why_not(plan: LivePlan) -> str | None:
         return plan.not_staged
     if plan.stage.flows is not None:
         return "more than one block over one window, or over two that are joined"
-    if plan.stage.kind == "RSTREAM":
-        return "rows as they come, and RSTREAM"
     for name in sorted(plan.streams):
         why = _why_not_stream(plan.catalog.streams[name])
         if why is not None:
@@ -145,7 +143,8 @@ class Graph:
             chosen, rows = tuple(columns), self._after(packets)
         is_relation = stage.kind is None
         shown = envelope if is_relation and envelope != "cql" else None if is_relation else stage.kind
-        shape = Shape(names, chosen, clock, shown, stage.is_net, is_packed=stage.after is None)
+        is_net = stage.is_net or stage.passes_on
+        shape = Shape(names, chosen, clock, shown, is_net, is_packed=stage.after is None)
         result = shape.schema(stage.result)
         made = map_in_arrow(
             rows, in_worker(lambda batches, _: told(shape, batches), self.plan.text), _numbered(result)
@@ -228,6 +227,7 @@ class Graph:
             origin,
             STREAM if len(streams) > 1 else None,
             tuple(first_of_each(buckets).tolist()),
+            self.stage.passes_on,
         )
 
     @property

@@ -80,6 +80,8 @@ class Task:
         The column of the stream's number; None where there is one stream.
     buckets
         The numbers of the buckets, of which Spark gives each to another task.
+    passes_on
+        Whether rows are given as they are at their rowtimes, and no window holds them.
     """
 
     query: str
@@ -89,3 +91,4 @@ class Task:
     origin: tuple[str, ...]
     stream: str | None
     buckets: tuple[int, ...]
+    passes_on: bool

@@ -37,7 +37,7 @@ class Shape:
     clock
         What instants are counted in.
     form
-        An envelope, ``"ISTREAM"`` or ``"DSTREAM"``; None for the columns, `AT` and `DIFF`.
+        An envelope; ``"ISTREAM"``, ``"DSTREAM"`` or ``"RSTREAM"``; None for the columns, `AT` and `DIFF`.
     is_net
         Whether no row enters at the instant at which an equal one leaves.
     is_packed
@@ -59,8 +59,8 @@ class Shape:
         found = found if self.is_net else netted(found)
         if self.form is None:
             return found
-        if self.form in ("ISTREAM", "DSTREAM"):
-            return inserted(found, self.names, self.clock, 1 if self.form == "ISTREAM" else -1)
+        if self.form in _STREAMS:
+            return inserted(found, self.names, self.clock, _STREAMS[self.form])
         return enveloped(found, self.names, self.clock, self.form)
 
     def schema(self, result: StructType) -> StructType:
@@ -76,7 +76,10 @@ class Shape:
         return schema
 
 
-_FIRST = {"op": 2, "ISTREAM": 1, "DSTREAM": 1}
+_STREAMS = {"ISTREAM": 1, "DSTREAM": -1, "RSTREAM": 1}
+"""The changes of which a stream's rows are, those that enter or those that leave."""
+
+_FIRST = {"op": 2, **dict.fromkeys(_STREAMS, 1)}
 """Where the columns of the query begin in what is shown, where that is not the first."""
 
 
