@@ -49,8 +49,8 @@ class Source(Protocol):
 class Arriving:
     """A folder into which files come, which Spark reads one a micro-batch."""
 
-    def __init__(self, folder: Path, name: str, lag: int) -> None:
-        self.folder, self.name, self.lag = folder / name, name, lag
+    def __init__(self, folder: Path, name: str, lag: int, producers: str = "pq") -> None:
+        self.folder, self.name, self.lag, self.producers = folder / name, name, lag, producers
         self.folder.mkdir(exist_ok=True)
         self._entries: list[tuple] = []
         self._files = 0
@@ -58,18 +58,21 @@ class Arriving:
     def declare(self, session: Session) -> None:
         arriving = session.spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1)
         frame = arriving.parquet(str(self.folder))
-        session.stream(self.name, frame, rowtime="ts", unit="seconds", producer="p", bound="b", lag=self.lag)
+        told = {"producer": "p"} if len(self.producers) > 1 else {}
+        session.stream(self.name, frame, rowtime="ts", unit="seconds", bound="b", lag=self.lag, **told)
 
     def feed(self, time: int, chance: random.Random) -> None:
         rows = []
         for _ in range(chance.randint(1, 5)):
             at = max(0, time + chance.randint(-3, 1))
             bound = time - 3 if chance.random() < 0.2 else None
-            rows.append((chance.choice("pq"), at, chance.randint(0, 2), self.came + len(rows), bound))
+            rows.append(
+                (chance.choice(self.producers), at, chance.randint(0, 2), self.came + len(rows), bound)
+            )
         self._put(rows)
 
     def end(self) -> None:
-        self._put([(producer, None, None, None, FOREVER) for producer in "pq"])
+        self._put([(producer, None, None, None, FOREVER) for producer in self.producers])
 
     def record(self, session: Session) -> None:
         rows = [(producer, ts, k, v, number) for number, producer, ts, k, v in self._admitted]

@@ -28,15 +28,19 @@ class Scenario:
         What the query reads besides.
     has_workers
         Whether its steps run in Python workers, or in the process that started it.
+    host
+        Where it runs: the driver, or executors.
     """
 
     sources: Callable[[Path], list[Source]]
     query: str
     views: tuple[str, ...] = ()
     has_workers: bool = False
+    host: str = "driver"
 
     def ask(self, session: Session) -> LiveRelation:
         """The query over what is declared in a session."""
+        session.spark.conf.set("spark.windrow.live.host", self.host)
         for view in self.views:
             session.sql(view)
         relation = session.sql(self.query)
@@ -61,6 +65,18 @@ SCENARIOS = {
         "SELECT s.k, COUNT(*) AS n, SUM(t.v) AS total FROM s [RANGE 4], t [RANGE 6] WHERE s.k = t.k"
         " GROUP BY s.k",
         has_workers=True,
+    ),
+    "window on executors": Scenario(
+        lambda folder: [Arriving(folder, "s", lag=2, producers="p")],
+        "SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 5] GROUP BY k",
+        has_workers=True,
+        host="executors",
+    ),
+    "pairs on executors": Scenario(
+        lambda folder: [Arriving(folder, "s", lag=2, producers="p"), Arriving(folder, "t", 1, "p")],
+        "SELECT s.k, s.v AS v, t.v AS other FROM s [RANGE 3], t [RANGE 4] WHERE s.k = t.k",
+        has_workers=True,
+        host="executors",
     ),
     "merge": Scenario(
         lambda folder: [
