@@ -47,6 +47,8 @@ class Case:
         Their column of that.
     target
         The least that Windrow's rate is to be in Spark's; None without a target.
+    on_executors
+        Whether it is run on Spark's executors too.
     """
 
     title: str
@@ -56,6 +58,7 @@ class Case:
     streams: Mapping[str, str] = field(default_factory=lambda: {"readings": READINGS})
     rowtime: str = "ts"
     target: float | None = None
+    on_executors: bool = False
 
 
 def _nexmark(number: int, title: str) -> Case:
@@ -112,6 +115,7 @@ CASES: Mapping[str, Case] = MappingProxyType(
             GROUP BY key, window_start, window_end
             """,
             target=1.5,
+            on_executors=True,
         ),
         "five-minutes": Case(
             "average of each key over each 5 minutes",
@@ -119,6 +123,8 @@ CASES: Mapping[str, Case] = MappingProxyType(
             SELECT ISTREAM(key, MAX(ts) AS latest, AVG(value) AS mean)
             FROM readings [RANGE 5 MINUTES SLIDE 5 MINUTES] GROUP BY key
             """,
+            "five-minutes",
+            on_executors=True,
         ),
         "rows-20": Case(
             "average of the last 20 readings of a key, at each reading",
@@ -132,6 +138,7 @@ CASES: Mapping[str, Case] = MappingProxyType(
                 PARTITION BY key ORDER BY ts ROWS BETWEEN 19 PRECEDING AND CURRENT ROW) AS mean
             FROM readings
             """,
+            on_executors=True,
         ),
         "predicate": Case(
             "windows that begin above 90 and end 50 below",
@@ -232,6 +239,7 @@ CASES: Mapping[str, Case] = MappingProxyType(
             """,
             streams={"readings": READINGS, "others": READINGS},
             target=1.5,
+            on_executors=True,
         ),
         **{f"{NEXMARK}-q{number}": _nexmark(number, title) for number, title in _NEXMARK.items()},
     }

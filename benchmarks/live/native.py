@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 
 from pyspark.sql import DataFrame
@@ -13,8 +14,8 @@ from benchmarks.live import nexmark
 __all__ = ["QUERIES", "UPDATING"]
 
 
-def _tumbling(readings: DataFrame) -> DataFrame:
-    grouped = readings.withWatermark("ts", "0 seconds").groupBy("key", F.window("ts", "7 days"))
+def _tumbling(readings: DataFrame, length: str = "7 days") -> DataFrame:
+    grouped = readings.withWatermark("ts", "0 seconds").groupBy("key", F.window("ts", length))
     return grouped.agg(F.max("ts").alias("latest"), F.avg("value").alias("mean")).drop("window")
 
 
@@ -29,6 +30,7 @@ def _join(readings: DataFrame, others: DataFrame) -> DataFrame:
 QUERIES: Mapping[str, Callable[..., DataFrame]] = MappingProxyType(
     {
         "tumbling": _tumbling,
+        "five-minutes": partial(_tumbling, length="5 minutes"),
         "join": _join,
         **{f"nexmark-q{number}": made for number, made in nexmark.NATIVE.items()},
     }

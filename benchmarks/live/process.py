@@ -43,7 +43,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
     frames = [_arriving(spark, folder, schema, request["format"]) for folder, schema in folders]
     with tempfile.TemporaryDirectory() as scratch:
         given, checkpoint = Path(scratch) / "given", Path(scratch) / "checkpoint"
-        start = _windrow if request["system"] == "windrow" else _native
+        start = {"windrow": _windrow, "executors": _on_executors, "spark": _native}[request["system"]]
         query, follow = start(spark, request["case"], frames, given, checkpoint)
         with _Watched(checkpoint / "windrow") as state:
             follow()
@@ -74,6 +74,14 @@ def _windrow(
         session.stream(name, frame, rowtime=asked.rowtime)
     query = session.sql(asked.windrow).start(given, checkpoint=checkpoint, on_unbounded="ignore")
     return query.streaming, query.process_all_available
+
+
+def _on_executors(
+    spark: SparkSession, case: str, frames: list[DataFrame], given: Path, checkpoint: Path
+) -> tuple[StreamingQuery, Any]:
+    spark.conf.set("spark.windrow.live.host", "executors")
+    spark.conf.set("spark.sql.shuffle.partitions", str(len(os.sched_getaffinity(0))))
+    return _windrow(spark, case, frames, given, checkpoint)
 
 
 def _native(

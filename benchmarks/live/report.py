@@ -14,6 +14,9 @@ from benchmarks.report import PAGE
 
 __all__ = ["into_page", "write"]
 
+_OURS = ("windrow", "executors")
+"""The driver, and Spark's executors."""
+
 _LOADS = {
     "rate": "micro-batches of many rows",
     "latency": "micro-batches of 1,000 rows",
@@ -54,11 +57,11 @@ def _lines(run: dict[str, Any]) -> Iterator[str]:
             (
                 other
                 for other in figures
-                if (other.case, other.load) == (figure.case, figure.load) and other.system != "windrow"
+                if (other.case, other.load) == (figure.case, figure.load) and other.system not in _OURS
             ),
             None,
         )
-        ratio = f"{figure.rate / peer.rate:.2f}" if peer is not None and figure.system == "windrow" else ""
+        ratio = f"{figure.rate / peer.rate:.2f}" if peer is not None and figure.system in _OURS else ""
         times = [f"{seconds:.2f} s" if seconds else "" for seconds in (figure.p50, figure.p99)]
         given = f"{figure.given:,}" if figure.given >= 0 else ""
         yield (

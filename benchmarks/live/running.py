@@ -85,7 +85,8 @@ def run(
             if load not in wanted:
                 continue
             folders = _folders(case, files, folder)
-            for system in ("windrow", *(["spark"] if case.native else [])):
+            own = ["windrow", "executors"] if case.on_executors else ["windrow"]
+            for system in (*own, *(["spark"] if case.native else [])):
                 figure = _figure(name, load, system, _asked(system, name, folders, "parquet"))
                 tell(figure)
                 yield figure
