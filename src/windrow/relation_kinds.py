@@ -16,7 +16,7 @@ from windrow.relation import Changes, Relation
 from windrow.spark.changelog import changelog
 from windrow.spark.emission import Emitted
 from windrow.spark.gateway import Gateway
-from windrow.spark.live import LivePlan, LiveQuery, streaming
+from windrow.spark.live import LivePlan, LiveQuery, streaming, streaming_late
 from windrow.spark.streams import LATE, Stream
 from windrow.spark.varying import Varying, tick_of
 from windrow.tracebacks import briefly
@@ -234,7 +234,7 @@ class LiveRelation(Relation):
         Its rows are never changed. A changelog has, after the columns of the query, ``_change_type``,
         ``_commit_version`` and ``_commit_timestamp``. The query runs on Spark's executors, whatever
         ``spark.windrow.live.host`` says, and its state is in Spark's state store, in the checkpoint of what
-        is written. Late rows are left out.
+        is written. Late rows are in `late`.
 
         Raises
         ------
@@ -244,6 +244,20 @@ class LiveRelation(Relation):
         """
         assert self._live is not None
         return streaming(self._live)
+
+    @property
+    def late(self) -> Relation:
+        """The late rows of its streams: as :attr:`df`, a streaming DataFrame, which reads the streams itself.
+
+        Its columns are ``stream``, ``row`` (as JSON), ``rowtime``, ``bound``, ``producer`` and ``reason``.
+
+        Raises
+        ------
+        UsageError
+            As :attr:`df` does.
+        """
+        assert self._live is not None
+        return Relation(streaming_late(self._live), f"late rows of\n{self._plan}", self._gateway)
 
     @property
     def ordered(self) -> DataFrame:

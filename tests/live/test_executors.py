@@ -268,6 +268,17 @@ def test_a_live_relation_is_a_streaming_dataframe(spark, session, tmp_path, put)
     assert written(spark, tmp_path / "out") == [("a", 2, "delete", 6, 6), ("a", 2, "insert", 1, 1)]
 
 
+def test_late_rows_are_a_streaming_dataframe(spark, session, tmp_path, put):
+    put((1, "a", 1), (9, "a", 3))
+    put((2, "b", 5), (7, "b", 6))
+    frame = session.sql(PER_KEY).late.df
+    writer = frame.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(availableNow=True).start(str(tmp_path / "out"), format="parquet")
+    query.awaitTermination()
+    (late,) = written(spark, tmp_path / "out")
+    assert late == ("s", '{"ts":2,"k":"b","v":5}', "2", "7", "", "watermark")
+
+
 def test_a_stream_is_a_streaming_dataframe_of_its_rows(spark, session, tmp_path, put):
     put((1, "a", 1), (2, "b", 5), (9, "a", 3))
     frame = session.sql(f"ISTREAM({PER_KEY})").df

@@ -11,7 +11,7 @@ from windrow.spark.live.changes import refuse_gathered_changes
 from windrow.spark.live.clause_steps import is_one_clause
 from windrow.spark.live.emitted import EmittedPlan
 from windrow.spark.live.emitted_flow import why_by_tasks
-from windrow.spark.live.executors.frames import streaming
+from windrow.spark.live.executors.frames import streaming, streaming_late
 from windrow.spark.live.executors.graph import graph_of, why_not
 from windrow.spark.live.hosts import why_on_driver
 from windrow.spark.live.into_stream import IntoStream
@@ -55,6 +55,7 @@ __all__ = [
     "refuse_gathered_changes",
     "sequence_plan",
     "streaming",
+    "streaming_late",
     "why_by_tasks",
     "why_not",
     "why_on_driver",

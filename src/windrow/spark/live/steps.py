@@ -48,7 +48,7 @@ from windrow.streams import FOREVER, Position
 from windrow.streams.entries import PATTERN, REASONS
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["ASIDE", "HELD", "STREAM", "TICKS", "Steps", "entries_of", "in_one", "inside"]
+__all__ = ["ASIDE", "HELD", "STREAM", "TICKS", "Steps", "entries_of", "in_one", "inside", "late_shown"]
 
 LATE_SCHEMA = StructType(
     [
@@ -484,16 +484,8 @@ class Steps:
             fails = stream.live is not None and stream.live.on_late == "fail"
             if fails or self._on_late == "fail":
                 raise _late_row(name, rows)
-            is_row = F.col(REASON) != REASONS[-1]
-            one = rows.select(
-                F.lit(name).alias("stream"),
-                F.when(is_row, F.to_json(F.struct(*map(quoted, stream.columns)))).alias("row"),
-                F.expr(stream.clock.to_column(ROWTIME)).cast("string").alias("rowtime"),
-                F.expr(stream.clock.to_column(VIOLATED)).cast("string").alias("bound"),
-                F.col(PRODUCER).alias("producer"),
-                F.lit(number).cast("bigint").alias("batch"),
-                F.col(REASON).alias("reason"),
-            )
+            batch = F.lit(number).cast("bigint").alias("batch")
+            one = late_shown(name, stream, rows).select("*", batch).select(*LATE_SCHEMA.names)
             told = one if told is None else told.unionByName(one)
         if told is not None:
             self.late.write(told, number)
@@ -549,6 +541,25 @@ def _late_row(name: str, rows: DataFrame) -> AnalysisError:
 def _takes_any_order(sink: Sink | IntoStream) -> bool:
     """Whether rows may be given before others with an earlier rowtime."""
     return not isinstance(sink, IntoStream) or sink.stream.definition.ordering.lag is None
+
+
+def late_shown(name: str, stream: Stream, rows: DataFrame) -> DataFrame:
+    """Late rows of a stream as they are shown: `LATE_SCHEMA` without the micro-batch.
+
+    Parameters
+    ----------
+    rows
+        With the stream's columns, `ROWTIME`, `VIOLATED`, `PRODUCER` and `REASON`.
+    """
+    is_row = F.col(REASON) != REASONS[-1]
+    return rows.select(
+        F.lit(name).alias("stream"),
+        F.when(is_row, F.to_json(F.struct(*map(quoted, stream.columns)))).alias("row"),
+        F.expr(stream.clock.to_column(ROWTIME)).cast("string").alias("rowtime"),
+        F.expr(stream.clock.to_column(VIOLATED)).cast("string").alias("bound"),
+        F.col(PRODUCER).alias("producer"),
+        F.col(REASON).alias("reason"),
+    )
 
 
 def entries_of(

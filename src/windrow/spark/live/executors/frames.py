@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from pyspark.sql import DataFrame
 
+from windrow.algebra.continuous import Reader
 from windrow.errors import UsageError
 from windrow.spark.live.executors.graph import graph_of, why_not
-from windrow.spark.live.plan import LivePlan
+from windrow.spark.live.plan import ContinuousPlan, LivePlan
+from windrow.spark.live.steps import late_shown
 from windrow.spark.settings import STATE_STORE
+from windrow.syntax.sqltext import quoted
+from windrow.syntax.tokens import tokenize
 
-__all__ = ["streaming"]
+__all__ = ["streaming", "streaming_late"]
 
 
 def streaming(plan: LivePlan) -> DataFrame:
@@ -20,6 +26,35 @@ def streaming(plan: LivePlan) -> DataFrame:
     UsageError
         ``LIVE_RELATION``, ``STATE_STORE``.
     """
+    _refuse_other(plan)
+    graph = graph_of(plan)
+    return graph.changes(graph.packets(), plan.envelope)
+
+
+def streaming_late(plan: LivePlan) -> DataFrame:
+    """The late rows of the streams that a query reads, as :func:`.steps.late_shown` has them.
+
+    Raises
+    ------
+    UsageError
+        As :func:`streaming` does.
+    """
+    _refuse_other(plan)
+    return reduce(DataFrame.unionAll, (_late(plan, name) for name in sorted(plan.streams)))
+
+
+def _late(plan: LivePlan, name: str) -> DataFrame:
+    """The late rows of a stream: those that a query leaves out that gives all of its rows."""
+    tokens = tokenize(f"RSTREAM(SELECT * FROM {quoted(name)} [NOW])")
+    reader = Reader(tokens, frozenset([name]), frozenset())
+    query = reader.read(0, len(tokens))
+    whole = ContinuousPlan(plan.gateway, plan.catalog, frozenset([name]), reader, query, "batch")
+    graph = graph_of(whole)
+    return late_shown(name, plan.catalog.streams[name], graph.late(graph.packets(), 0))
+
+
+def _refuse_other(plan: LivePlan) -> None:
+    """Refuse what executors do not run, and another state store."""
     why = why_not(plan)
     if why is not None:
         raise UsageError(
@@ -35,5 +70,3 @@ def streaming(plan: LivePlan) -> DataFrame:
             condition="STATE_STORE",
             hint=f"spark.conf.set({name!r}, {store!r})",
         )
-    graph = graph_of(plan)
-    return graph.changes(graph.packets(), plan.envelope)
