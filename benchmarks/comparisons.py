@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchmarks.data import EVEN, EVEN_BY_TIME, GHCN, LONG, MANY, ONE, SKEWED, Data
+from benchmarks.data import EVEN, EVEN_BY_TIME, GHCN, LONG, MANY, MIXED, ONE, SKEWED, Data
 from benchmarks.pattern_queries import ALTERNATION, FUNNEL, HARD, NESTED, PATTERNS, RUNS
 from benchmarks.queries import (
+    CHOSEN,
+    COMPUTED,
+    ISLANDS,
     LABEL,
     SESSION,
     TUMBLING,
@@ -92,6 +95,12 @@ _STREAMS = {
     "stream-avg-rows": GROUPED_ROWS,
 }
 _NEXT_20 = next_rows(20)
+_GIVEN_ROWS = "Windrow, given its rows by Spark"
+_CHOSEN = {
+    "where-20": (CHOSEN, {"Spark OVER": 0.4, "DuckDB": 2.0}),
+    "computed-20": (COMPUTED, {"Spark OVER": 0.5}),
+    "where-islands": (ISLANDS, {"Spark OVER": 0.5, "DuckDB": 1.8}),
+}
 _ISLANDS = {"pattern-runs": RUNS, "pattern-kinds": ALTERNATION, "pattern-nested": NESTED}
 _PAPER = {
     "unbounded-sliding": UNBOUNDED,
@@ -117,6 +126,7 @@ def catalogue(cores: int, *, full: bool) -> list[Comparison]:
             _peers(f"{name.replace(' ', '-')}-1000", next_rows(1_000, name), EVEN, others)
             for name in ("min", "max", "median", "count distinct")
         ),
+        *(_peers(name, query, MIXED, wanted, rows=True) for name, (query, wanted) in _CHOSEN.items()),
         _through_rows("rows-20", _NEXT_20),
         _through_rows("rows-label", LABEL),
         _peers("whole-20", next_rows(20, partitioned=False), ONE, whole),
@@ -152,10 +162,18 @@ def catalogue(cores: int, *, full: bool) -> list[Comparison]:
 
 
 def _peers(
-    name: str, query: Query, data: Data, targets: dict[str, float], sizes: tuple[float, ...] = _LINEAR
+    name: str,
+    query: Query,
+    data: Data,
+    targets: dict[str, float],
+    sizes: tuple[float, ...] = _LINEAR,
+    *,
+    rows: bool = False,
 ) -> Comparison:
-    """Windrow against every peer that can express the query."""
+    """Windrow against every peer that can express the query; with `rows`, also given its rows by Spark."""
     entries = [Entry("Windrow", "Windrow", "windrow", query, data)]
+    if rows:
+        entries.append(Entry(_GIVEN_ROWS, _GIVEN_ROWS, "windrow, Spark's rows", query, data))
     if query.nested and sizes in (_LOOPS, _LOOPS_OF_ONE):
         growth = 2.0 if data is ONE else 1.0
         entries.append(Entry("nested loops", "nested loops", "nested", query, data, growth=growth))
@@ -173,7 +191,7 @@ def _peers(
 
 def _through_rows(name: str, query: Query) -> Comparison:
     """Windrow where it does not read the files itself, as over any table that is not plain Parquet."""
-    title = "Windrow, given its rows by Spark"
+    title = _GIVEN_ROWS
     entries = (
         Entry(title, title, "windrow, Spark's rows", query, EVEN, title=title),
         Entry("Windrow", "Windrow", "windrow", query, EVEN),

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from windrow.datasets import write_weather
 
-__all__ = ["EVEN", "EVEN_BY_TIME", "GHCN", "LONG", "MANY", "ONE", "SKEWED", "Data", "row_count"]
+__all__ = ["EVEN", "EVEN_BY_TIME", "GHCN", "LONG", "MANY", "MIXED", "ONE", "SKEWED", "Data", "row_count"]
 
 ROOT = Path(__file__).parents[1]
 CACHE = Path(os.environ.get("WINDROW_BENCH_DATA", ROOT / ".bench"))
@@ -66,15 +66,16 @@ def _cached(name: str, make: Callable[[Path], object]) -> Path:
     return file
 
 
-def _weather(stations: int, days: int) -> Path:
+def _weather(stations: int, days: int, elements: tuple[str, ...] = ("TMIN",)) -> Path:
     # Up to this century. One day alone is the first of the epoch: `write_weather` needs memory for every
     # day between the epoch and its own, which is too much for millions of stations.
     start = date.fromordinal(date(2025, 1, 1).toordinal() - days) if days > 1 else date(1970, 1, 1)
 
     def make(file: Path) -> None:
-        write_weather(file, stations, days, start, ("TMIN",), _MISSING)
+        write_weather(file, stations, days, start, elements, _MISSING)
 
-    return _cached(f"weather-{stations}x{days}", make)
+    kinds = "".join(f"-{element.lower()}" for element in elements[1:])
+    return _cached(f"weather-{stations}x{days}{kinds}", make)
 
 
 def _chained(stations: int, days: int, share: float) -> Path:
@@ -134,6 +135,12 @@ EVEN = Data(
     "stations of 5,500 days",
     lambda places: _weather(max(1, places // 5_500), 5_500),
     lambda: _weather(6, 2_500),
+)
+MIXED = Data(
+    "mixed",
+    "stations of 5,500 days, with two rows a day of which one is asked for",
+    lambda places: _weather(max(1, places // 11_000), 5_500, ("TMIN", "TMAX")),
+    lambda: _weather(6, 2_500, ("TMIN", "TMAX")),
 )
 LONG = Data(
     "long",

@@ -14,7 +14,20 @@ import polars as pl
 
 from benchmarks import nested
 
-__all__ = ["LABEL", "SESSION", "TUMBLING", "TUMBLING_WEEK", "UNBOUNDED", "WEEK", "Query", "next_rows", "week"]
+__all__ = [
+    "CHOSEN",
+    "COMPUTED",
+    "ISLANDS",
+    "LABEL",
+    "SESSION",
+    "TUMBLING",
+    "TUMBLING_WEEK",
+    "UNBOUNDED",
+    "WEEK",
+    "Query",
+    "next_rows",
+    "week",
+]
 
 Plan = Callable[[pl.LazyFrame], pl.LazyFrame]
 
@@ -180,6 +193,84 @@ TUMBLING_WEEK = Query(
             START AS s
             END NEXT AS n WHEN n.date - s.date > INTERVAL '7' DAY)
         """,
+)
+
+_CHOSEN = """
+    SELECT station, date, {value} AS value
+    FROM (
+        SELECT *, AVG({measured}) OVER (
+            {keys} ORDER BY date ROWS BETWEEN CURRENT ROW AND 19 FOLLOWING) AS average
+        FROM {rows})
+    WHERE {where}
+    """
+_CHOSEN_BY_OVER = _CHOSEN.format(
+    value="average",
+    measured="val",
+    keys="PARTITION BY station",
+    rows="readings WHERE dataType = 'TMIN'",
+    where="TRUE",
+)
+
+CHOSEN = Query(
+    title="avg, next 20 rows, WHERE on a text column",
+    windrow="""
+        SELECT s.station, s.date, AVG(w.val) AS value
+        FROM readings WHERE dataType = 'TMIN'
+        WINDOW BY w AS (
+            TYPE SLIDING PARTITION BY station ORDER BY date
+            START AS s AT sp
+            END AT ep WHEN ep - sp = 19)
+        """,
+    over=_CHOSEN_BY_OVER,
+    duckdb=_CHOSEN_BY_OVER,
+)
+
+_COMPUTED = """(
+        SELECT station, date, year(date) AS y, val / 10 AS degrees FROM readings WHERE dataType = 'TMIN')"""
+_COMPUTED_BY_OVER = _CHOSEN.format(
+    value="average",
+    measured="degrees",
+    keys="PARTITION BY station, y",
+    rows=_COMPUTED,
+    where="degrees < 2.5",
+)
+
+COMPUTED = Query(
+    title="avg, next 20 rows, computed columns in WHEN and PARTITION BY, WHERE",
+    windrow=f"""
+        SELECT s.station, s.date, AVG(w.degrees) AS value
+        FROM {_COMPUTED}
+        WINDOW BY w AS (
+            TYPE SLIDING PARTITION BY station, y ORDER BY date
+            START AS s AT sp WHEN s.degrees < 2.5
+            END AT ep WHEN ep - sp = 19)
+        """,
+    over=_COMPUTED_BY_OVER,
+    duckdb=_COMPUTED_BY_OVER,
+)
+
+_ISLANDS_BY_OVER = """
+    SELECT station, MIN(date) AS date, AVG(val) AS value
+    FROM (
+        SELECT *, SUM(CASE WHEN val >= 25 THEN 1 ELSE 0 END) OVER (
+            PARTITION BY station ORDER BY date) AS island
+        FROM readings WHERE dataType = 'TMIN')
+    WHERE val < 25
+    GROUP BY station, island
+    """
+
+ISLANDS = Query(
+    title="islands below a threshold, WHERE",
+    windrow="""
+        SELECT s.station, s.date, AVG(w.val) AS value
+        FROM readings WHERE dataType = 'TMIN'
+        WINDOW BY w AS (
+            TYPE TUMBLING PARTITION BY station ORDER BY date
+            START AS s WHEN s.val < 25
+            END NEXT AS n WHEN n.val >= 25)
+        """,
+    over=_ISLANDS_BY_OVER,
+    duckdb=_ISLANDS_BY_OVER,
 )
 
 _LABEL_BY_OVER = """

@@ -34,12 +34,13 @@ FACE = 6
 # The same inside of `spark`, from below: a module imports those of its own layer and of the layers before.
 SPARK_LAYERS = {
     "session, types and what Spark says": """
-        analyzer arrow collected errors gateway given_columns interpreter java java_classes keyed_rows lengths
-        local plan_text quiet schemas settings temporary version worker_daemon
+        analyzer arrow collected computed errors expressions gateway given_columns interpreter java
+        java_classes keyed_rows lengths local plan_text plan_tree quiet schemas settings temporary version
+        worker_daemon
         """,
     "kernels in tasks": """
-        batch exchange file_scan join_plan keyed layout match_reference matching reference_mode
-        spark_aggregates to_cells
+        batch exchange file_scan footers join_plan keyed layout match_reference matching planned_files
+        reference_mode row_groups spark_aggregates to_cells
         """,
     "streams and what is known by name": """
         admission arrived catalog changelog clause_view ghcn limited_log live_source log_source micro_batch
@@ -58,10 +59,10 @@ SPARK_LAYERS = {
         """,
     "live: operators": """
         live.beside live.blocking live.changes live.clauses live.computed
-        live.conditions live.endings live.expected live.expressions live.flow live.flow_of_plan
+        live.conditions live.endings live.expected live.flow live.flow_of_plan
         live.incremental live.kept_rows live.known_streams live.lookups
-        live.moved_rowtime live.of_each_row live.origins live.pairs live.plan_tree live.promised live.ranks
-        live.row_maps live.rowtimes live.settling live.stages live.texts live.touched
+        live.moved_rowtime live.of_each_row live.origins live.pairs live.promised live.ranks
+        live.row_maps live.rowtimes live.settling live.stages live.touched
         live.window_flow
         """,
     "live: plans": """

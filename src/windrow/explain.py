@@ -77,8 +77,7 @@ def _window(number: int, item: BoundWindow, names: dict[str, str]) -> str:
     for name, fields in draft.fields:
         kept = ", ".join(field for field, _ in fields) or "its position"
         lines.append(("gives", f"{name}: {kept}"))
-    if item.reads_files:
-        lines.append(("reads", "the Parquet files, in the tasks themselves"))
+    lines += zip(("reads", ""), item.reads, strict=False)
     lines.append(("exchange", _exchange(item)))
     lines += [("", text) for text in _after_exchange(item)]
     return section(f"{number} WINDOW BY {window.name}", lines)

@@ -121,8 +121,7 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
         nth = f" but {value.offset}" if value.offset else ""
         final = ", FINAL" if value.final else ""
         yield "value", f"{value.name} = {_column(value.column)} of {place}{nth}{moved}{final}"
-    if item.reads_files:
-        yield "reads", "the Parquet files, in the tasks themselves"
+    yield from zip(("reads", ""), item.reads, strict=False)
     to = "by hash of the partition keys" if match.partition_by else "to one task"
     if item.halo is None and not item.is_followed:
         yield "exchange", f"in chunks {to}, then sorted; a partition is in one task"

@@ -9,15 +9,16 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from windrow.kernels.computed.texts import extracted, found, time_shape
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.flow import Flow
 from windrow.spark.live.incremental import in_memory
 from windrow.spark.live.lookups import LookUp
-from windrow.spark.live.texts import extracted, found, time_shape
 
 COLUMNS = (
     "x BIGINT, y BIGINT, i INT, h SMALLINT, at TIMESTAMP, local TIMESTAMP_NTZ, day DATE, s STRING, t STRING,"
-    " d DECIMAL(10,2), wide DECIMAL(38,4), f DOUBLE, b BOOLEAN, o STRING COLLATE UTF8_BINARY"
+    " d DECIMAL(10,2), wide DECIMAL(38,4), f DOUBLE, g DOUBLE, r FLOAT, b BOOLEAN,"
+    " o STRING COLLATE UTF8_BINARY"
 )
 UTC = datetime.UTC
 
@@ -42,6 +43,8 @@ VALUES = {
     "d": [Decimal("1.25"), Decimal("-99999999.99"), None, Decimal("0.00"), Decimal("2.50")],
     "wide": [Decimal("1.25"), None, Decimal("-3"), Decimal("0"), Decimal("7.5")],
     "f": [0.5, None, float("nan"), -0.0, 1e300],
+    "g": [0.5, float("nan"), float("nan"), 0.0, float("nan")],
+    "r": [0.5, None, float("nan"), -0.0, float("inf")],
     "b": [True, False, None, True, False],
     "o": ["a", "A", None, "", "b"],
 }
@@ -81,6 +84,8 @@ CAST(at AS DATE)
 CAST(local AS DATE)
 CAST(at AS DATE) < CAST(timestamp_micros(x) AS DATE)
 day > DATE '2000-01-01'
+at > TIMESTAMP '2000-02-29 08:05:09.5'
+at IN (TIMESTAMP '2000-02-29 08:05:09.5', TIMESTAMP '1583-01-01 00:00:00') OR at < TIMESTAMP '1900-01-01'
 local <= TIMESTAMP_NTZ '2000-02-29 08:05:09.5'
 at + INTERVAL 1 HOUR
 at - INTERVAL '1 02:03:04.5' DAY TO SECOND
@@ -103,6 +108,26 @@ d - x
 d > 1.5
 0.908 * x > 2
 f * 2 - 0.1D
+f > 0.5
+f < g
+f <= g
+f > g
+f >= g
+f = g
+f <=> g
+f <> g
+r < 0.5
+CAST(r AS DOUBLE) = f
+x / 2
+f / -3
+x DIV 3
+i DIV 7
+year(day)
+quarter(at)
+month(day) * 100 + dayofmonth(day)
+dayofyear(local)
+'x' || x || i
+CAST(at AS TIMESTAMP_NTZ) < local
 length(s)
 length(s) - length(replace(s, 'c', ''))
 replace(s, 'channel', 'x')
@@ -133,22 +158,19 @@ t RLIKE '^a[^b]*e'
 LEFT = """
 startswith(s, t)
 hash(x)
-f > 0.5
-f = f
-x / 2
+x / y
+x DIV y
 x % y
 x % 0
 d / 3
 wide * wide
 wide * x
 CAST(f AS INT)
-CAST(x AS STRING)
 CAST(s AS BINARY)
 date_format(at, 'E')
 date_format(at, 'yy')
 date_format(day, 'yyyy')
 to_timestamp(s)
-at > TIMESTAMP '2000-01-01 00:00:00'
 t = 'APPLE' COLLATE UTF8_LCASE
 lower(t COLLATE UTF8_LCASE) = 'apple'
 substring(s, -2, 1)

@@ -70,18 +70,14 @@ __all__ = [
 class BoundWindow:
     """A window, its plan, and what Spark was asked: enough to run it and to explain it.
 
-    When it is built, `made` is what runs it.
+    When it is built, `made` is what runs it, and `reads` what EXPLAIN says of who reads its rows.
     """
 
     window: Window
     draft: Draft
     analyzer: SparkAnalyzer
     made: Made | None = None
-
-    @property
-    def reads_files(self) -> bool:
-        """Whether its tasks read the files of its rows themselves."""
-        return self.made is not None and self.made.stage.scan is not None
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -237,7 +233,8 @@ class WindowStage(KeyedRows):
         plan = self.plan(types)
         sliceable = slices.unsliceable(plan) is None and not needs_join(self.draft)
         told = explain_cost(self.gateway, keyed)
-        scan = file_scan(self.gateway, keyed, self.partition, told)
+        scanned = file_scan(self.gateway, keyed, self.partition)
+        scan, self.bound.reads = scanned.scan, scanned.told
         layout = survey(self.gateway, keyed, self.partition, self.order[0], told, scan, sliceable=sliceable)
         read = self.read(keyed, types)
         key = keyed.schema[self.order[0].column]

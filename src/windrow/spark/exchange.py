@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -42,6 +43,7 @@ def run_stage(
         packed = map_in_arrow(rows, _task(stage, "pack"), MESSAGES)
     else:
         packed = map_in_arrow(tasks_of(rows.sparkSession, stage.scan), _task(stage, "read"), MESSAGES)
+    stage = replace(stage, scan=None)  # which files there are, only those who read them need to know
     chunks = to_cells(packed, cells)
     *others, last = steps(stage)
     for step in others:

@@ -79,7 +79,7 @@ class BoundMatch:
     match: Match
     draft: MatchDraft
     analyzer: MatchTypes
-    reads_files: bool = False
+    reads: tuple[str, ...] = ()
     halo: Halo | None = None
     is_followed: bool = False
     types: dict[str, DataType] = field(default_factory=dict)
@@ -257,7 +257,8 @@ class MatchStage(KeyedRows):
         result = self.result(types)
         plan = self.plan(result)
         cost = explain_cost(self.gateway, keyed)
-        scan = file_scan(self.gateway, keyed, self.partition, cost)
+        scanned = file_scan(self.gateway, keyed, self.partition)
+        scan, self.bound.reads = scanned.scan, scanned.told
         self.bound.halo, self.bound.is_followed = matches_halo(plan), is_followed(plan)
         sliceable = self.bound.halo is not None or self.bound.is_followed
         layout = survey(self.gateway, keyed, self.partition, self.order[0], cost, scan, sliceable=sliceable)
@@ -265,7 +266,6 @@ class MatchStage(KeyedRows):
         halo = halo_for(plan, layout, self.order[0], key)
         read = tuple(name for name in keyed.columns if name in types) or (keyed.columns[0],)
         stage = Stage(plan, self.partition, self.order, read, frozenset(), layout, scan, halo)
-        self.bound.reads_files = scan is not None
         given = run_stage(keyed, stage, travelling_schema(result))
         return self.finished(given, result)
 

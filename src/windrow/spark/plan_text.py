@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-__all__ = ["chosen_fields", "is_cut", "optimized", "physical", "plain_choice"]
+__all__ = ["chosen_fields", "is_cut", "optimized", "plain_choice"]
 
 _PLAIN = r"(?!NOT )\w[^,`#]*"  # -x and NOT x are shown as if they were names
 _NEVER = r"(?!)"
@@ -18,11 +18,6 @@ def optimized(plan: str) -> list[str]:
     """The operators of the optimized plan, the last first, in EXPLAIN COST."""
     lines = _section(plan, "Optimized Logical Plan")
     return [line.rpartition(", Statistics(")[0] or line for line in lines]
-
-
-def physical(plan: str) -> list[str]:
-    """The operators of the physical plan, the last first, in EXPLAIN COST."""
-    return [re.sub(r"^\*\(\d+\) ", "", line) for line in _section(plan, "Physical Plan")]
 
 
 def _section(plan: str, title: str) -> list[str]:
@@ -40,9 +35,7 @@ def _is_plain(name: str) -> bool:
     return re.fullmatch(_PLAIN, name) is not None
 
 
-def plain_choice(
-    operator: str, names: Sequence[str], columns: Sequence[str] | None = None
-) -> tuple[str, ...] | None:
+def plain_choice(operator: str, names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...] | None:
     """The input columns that a Project gives under these names; None if it does more than choose and rename.
 
     Parameters
@@ -52,11 +45,9 @@ def plain_choice(
     names
         The columns of its output.
     columns
-        Those of its input; by default any. Only those whose names plans show without doubt are renamed.
+        Those of its input. Only those whose names plans show without doubt are renamed.
     """
-    column = _PLAIN
-    if columns is not None:
-        column = "|".join(re.escape(name) for name in columns if _is_plain(name)) or _NEVER
+    column = "|".join(re.escape(name) for name in columns if _is_plain(name)) or _NEVER
     items = [
         rf"(?:(?P<from{at}>{column})#\d+L? AS {re.escape(name)}|(?P<as{at}>{re.escape(name)}))#\d+L?"
         for at, name in enumerate(names)

@@ -5,80 +5,18 @@ It is read from Spark's optimized plan.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from windrow.spark.live.expressions import Rows, Typed, Unread, Value, read, whole
+from windrow.kernels.computed.steps import Computed, Step
+from windrow.spark.computed import PASS, Reading, columns_read, condition_of, wanted
+from windrow.spark.expressions import Scope, Typed, Unread, read
 from windrow.spark.live.lookups import LookUp, SmallTable
-from windrow.spark.live.plan_tree import Node
 from windrow.spark.live.ranks import RANKS, Ordered, Ranked
+from windrow.spark.plan_tree import Node
 
-__all__ = ["Computed", "computed"]
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """Rows that stay."""
-
-    condition: Value
-
-    def of(self, rows: Rows) -> Rows:
-        return rows.where(self.condition(rows))
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """Values of each row, by the numbers by which plans tell them."""
-
-    values: Mapping[int, Value]
-
-    def of(self, rows: Rows) -> Rows:
-        columns = {number: whole(value(rows), rows.count) for number, value in self.values.items()}
-        return Rows(columns, rows.count, rows.known)
-
-
-_Step = _Choice | _Columns | LookUp | Ranked
-_PASS = ("Filter", "Window", "WindowGroupLimit")  # what has the columns of what is below, and more
-
-
-@dataclass(frozen=True)
-class Computed:
-    """What a fragment makes of the rows of its leaf.
-
-    Attributes
-    ----------
-    columns
-        Of the leaf: the numbers of those that are read, and their names.
-    steps
-        What is done, one after the other.
-    result
-        The numbers of what is given, in order.
-    schema
-        Names and types of that.
-    """
-
-    columns: Mapping[int, str]
-    steps: Sequence[_Step]
-    result: Sequence[int]
-    schema: pa.Schema
-
-    def of(self, table: pa.Table) -> pa.Table | None:
-        """What it makes of these; None where Spark is to compute it: of values that overflow, or on which
-        Arrow and Spark may differ, which raises ArrowInvalid.
-        """
-        rows = Rows({number: table.column(name) for number, name in self.columns.items()}, table.num_rows)
-        try:
-            for step in self.steps:
-                rows = step.of(rows)
-            pairs = zip(self.result, self.schema, strict=True)
-            found = [rows.columns[number].cast(column.type) for number, column in pairs]
-        except pa.ArrowInvalid:
-            return None
-        return pa.Table.from_arrays(found, schema=self.schema)
-
+__all__ = ["computed"]
 
 Tables = Callable[[Sequence[int]], "SmallTable | None"]
 """What a part of the plan is, by the way there: of each operator from the top on, which of its inputs."""
@@ -109,49 +47,29 @@ def computed(plan: Node, leaf: str, columns: pa.Schema, result: pa.Schema, table
         return None
 
 
-class _Reading:
+class _Reading(Reading):
     """Reads a plan of one operator above the other, from the leaf on."""
 
     def __init__(self, plan: Node, leaf: str, columns: pa.Schema, tables: Tables) -> None:
         self.tables, self.above = tables, list(_above(plan, leaf))
-        *self.operators, read_leaf = (node for node, _ in self.above)
+        *operators, read_leaf = (node for node, _ in self.above)
         output = read_leaf.trees("output")
-        if not self.operators or len(output) != len(columns):
+        if not operators or len(output) != len(columns):
             raise Unread
-        self.kinds = {node.number: column.type for node, column in zip(output, columns, strict=True)}
-        self.names = {node.number: column.name for node, column in zip(output, columns, strict=True)}
-        self.given = list(self.kinds)
-        self.again = _again(self.operators)
+        names = {node.number: column.name for node, column in zip(output, columns, strict=True)}
+        super().__init__(operators, names, dict(zip(names, columns.types, strict=True)))
 
-    def of(self, result: pa.Schema) -> Computed:
-        """What is computed, of a plan with these columns."""
-        steps = [step for at in reversed(range(len(self.operators))) for step in self._steps(at)]
-        if [self.kinds[number] for number in self.given] != result.types:
-            raise Unread
-        read = {number: self.names[number] for number in _wanted(self.operators, self.names)}
-        return Computed(read, steps, self.given, result)
-
-    def _steps(self, at: int) -> list[_Step]:
+    def steps(self, at: int) -> list[Step]:
+        """What the operator at a place does."""
         operator = self.operators[at]
         match operator.name:
-            case "Project":
-                return [self._columns(at)]
-            case "Filter":
-                return [_Choice(_boolean(self._read(_condition(operator))))]
             case "Join":
-                return [self._look_up(at, _condition(operator))]
+                return [self._look_up(at, condition_of(operator))]
             case "Window":
                 return [self._ranked(operator)]
-            case _:  # a limit of ranks, by which a filter chooses too
+            case "WindowGroupLimit":  # a limit of ranks, by which a filter chooses too
                 return []
-
-    def _columns(self, at: int) -> _Columns:
-        items = self.operators[at].trees("projectList")
-        self.given = [node.number for node in items]
-        made = {node.number: self._item(node) for node in items}
-        self.kinds = {number: one.kind for number, one in made.items()}
-        wanted = _wanted(self.operators[:at], self.given)
-        return _Columns({number: made[number].value for number in wanted})
+        return super().steps(at)
 
     def _ranked(self, operator: Node) -> Ranked:
         """Ranks over windows."""
@@ -161,10 +79,10 @@ class _Reading:
             if window.name != "WindowExpression" or window.children[0].name not in RANKS:
                 raise Unread
             ranks[item.number] = window.children[0].name
-        partition = [self._read(node) for node in operator.trees("partitionSpec")]
+        partition = [self.read(node) for node in operator.trees("partitionSpec")]
         order = [
             Ordered(
-                self._read(key.children[0]),
+                self.read(key.children[0]),
                 _is(key.fields["direction"], "Descending"),
                 _is(key.fields["nullOrdering"], "NullsFirst"),
             )
@@ -183,7 +101,7 @@ class _Reading:
         if kind not in ("Inner", "Cross", outer) or condition.name != "EqualTo":
             raise Unread
         over, other_side = self.operators[:at], operator.children[1 - side]
-        if all(node.name in _PASS for node in over):  # nobody says which side comes first
+        if all(node.name in PASS for node in over):  # nobody says which side comes first
             raise Unread
         if any(node.name == "MapInArrow" for node in other_side.walk()):
             raise Unread
@@ -196,23 +114,16 @@ class _Reading:
             raise Unread
         self.kinds = {**self.kinds, **kinds}
         self.given = list(self.kinds)
-        return LookUp(key, table, other, kind == outer, _wanted(over, self.given))
+        return LookUp(key, table, other, kind == outer, wanted(over, self.given))
 
     def _sides(self, condition: Node, kinds: Mapping[int, pa.DataType]) -> tuple[Typed, Typed]:
         """What is equal: of the rows, and of the table."""
         left, right = condition.children
-        if not kinds.keys().isdisjoint(_numbers(left)):
+        if not kinds.keys().isdisjoint(columns_read(left)):
             left, right = right, left
-        if not _numbers(left) or not _numbers(right):
+        if not columns_read(left) or not columns_read(right):
             raise Unread
-        return self._read(left), read(right, kinds, frozenset())
-
-    def _item(self, node: Node) -> Typed:
-        """A value of a SELECT list."""
-        return self._read(node.children[0] if node.name == "Alias" else node)
-
-    def _read(self, node: Node) -> Typed:
-        return read(node, self.kinds, self.again)
+        return self.read(left), read(right, Scope(kinds))
 
 
 def _above(plan: Node, leaf: str) -> Iterator[tuple[Node, int]]:
@@ -221,7 +132,7 @@ def _above(plan: Node, leaf: str) -> Iterator[tuple[Node, int]]:
         side = 0
         if plan.name == "Join":
             side = 0 if _has(plan.children[0], leaf) else 1
-        elif plan.name not in ("Project", *_PASS):
+        elif plan.name not in ("Project", *PASS):
             break
         yield plan, side
         plan = plan.children[side]
@@ -239,19 +150,6 @@ def _is_leaf(plan: Node, leaf: str) -> bool:
     return function is not None and function.fields.get("name") == leaf
 
 
-def _boolean(found: Typed) -> Value:
-    if not pa.types.is_boolean(found.kind):
-        raise Unread
-    return found.value
-
-
-def _condition(operator: Node) -> Node:
-    found = operator.tree("condition")
-    if found is None:
-        raise Unread
-    return found
-
-
 def _object(said: Mapping[str, str]) -> str:
     """The name of an object of Spark's."""
     return said["object"].rpartition(".")[2].removesuffix("$")
@@ -259,36 +157,3 @@ def _object(said: Mapping[str, str]) -> str:
 
 def _is(said: Mapping[str, str], name: str) -> bool:
     return _object(said) == name
-
-
-def _expressions(operator: Node) -> list[Node]:
-    match operator.name:
-        case "Project":
-            return operator.trees("projectList")
-        case "Window":
-            fields = ("windowExpressions", "partitionSpec", "orderSpec")
-            return [tree for field in fields for tree in operator.trees(field)]
-        case "WindowGroupLimit":
-            return []
-    return [_condition(operator)]
-
-
-def _again(operators: Sequence[Node]) -> frozenset[str]:
-    """The keys of expressions that are in these operators more than once."""
-    nodes = [node for operator in operators for tree in _expressions(operator) for node in tree.walk()]
-    counts = Counter(node.key for node in nodes if node.children and node.name != "Alias")
-    return frozenset(key for key, count in counts.items() if count > 1)
-
-
-def _wanted(operators: Sequence[Node], below: Iterable[int]) -> list[int]:
-    """Which of the columns below these operators they read or give."""
-    if all(operator.name in _PASS for operator in operators):
-        return list(below)
-    trees = [tree for operator in operators for tree in _expressions(operator)]
-    found = frozenset[int]().union(*map(_numbers, trees))
-    return [number for number in below if number in found]
-
-
-def _numbers(tree: Node) -> frozenset[int]:
-    """Of the columns that an expression reads."""
-    return frozenset(node.number for node in tree.walk() if node.name == "AttributeReference")

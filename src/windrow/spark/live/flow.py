@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, LongType, StructType
 
 from windrow.errors import ExecutionError, WindrowError
+from windrow.kernels.computed.steps import Computed
 from windrow.kernels.stages import Operated, Times, UnmatchedError, stepwise
 from windrow.kernels.stages.timed import FixedWindows
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
@@ -32,11 +33,11 @@ from windrow.spark.exchange import in_worker
 from windrow.spark.gateway import Gateway
 from windrow.spark.interpreter import map_in_arrow
 from windrow.spark.keyed_rows import explain_cost
-from windrow.spark.live.computed import Computed, computed
+from windrow.spark.live.computed import computed
 from windrow.spark.live.incremental import in_memory, not_in_memory
 from windrow.spark.live.lookups import SmallTable, small_table
-from windrow.spark.live.plan_tree import optimized_tree
 from windrow.spark.plan_text import is_cut, optimized, plain_choice
+from windrow.spark.plan_tree import optimized_tree
 
 __all__ = ["Ending", "Flow", "Fragment", "unstable"]
 

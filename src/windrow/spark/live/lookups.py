@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from windrow.kernels.computed.values import Rows
+from windrow.spark.expressions import Typed
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.expressions import Rows, Typed
 from windrow.spark.live.incremental import in_memory, not_in_memory
 
 __all__ = ["LookUp", "SmallTable", "small_table"]

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windrow.kernels.computed.values import Rows, whole
 from windrow.kernels.sorting import SortKey, sorted_partitions
-from windrow.spark.live.expressions import Rows, Typed, Unread, whole
+from windrow.spark.expressions import Typed, Unread
 
 __all__ = ["RANKS", "Ordered", "Ranked"]
 

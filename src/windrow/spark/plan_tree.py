@@ -67,7 +67,42 @@ class Node:
 
 def optimized_tree(frame: DataFrame) -> Node:
     """The optimized plan of a DataFrame of a classic session."""
-    return _tree(json.loads(frame._jdf.queryExecution().optimizedPlan().toJSON()))
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    nodes = json.loads(plan.toJSON())
+    times = [each for each in _literals(nodes) if each["dataType"] == "timestamp"]
+    if times:
+        # texts of them are of a zone, in which one may stand for two times: they are asked for
+        values = list(_times(plan))
+        if len(values) == len(times):
+            for each, value in zip(times, values, strict=True):
+                each["value"] = None if value is None else str(value)
+    return _tree(nodes)
+
+
+def _literals(said: Any) -> Iterator[dict[str, Any]]:
+    """All literals of a plan, in its order."""
+    if isinstance(said, dict):
+        if str(said.get("class")).endswith(".Literal"):
+            yield said
+        else:
+            yield from _literals([*said.values()])
+    elif isinstance(said, list):
+        for each in said:
+            yield from _literals(each)
+
+
+def _times(plan: Any) -> Iterator[int | None]:
+    """The values of the literals that are times in a zone, of an operator and those below it."""
+    for expression in _items(plan.expressions()):
+        for leaf in _items(expression.collectLeaves()):
+            if leaf.getClass().getSimpleName() == "Literal" and leaf.dataType().typeName() == "timestamp":
+                yield leaf.value()
+    for child in _items(plan.children()):
+        yield from _times(child)
+
+
+def _items(found: Any) -> list[Any]:
+    return [found.apply(number) for number in range(found.size())]
 
 
 def _tree(nodes: Sequence[Mapping[str, Any]]) -> Node:

@@ -1,0 +1,169 @@
+"""Values of rows: columns, constants, and functions of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = [
+    "Applied",
+    "Column",
+    "Constant",
+    "Function",
+    "OfCodes",
+    "Once",
+    "Rows",
+    "Value",
+    "of_codes",
+    "whole",
+]
+
+Function = Callable[..., pa.Array]
+"""Of columns; where all that it is given are scalars, it gives one."""
+
+
+@dataclass
+class Rows:
+    """Rows that are computed with.
+
+    Attributes
+    ----------
+    columns
+        By the numbers by which plans tell them. Strings may be dictionary-coded.
+    count
+        Of rows.
+    known
+        What has been computed of them and is asked for again, by the keys of :class:`Once`.
+    """
+
+    columns: Mapping[int, pa.Array]
+    count: int
+    known: dict[str, pa.Array] = field(default_factory=dict)
+
+    def where(self, condition: pa.Array) -> Rows:
+        """The rows of which it is true."""
+        stays = whole(pc.fill_null(condition, False), self.count)
+        if pc.all(stays, min_count=0).as_py():
+            return self
+        columns = {number: column.filter(stays) for number, column in self.columns.items()}
+        known = {key: column.filter(stays) for key, column in self.known.items()}
+        return Rows(columns, pc.sum(stays, min_count=0).as_py(), known)
+
+
+def whole(value: pa.Array, count: int) -> pa.Array:
+    """A value of each row, also where it is one for all."""
+    return pa.repeat(value, count) if isinstance(value, pa.Scalar) else value
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column."""
+
+    number: int
+
+    @property
+    def reads(self) -> frozenset[int]:
+        """The numbers of the columns that it reads."""
+        return frozenset([self.number])
+
+    def __call__(self, rows: Rows) -> pa.Array:
+        """It, as plain values."""
+        found = rows.columns[self.number]
+        return found.cast(found.type.value_type) if pa.types.is_dictionary(found.type) else found
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same of each row."""
+
+    value: pa.Scalar
+
+    @property
+    def reads(self) -> frozenset[int]:
+        """None."""
+        return frozenset()
+
+    def __call__(self, _: Rows) -> pa.Scalar:
+        """It, once."""
+        return self.value
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A function of values."""
+
+    function: Function
+    operands: tuple[Value, ...]
+
+    @cached_property
+    def reads(self) -> frozenset[int]:
+        """The numbers of the columns that it reads."""
+        return frozenset[int]().union(*(operand.reads for operand in self.operands))
+
+    def __call__(self, rows: Rows) -> pa.Array:
+        """Of each row."""
+        return self.function(*(operand(rows) for operand in self.operands))
+
+
+@dataclass(frozen=True)
+class Once:
+    """A value that is asked for more than once, and computed once."""
+
+    value: Value
+    key: str
+
+    @property
+    def reads(self) -> frozenset[int]:
+        """The numbers of the columns that it reads."""
+        return self.value.reads
+
+    def __call__(self, rows: Rows) -> pa.Array:
+        """Of each row."""
+        if self.key not in rows.known:
+            rows.known[self.key] = whole(self.value(rows), rows.count)
+        return rows.known[self.key]
+
+
+@dataclass(frozen=True)
+class OfCodes:
+    """A value that reads one column. Where that is dictionary-coded, it is computed of codes, not of rows."""
+
+    value: Value
+    number: int
+
+    @property
+    def reads(self) -> frozenset[int]:
+        """The number of the column."""
+        return frozenset([self.number])
+
+    def __call__(self, rows: Rows) -> pa.Array:
+        """Of each row."""
+        column = rows.columns[self.number]
+        if not pa.types.is_dictionary(column.type) or len(column.dictionary) >= len(column):
+            return self.value(rows)
+        count = len(column.dictionary)
+        # what it is of NULL too
+        values = pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])
+        found = whole(self.value(Rows({self.number: values}, count + 1)), count + 1)
+        return found.take(pc.fill_null(column.indices, pa.scalar(count, column.indices.type)))
+
+
+Value = Column | Constant | Applied | Once | OfCodes
+"""What gives a value for each row; constants give scalars."""
+
+
+def of_codes(value: Value, coded: frozenset[int]) -> Value:
+    """The value, computed of codes where a part of it reads one of these columns alone."""
+    match value:
+        case Once():
+            return replace(value, value=of_codes(value.value, coded))
+        case Applied(operands=operands):
+            if len(value.reads) == 1 and value.reads <= coded:
+                (number,) = value.reads
+                return OfCodes(value, number)
+            return replace(value, operands=tuple(of_codes(operand, coded) for operand in operands))
+    return value
