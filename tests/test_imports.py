@@ -35,7 +35,7 @@ FACE = 6
 SPARK_LAYERS = {
     "session, types and what Spark says": """
         analyzer arrow collected errors gateway given_columns interpreter java java_classes keyed_rows lengths
-        local plan_text quiet schemas settings temporary version worker_daemon
+        local plan_text quiet row_fields schemas settings temporary version worker_daemon
         """,
     "kernels in tasks": """
         batch exchange file_scan join_plan keyed layout match_reference matching reference_mode
