@@ -34,8 +34,8 @@ FACE = 6
 # The same inside of `spark`, from below: a module imports those of its own layer and of the layers before.
 SPARK_LAYERS = {
     "session, types and what Spark says": """
-        analyzer arrow collected errors gateway given_columns interpreter java java_classes keyed_rows lengths
-        local plan_text quiet row_fields schemas settings temporary version worker_daemon
+        analyzer arrow collected column_text errors gateway given_columns interpreter java java_classes
+        keyed_rows lengths local plan_text quiet row_fields schemas settings temporary version worker_daemon
         """,
     "kernels in tasks": """
         batch exchange file_scan join_plan keyed layout match_reference matching reference_mode
@@ -88,6 +88,8 @@ MAY_IMPORT_PYSPARK = {
     "blocking",
     "continuous",
     "api",
+    "api_patterns",
+    "given_clause",
     "plot",
     "cli",
     "notebook",
