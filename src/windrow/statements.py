@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.algebra.bind import bind
 from windrow.algebra.names import verbatim
+from windrow.algebra.pipes import in_blocks
 from windrow.asked import Asked
 from windrow.composed import located, queries_inside, relation_inside, with_emitted
 from windrow.continuous import has_stream_words, is_continuous, run_continuous
@@ -93,6 +94,9 @@ def _run(
     gateway: Gateway, text: str, positional: list[Any], execution: str, catalog: Catalog | None
 ) -> Relation:
     known = catalog or Catalog()
+    if (piped := _in_blocks(text)) is not None:
+        with gateway.instead(piped) as block:
+            return _run(gateway, block, [], execution, catalog)
     if may_read_gathered(text, known):
         with with_gathered(gateway, known, text) as read:
             if read is not None:
@@ -216,6 +220,10 @@ def check(gateway: Gateway, text: str, catalog: Catalog) -> None:
 
 
 def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
+    if (piped := _in_blocks(text)) is not None:
+        with gateway.instead(piped) as block:
+            _check(gateway, block, catalog)
+        return
     if may_read_gathered(text, catalog):
         with with_gathered(gateway, catalog, text) as read:
             if read is not None:
@@ -320,6 +328,11 @@ def _without_table_functions(
 def _may_be_ours(text: str) -> bool:
     """Whether a text may have a clause of ours; whether it does is known by its tokens."""
     return _OURS.search(text) is not None
+
+
+def _in_blocks(text: str) -> SqlText | None:
+    """The text with a clause of ours that stands in a pipe, or after FROM, in a block; None without one."""
+    return in_blocks(tokenize(text)) if _may_be_ours(text) else None
 
 
 def _may_be_sequence(text: str, catalog: Catalog) -> bool:
