@@ -435,19 +435,17 @@ def _query_of(tokens: TokenList, statement: Range) -> Range:
 
 
 def _view_query(tokens: TokenList, statement: Range) -> Range | None:
-    """The query of CREATE TEMPORARY VIEW, None for any other statement.
+    """The query of CREATE TEMPORARY VIEW or CACHE TABLE, None for any other statement.
 
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STATEMENT`` for views and caches that Spark would keep as text.
+        ``UNSUPPORTED_STATEMENT`` for views and functions that Spark would keep as text.
     """
     start, stop = statement
     words = [tokens.word(index) for index in range(start, min(start + 6, stop))]
     if words[:1] == ["CACHE"]:
-        _refuse(
-            tokens, start, "CACHE TABLE … AS over windows", "create a temporary view, then CACHE TABLE it"
-        )
+        return _cached_query(tokens, statement)
     if words[:1] == ["CREATE"] and {"FUNCTION", "MATERIALIZED"} & set(words):
         _refuse(tokens, start, "a function or materialized view over windows", "create a temporary view")
     if words[:1] != ["CREATE"] or "VIEW" not in words:
@@ -462,6 +460,17 @@ def _view_query(tokens: TokenList, statement: Range) -> Range | None:
     return None
 
 
+def _cached_query(tokens: TokenList, statement: Range) -> Range | None:
+    """The query of CACHE TABLE, before which AS may stand."""
+    start, stop = statement
+    level = tokens.level(start, stop)
+    name = next(index for index in level if tokens.word(index) == "TABLE") + 1
+    for index in level:
+        if index > name and tokens.word(index) in ("AS", "SELECT", "WITH", "FROM", "TABLE", "VALUES"):
+            return index + (tokens.word(index) == "AS"), stop
+    return None
+
+
 def _refuse(tokens: TokenList, at: int, what: str, hint: str) -> None:
     raise unsupported_statement(tokens, at, what, hint)
 
@@ -469,7 +478,8 @@ def _refuse(tokens: TokenList, at: int, what: str, hint: str) -> None:
 def _create_view(gateway: Gateway, tokens: TokenList, head: Range, frame: DataFrame) -> DataFrame:
     """Register the windows' DataFrame under the view's name, as the words before AS say."""
     words = [tokens.word(index) for index in range(*head)]
-    at = head[0] + words.index("VIEW") + 1
+    caches = words[0] == "CACHE"
+    at = head[0] + words.index("TABLE" if caches else "VIEW") + 1
     keep = tokens.word(at) == "IF"
     at += 3 if keep else 0
     name = tokens[at].name
@@ -494,4 +504,7 @@ def _create_view(gateway: Gateway, tokens: TokenList, head: Range, frame: DataFr
             create = frame.createOrReplaceTempView if "REPLACE" in words else frame.createTempView
         if not (keep and gateway.spark.catalog.tableExists(known)):
             create(quoted(name))
+        if caches:
+            span = tokens.span(head[0], head[1] - (words[-1] == "AS"))
+            gateway.spark.sql(tokens.sql[span.start : span.stop])
     return gateway.spark.sql("SELECT 1 WHERE FALSE").select()

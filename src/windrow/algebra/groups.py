@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from windrow.algebra.qualified import relations_of
 from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.blocks import grouping_keys
-from windrow.syntax.nodes import Block
+from windrow.syntax.expressions import Name, parse_expression
+from windrow.syntax.nodes import Block, Range
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenList
 
@@ -29,6 +31,7 @@ def groups(
     columns: list[SqlText] = []
     keys: list[SqlText] = []
     listed: set[tuple[str, ...]] = set()
+    relations = _that_may_be_left_out(tokens, block)
     for start, stop in tokens.split(*block.group_by):
         named = stop - start > 2 and tokens.word(stop - 2) == "AS" and tokens[stop - 1].is_name
         keys.append(text(start, stop - 2 if named else stop))
@@ -36,8 +39,9 @@ def groups(
             columns.append(SqlText.of(keys[-1], " AS ", text(stop - 1, stop)))
             continue
         for key in grouping_keys(tokens, start, stop):
-            if tokens.folded(*key) not in listed:
-                listed.add(tokens.folded(*key))
+            written = _written(tokens, key, relations)
+            if written not in listed:
+                listed.add(written)
                 columns.append(text(*key))
     for start, stop in tokens.split(*block.let) if block.let else []:
         if stop - start < 3 or not tokens[start].is_name or not tokens.is_symbol(start + 1, "="):
@@ -60,3 +64,18 @@ def groups(
     having: list[str | SqlText] = [" HAVING ", text(*block.group_having)] if block.group_having else []
     over: list[str | SqlText] = [" ", text(*block.group_over)] if block.group_over else []
     return SqlText.of(*parts, SqlText.join(", ", keys), *having, *over)
+
+
+def _that_may_be_left_out(tokens: TokenList, block: Block) -> set[str]:
+    """The relations of FROM with which a column is the same as without: none beside a column of several."""
+    merges = any(tokens.word(at) in ("USING", "NATURAL") for at in tokens.level(*block.source))
+    return set() if merges else set(relations_of(tokens, block.source))
+
+
+def _written(tokens: TokenList, key: Range, relations: set[str]) -> tuple[str, ...]:
+    """What a key says, however it is written: the parts of a name, or the words of an expression."""
+    expression = parse_expression(tokens, *key)
+    if not isinstance(expression, Name):
+        return tokens.folded(*key)
+    parts = tuple(part.lower() for part in expression.parts)
+    return ("", *(parts[1:] if len(parts) > 1 and parts[0] in relations else parts))

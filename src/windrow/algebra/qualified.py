@@ -17,7 +17,7 @@ from windrow.syntax.sqltext import quoted
 from windrow.syntax.streams import alias_after, begins_relation
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["QualifiedFields", "find_qualified"]
+__all__ = ["QualifiedFields", "find_qualified", "relations_of"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class QualifiedFields:
 def find_qualified(tokens: TokenList, block: Block) -> QualifiedFields:
     """The columns that a block with WINDOW BY reads with their relations, after FROM and in predicates."""
     clause = block.clause
-    relations = set(_relations(tokens, block.source))
+    relations = set(relations_of(tokens, block.source))
     rows = {item.name.lower(): item.name for item in clause.variables()} | {clause.name.lower(): clause.name}
     read = [block.select, block.having, block.groups_after, block.tail]
     read += [one.when for one in (clause.label, clause.start, clause.end) if one is not None]
@@ -68,7 +68,7 @@ def find_qualified(tokens: TokenList, block: Block) -> QualifiedFields:
     return QualifiedFields(atoms, columns)
 
 
-def _relations(tokens: TokenList, source: Range) -> Iterable[str]:
+def relations_of(tokens: TokenList, source: Range) -> Iterable[str]:
     """The names, in lower case, that the relations of FROM have there."""
     level = [at for at in range(*source) if _is_in_from(tokens, at, source)]
     for at in level:
