@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from windrow.algebra.aggregates import Aggregates, find_aggregates, find_uses
+from windrow.algebra.correlated import Correlated, find_correlated
 from windrow.algebra.groups import groups
 from windrow.algebra.match import (
     Expression,
@@ -29,7 +30,15 @@ from windrow.syntax.blocks import find_blocks, visible_ctes
 from windrow.syntax.expressions import Name, parse_expression, plain_names
 from windrow.syntax.match_nodes import MatchClause, MatchRelation, Named
 from windrow.syntax.match_recognize import find_matches
-from windrow.syntax.nodes import Block, BoundaryClause, Cte, OrderItem, Range, Variable, WindowClause
+from windrow.syntax.nodes import (
+    Block,
+    BoundaryClause,
+    Cte,
+    OrderItem,
+    Range,
+    Variable,
+    WindowClause,
+)
 from windrow.syntax.pattern_windows import PatternBlock, find_pattern_windows
 from windrow.syntax.patterns import variables_of
 from windrow.syntax.sqltext import Piece, Relation, SqlText, quoted
@@ -261,8 +270,9 @@ class _Binder:
         prefix = self.prefix(block.ctes)
         partition_by = tuple(self.fragment(item) for item in clause.partition_by)
         order_by = tuple((self.fragment(item.expression), item) for item in clause.order_by)
-        qualified = find_qualified(tokens, block)
-        rows = self.rows(block, prefix, partition_by, tuple(key for key, _ in order_by), qualified)
+        qualified, correlated = find_qualified(tokens, block), find_correlated(tokens, block)
+        ordered = tuple(key for key, _ in order_by)
+        rows = self.rows(block, prefix, partition_by, ordered, qualified, correlated)
         key = f"__windows{len(self.windows)}_{block.range[0]}"
         ranges = [
             part
@@ -286,13 +296,19 @@ class _Binder:
         uses = _with_argument_uses(aggregates, uses, names)
         rows_compared = tuple({row.name: row for row in compared.values()}.values())
         uses = (*uses, *(Uses(IDENTITY + row.name, frozenset()) for row in rows_compared))
+        if correlated is not None:
+            uses = correlated.with_uses(uses)
         hidden = [use.name for use in uses if use.name not in names]
-        having, outer = self.outer(block, key, aggregates, stars, names, hidden, compared, qualified)
+        having, outer = self.outer(
+            block, key, aggregates, stars, names, hidden, compared, qualified, correlated
+        )
         label, start, end = (
             self.boundary(clause, boundary, qualified) if boundary else None
             for boundary in (clause.label, clause.start, clause.end)
         )
         assert start is not None
+        if correlated is not None:
+            label, start = label and correlated.with_row(label), correlated.with_row(start)
         return Window(
             key, tokens.sql, clause.name, clause.tumbling, prefix, rows, partition_by, order_by,
             label, start, end, aggregates.calls, uses, rows_compared, having, outer, clause.span,
@@ -377,10 +393,15 @@ class _Binder:
         partition_by: tuple[Fragment, ...],
         order_by: tuple[Fragment, ...],
         qualified: QualifiedFields,
+        correlated: Correlated | None,
     ) -> SqlText:
         columns = [
             SqlText.of(self.text(*at), " AS ", quoted(field)) for field, at in qualified.columns.items()
         ]
+        if correlated is not None:
+            columns += correlated.columns(partition_by)
+            source = correlated.source(self.text)
+            return self.keyed_rows(prefix, source, partition_by, order_by, columns)
         if block.group_by is None:
             return self.keyed_rows(prefix, self.text(*block.source), partition_by, order_by, columns)
         source = SqlText.of("FROM (", groups(self.tokens, block, self.text, columns), ")")
@@ -425,6 +446,7 @@ class _Binder:
         hidden: list[str],
         compared: dict[int, Variable],
         qualified: QualifiedFields,
+        correlated: Correlated | None,
     ) -> tuple[SqlText | None, SqlText]:
         """HAVING and the whole block, both over the relation `key`, of which a star leaves `hidden` out."""
         tokens = self.tokens
@@ -458,7 +480,10 @@ class _Binder:
             for name in plain_names(parse_expression(tokens, *block.having)):
                 self.substitute_alias(name, clause_aliases, names, replaced)
             having = self.replace(block.having, replaced)
-            parts += [" WHERE ", having]
+        conditions = [] if having is None else [SqlText.of("(", having, ")") if correlated else having]
+        conditions += [] if correlated is None else correlated.conditions(self.replace)
+        if conditions:
+            parts += [" WHERE ", SqlText.join(" AND ", conditions)]
         if block.groups_after:
             parts += [" ", self.replace(block.groups_after, replaced)]
         if block.tail[0] < block.tail[1]:

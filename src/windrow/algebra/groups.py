@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from windrow.algebra.qualified import relations_of
+from windrow.algebra.qualified import relations_of, written
 from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.blocks import grouping_keys
-from windrow.syntax.expressions import Name, parse_expression
-from windrow.syntax.nodes import Block, Range
+from windrow.syntax.nodes import Block
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenList
 
@@ -39,9 +38,9 @@ def groups(
             columns.append(SqlText.of(keys[-1], " AS ", text(stop - 1, stop)))
             continue
         for key in grouping_keys(tokens, start, stop):
-            written = _written(tokens, key, relations)
-            if written not in listed:
-                listed.add(written)
+            said = written(tokens, key, relations)
+            if said not in listed:
+                listed.add(said)
                 columns.append(text(*key))
     for start, stop in tokens.split(*block.let) if block.let else []:
         if stop - start < 3 or not tokens[start].is_name or not tokens.is_symbol(start + 1, "="):
@@ -70,12 +69,3 @@ def _that_may_be_left_out(tokens: TokenList, block: Block) -> set[str]:
     """The relations of FROM with which a column is the same as without: none beside a column of several."""
     merges = any(tokens.word(at) in ("USING", "NATURAL") for at in tokens.level(*block.source))
     return set() if merges else set(relations_of(tokens, block.source))
-
-
-def _written(tokens: TokenList, key: Range, relations: set[str]) -> tuple[str, ...]:
-    """What a key says, however it is written: the parts of a name, or the words of an expression."""
-    expression = parse_expression(tokens, *key)
-    if not isinstance(expression, Name):
-        return tokens.folded(*key)
-    parts = tuple(part.lower() for part in expression.parts)
-    return ("", *(parts[1:] if len(parts) > 1 and parts[0] in relations else parts))

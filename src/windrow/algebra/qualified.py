@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from windrow.algebra.names import QUALIFIED, of_relation
-from windrow.syntax.expressions import Name
+from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.nodes import Block, Range
 from windrow.syntax.sqltext import quoted
 from windrow.syntax.streams import alias_after, begins_relation
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["QualifiedFields", "find_qualified", "relations_of"]
+__all__ = ["QualifiedFields", "find_qualified", "relations_of", "written"]
 
 
 @dataclass(frozen=True)
@@ -120,3 +120,15 @@ def _generated(tokens: TokenList, at: int, stop: int) -> Iterable[str]:
     name = tokens.partner[at] + 1 if at < stop else stop
     if name < stop and tokens[name].is_name:
         yield tokens[name].name.lower()
+
+
+def written(tokens: TokenList, key: Range, relations: set[str]) -> tuple[str, ...]:
+    """What a key says, however it is written: the parts of a name, or the words of an expression.
+
+    Names may have one of these `relations` before them, or not.
+    """
+    expression = parse_expression(tokens, *key)
+    if not isinstance(expression, Name):
+        return tokens.folded(*key)
+    parts = tuple(part.lower() for part in expression.parts)
+    return ("", *(parts[1:] if len(parts) > 1 and parts[0] in relations else parts))
