@@ -34,9 +34,9 @@ FACE = 6
 # The same inside of `spark`, from below: a module imports those of its own layer and of the layers before.
 SPARK_LAYERS = {
     "session, types and what Spark says": """
-        analyzer arrow collected computed errors expressions gateway given_columns interpreter java
-        java_classes keyed_rows lengths local plan_text plan_tree quiet schemas settings temporary version
-        worker_daemon
+        analyzer arrow collected column_text computed errors expressions gateway given_columns interpreter
+        java java_classes keyed_rows lengths local plan_text plan_tree quiet row_fields schemas settings
+        temporary version worker_daemon
         """,
     "kernels in tasks": """
         batch exchange file_scan footers join_plan keyed layout match_reference matching planned_files
@@ -94,6 +94,8 @@ MAY_IMPORT_PYSPARK = {
     "blocking",
     "continuous",
     "api",
+    "api_patterns",
+    "given_clause",
     "plot",
     "cli",
     "notebook",

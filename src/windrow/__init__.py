@@ -17,6 +17,7 @@ from windrow.errors import (
 
 if TYPE_CHECKING:
     from windrow.api import UNBOUNDED, Boundary, boundary, window_by
+    from windrow.api_patterns import match_recognize
     from windrow.pipeline import Pipeline
     from windrow.relation import Relation
     from windrow.session import Session
@@ -44,6 +45,7 @@ __all__ = [
     "WindrowError",
     "__version__",
     "boundary",
+    "match_recognize",
     "window_by",
 ]
 
@@ -59,6 +61,7 @@ _NEED_SPARK = {
     "UNBOUNDED": "windrow.api",
     "Boundary": "windrow.api",
     "boundary": "windrow.api",
+    "match_recognize": "windrow.api_patterns",
     "window_by": "windrow.api",
 }
 

@@ -1,32 +1,41 @@
 """WINDOW BY without SQL: the same operator over a DataFrame.
 
-The arguments are put together to the clause that they stand for, so that everything said of WINDOW BY
-holds here too. Errors show that clause.
+A Column that is no SQL, such as one with a function in Python, is put into the clause after that is bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 
 from windrow.algebra import nodes
-from windrow.algebra.bind import bind
-from windrow.algebra.names import ROW, order_key, partition_key
 from windrow.algebra.nodes import Window
+from windrow.algebra.statement import Statement
 from windrow.errors import UsageError, did_you_mean
-from windrow.spark.batch import bind_window, build_window, explained, refuse_streaming
-from windrow.spark.gateway import Gateway
+from windrow.given_clause import (
+    Clause,
+    Given,
+    Items,
+    Rows,
+    as_name,
+    as_sql,
+    check_rows,
+    name_in_from,
+    named_item,
+    numbered,
+    order_item,
+    refuse_direction,
+    run,
+)
+from windrow.relation import Relation
+from windrow.spark.column_text import column_text
 from windrow.spark.given_columns import refuse_changing_column, sort_order
-from windrow.syntax.sqltext import Relation, SqlText, quoted
-from windrow.syntax.tokens import tokenize
+from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.tracebacks import brief
 
 __all__ = ["UNBOUNDED", "Boundary", "boundary", "window_by"]
-
-_INPUT = "__input"
 
 
 @dataclass(frozen=True)
@@ -68,25 +77,26 @@ def boundary(
 
 @brief
 def window_by(
-    df: DataFrame,
+    df: Rows,
     *,
     type: Literal["sliding", "tumbling"] = "sliding",  # noqa: A002 - the clause's word
-    partition_by: str | Column | Sequence[str | Column] = (),
-    order_by: str | Column | Sequence[str | Column],
+    partition_by: Items = (),
+    order_by: Items,
     label: str | Boundary | None = None,
     start: str | Boundary = "",
     end: str | Boundary | None = None,
     only_start: bool = False,
     only_end: bool = False,
-    select: str | Sequence[str] | Sequence[Column] = "*",
+    select: Items = "*",
     name: str = "w",
-) -> DataFrame:
-    """Windows over a DataFrame whose start and end are predicates.
+) -> Rows:
+    """Windows over rows whose start and end are predicates.
 
     Parameters
     ----------
     df
-        The rows; classic or Spark Connect.
+        The rows: a DataFrame, classic or of Spark Connect; or a relation, such as ``session.table("t")`` and
+        the streams of ``session.stream``, of which live ones are started by ``start`` of what is given.
     type
         ``"sliding"`` or ``"tumbling"``.
     partition_by
@@ -100,20 +110,21 @@ def window_by(
     only_start, only_end
         Leave out windows whose start (end) was not found.
     select
-        The result: SQL expressions over the variables and the window, or Columns over the variables.
-        Aggregates over the window are SQL: ``"AVG(w.val) AS a"``.
+        The result, over the variables and the window: SQL expressions, ``"AVG(w.val) AS a"``, or Columns,
+        ``F.avg("w.val").alias("a")``.
     name
         The window's own name.
 
     Returns
     -------
-    DataFrame
-        One row per window.
+    DataFrame or Relation
+        One row per window, as `df` is given.
 
     Raises
     ------
     WindrowError
-        As WINDOW BY in SQL does; ``query`` positions are those of the clause made from the arguments.
+        As WINDOW BY in SQL does; positions are those of the clause made from the arguments, which the error
+        names. ``NOT_A_DATAFRAME``, ``INVALID_ARGUMENT``, ``UNKNOWN_WINDOW_TYPE``.
 
     Examples
     --------
@@ -128,12 +139,7 @@ def window_by(
             select=["s.station", "s.date", "AVG(w.val) AS average"],
         )
     """
-    if not hasattr(df, "sparkSession"):
-        raise UsageError(
-            f"window_by takes a DataFrame, not {df!r:.60}",
-            condition="NOT_A_DATAFRAME",
-            hint="for a table by name use session.table(name).df",
-        )
+    check_rows(df, "window_by")
     if type not in ("sliding", "tumbling"):
         raise UsageError(
             f"window type {type!r} is unknown",
@@ -144,135 +150,99 @@ def window_by(
         raise UsageError(
             "only_end is given without end", condition="MISSING_END", hint="give end, or leave only_end out"
         )
-    partition, order = _several(partition_by), _several(order_by)
-    keys: dict[str, Column] = {}
-    columns = {side: _column(given) for side, given in (("label", label), ("start", start), ("end", end))}
-    parts = [f"TYPE {type.upper()}"]
-    if partition:
-        parts.append("PARTITION BY " + ", ".join(_partition_key(item, keys) for item in partition))
-    if order:
-        parts.append("ORDER BY " + ", ".join(_order_key(item, keys) for item in order))
-    if label is not None:
-        parts.append(f"LABEL {_words(label)}")
-    parts.append(f"{'ONLY ' if only_start else ''}START {_words(start)}")
-    if end is not None:
-        parts.append(f"{'ONLY ' if only_end else ''}END {_words(end)}")
-    chosen = _several(select)
-    as_columns = [item for item in chosen if isinstance(item, Column)]
-    texts = [item for item in chosen if not isinstance(item, Column)]
-    if as_columns and texts:
-        raise UsageError(
-            "select mixes SQL and Columns",
-            condition="MIXED_SELECT",
-            hint="write all items as SQL, or all as Columns",
-        )
-    items = ", ".join(texts) if texts else "*"
-    sql = f"SELECT {items} FROM df WINDOW BY {name} AS (" + " ".join(parts) + ")"
-    frame = _run(df, sql, keys, columns)
-    if not as_columns:
-        return frame
-    with Gateway(df.sparkSession).translated():
-        return frame.select(*as_columns)
-
-
-def _run(df: DataFrame, sql: str, keys: dict[str, Column], columns: dict[str, Column | None]) -> DataFrame:
-    gateway = Gateway(df.sparkSession)
-    with gateway.reading(sql) as read:
-        return _frame(gateway, df, read, keys, columns)
-
-
-def _frame(
-    gateway: Gateway, df: DataFrame, sql: str, keys: dict[str, Column], columns: dict[str, Column | None]
-) -> DataFrame:
-    tokens = tokenize(sql)
-    statement = bind(tokens, (0, len(tokens)))
-    assert statement is not None
-    window = statement.windows[0]
-    assert isinstance(window, Window)
-    window = replace(
-        window,
-        rows=_rows(window, keys),
-        label=_with_column(window.label, columns["label"]),
-        start=_with_column(window.start, columns["start"]) or window.start,
-        end=_with_column(window.end, columns["end"]),
+    opaque = _Opaque(is_possible=not isinstance(df, Relation) or df.named is None)
+    clause = Clause()
+    clause.listed(
+        "SELECT",
+        [(named_item(item, argument, _LATER), argument) for item, argument in numbered(select, "select")],
     )
-    rows = gateway.sql(window.rows, {_INPUT: df.withColumns(keys) if keys else df})
-    refuse_streaming(window, rows)
-    bound = bind_window(gateway, window, rows)
-    windows = build_window(gateway, bound)
-    with explained([bound]):
-        return gateway.sql(statement.text, {window.key: windows})
+    clause.add(f" FROM {name_in_from(df)} WINDOW BY ")
+    clause.add(name, "name")
+    clause.add(f" AS (TYPE {type.upper()}")
+    for words, keys in (("PARTITION BY", partition_by), ("ORDER BY", order_by)):
+        argument = words.lower().replace(" ", "_")
+        if argument == "partition_by":
+            refuse_direction(keys)
+        clause.listed(words, [(opaque.key(item, name), name) for item, name in numbered(keys, argument)])
+    sides = (("label", label, False), ("start", start, only_start), ("end", end, only_end))
+    for side, boundary, only in sides:
+        if boundary is not None:
+            clause.add(f" {'ONLY ' if only else ''}{side.upper()} ")
+            clause.add(opaque.words(boundary, side), side)
+    clause.add(")")
+    return run(df, clause, opaque.keys, opaque.put)
 
 
-def _rows(window: nodes.Window, keys: dict[str, Column]) -> SqlText:
-    """The window's input from the DataFrame; the keys given as Columns are not part of its rows."""
-    hidden = f"* EXCEPT ({', '.join(map(quoted, keys))})" if keys else "*"
-    items = [SqlText.of(f"struct({hidden}) AS {ROW}")]
-    items += [
-        SqlText.of("(", key.text, f") AS {partition_key(number)}")
-        for number, key in enumerate(window.partition_by)
-    ]
-    items += [
-        SqlText.of("(", key.text, f") AS {order_key(number)}")
-        for number, (key, _) in enumerate(window.order_by)
-    ]
-    return SqlText.of("SELECT ", SqlText.join(", ", items), " FROM ", Relation(_INPUT))
+_LATER = "leave it out here, and select it from what is given"
 
 
-def _with_column(given: nodes.Boundary | None, column: Column | None) -> nodes.Boundary | None:
-    """The boundary with a Column as its predicate, if one was given."""
-    if given is None or column is None:
-        return given
-    return replace(given, when=nodes.Fragment(SqlText(), span=given.span, column=column))
+class _Opaque:
+    """Columns that are no SQL: keys become columns of the rows, and predicates are put into what is bound.
 
+    That is possible where the rows are a DataFrame's.
+    """
 
-def _several(
-    given: str | Column | Sequence[str] | Sequence[Column] | Sequence[str | Column],
-) -> list[str | Column]:
-    return [given] if isinstance(given, str | Column) else list(given)
+    def __init__(self, *, is_possible: bool) -> None:
+        self.is_possible = is_possible
+        self.keys: dict[str, Column] = {}
+        self.conditions: dict[str, Column] = {}
 
+    def key(self, item: Given, argument: str) -> str:
+        """A key as SQL."""
+        if isinstance(item, str):
+            return item
+        column, direction = sort_order(item)
+        if column_text(column) is not None or not self.is_possible:
+            return order_item(item, argument)
+        name = f"__key{len(self.keys)}"
+        self.keys[name] = column
+        return f"{quoted(name)} {direction}".rstrip()
 
-def _key(item: str | Column, keys: dict[str, Column]) -> str:
-    """A key as SQL; a Column becomes a column of its own."""
-    if isinstance(item, str):
-        return item
-    name = f"__key{len(keys)}"
-    keys[name] = item
-    return quoted(name)
+    def words(self, given: str | Boundary, side: str) -> str:
+        """A boundary in the clause's words."""
+        if isinstance(given, str):
+            return given
+        if given.unbounded:
+            return "UNBOUNDED"
+        named = (("AS", given.row), ("AT", given.at), ("PREV AS", given.prev), ("NEXT AS", given.next))
+        words = [f"{word} {as_name(name)}" for word, name in named if name is not None]
+        when = given.when
+        if when is not None and not isinstance(when, str):
+            refuse_changing_column(when)
+            if column_text(when) is None and self.is_possible:
+                self.conditions[side] = when
+                when = None
+        if when is not None:
+            words.append(f"WHEN {as_sql(when, side)}")
+        return " ".join(words)
 
-
-def _partition_key(item: str | Column, keys: dict[str, Column]) -> str:
-    if not isinstance(item, str) and sort_order(item)[1]:
-        raise UsageError(
-            "partition_by has a Column with a direction",
-            condition="INVALID_ARGUMENT",
-            hint="leave .asc() and .desc() out; order_by takes them",
+    def put(self, statement: Statement) -> Statement:
+        """The statement with these Columns."""
+        window = statement.windows[0]
+        assert isinstance(window, Window)
+        window = replace(
+            window,
+            rows=_rows(window, self.keys) if self.keys else window.rows,
+            label=self.condition(window.label),
+            start=self.condition(window.start) or window.start,
+            end=self.condition(window.end),
         )
-    return _key(item, keys)
+        return replace(statement, windows=(window,))
+
+    def condition(self, given: nodes.Boundary | None) -> nodes.Boundary | None:
+        """A boundary with its Column, if it has one."""
+        if given is None or given.side.value not in self.conditions:
+            return given
+        column = self.conditions[given.side.value]
+        return replace(given, when=nodes.Fragment(SqlText(), span=given.span, column=column))
 
 
-def _order_key(item: str | Column, keys: dict[str, Column]) -> str:
-    if isinstance(item, str):
-        return item
-    column, direction = sort_order(item)
-    return f"{_key(column, keys)} {direction}".rstrip()
-
-
-def _column(given: str | Boundary | None) -> Column | None:
-    if not isinstance(given, Boundary) or not isinstance(given.when, Column):
-        return None
-    refuse_changing_column(given.when)
-    return given.when
-
-
-def _words(given: str | Boundary) -> str:
-    """The boundary in the clause's words."""
-    if isinstance(given, str):
-        return given
-    if given.unbounded:
-        return "UNBOUNDED"
-    named = (("AS", given.row), ("AT", given.at), ("PREV AS", given.prev), ("NEXT AS", given.next))
-    words = [f"{word} {quoted(name)}" for word, name in named if name is not None]
-    if isinstance(given.when, str):
-        words.append(f"WHEN {given.when}")
-    return " ".join(words)
+def _rows(window: Window, keys: dict[str, Column]) -> SqlText:
+    """The window's input without the keys that are no columns of its rows."""
+    hidden = SqlText.of(f"struct(* EXCEPT ({', '.join(map(quoted, keys))})")
+    parts = [
+        part
+        for item in window.rows.parts
+        for part in (hidden.parts if isinstance(item, Piece) and item.text == "struct(*" else (item,))
+    ]
+    return SqlText(tuple(parts))

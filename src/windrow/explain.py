@@ -20,7 +20,7 @@ from windrow.spark.matching import BoundMatch
 
 __all__ = ["explain", "explain_continuous"]
 
-_INTERNAL = re.compile(r"\b__(?=[pohamd]\d+\b|aggregate\d+\b)")
+_INTERNAL = re.compile(r"\b__(?=[pohamd]\d+\b|aggregate\d+\b)|\b__of_|\b__twin\d+_")
 
 
 def explain(statement: Statement, bound: tuple[Bound, ...]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windrow.algebra.names import ROW
+from windrow.algebra.names import ROW, as_written
 from windrow.algebra.nodes import Fragment
 from windrow.syntax.sqltext import Relation as Reference
 from windrow.syntax.sqltext import SqlText
@@ -23,7 +23,7 @@ def text_of(fragment: Fragment, names: dict[str, str]) -> str:
 
 def shown(text: SqlText, names: dict[str, str]) -> str:
     """SQL on one line, relations under their names."""
-    return " ".join(text.render(names).replace(f"{ROW}.", "").split())
+    return " ".join(as_written(text.render(names)).replace(f"{ROW}.", "").split())
 
 
 def without_keys(rows: SqlText) -> SqlText:

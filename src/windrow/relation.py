@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import importlib
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
@@ -35,6 +37,11 @@ __all__ = ["Changes", "NamedStreamRelation", "Relation"]
 
 _HTML_ROWS = 20
 
+if TYPE_CHECKING:  # so editors know what a relation has
+    _Frame = DataFrame
+else:
+    _Frame = object
+
 
 @dataclass(frozen=True, slots=True)
 class Changes:
@@ -44,9 +51,18 @@ class Changes:
     key: tuple[str, ...] = ()
 
 
+_OF_DATAFRAMES = [name for name in dir(DataFrame) if not name.startswith("_")]
+
+
+def _frame_of(value: object) -> object:
+    return value.df if isinstance(value, Relation) else value
+
+
 @briefly
-class Relation:
+class Relation(_Frame):
     """A query's result, computed when it is asked for.
+
+    It has what a DataFrame has: ``relation.select(…)``, ``relation.write``, and gives what that gives.
 
     Attributes
     ----------
@@ -55,12 +71,15 @@ class Relation:
     made_of
         What a picture of it shows: its windows and matches, each after those that it reads; a relation that
         varies, or its changes; a stream. None for what Spark makes alone.
+    named
+        Of a table or stream by name: what runs statements in which it has the name, and that.
     """
 
     _live: LivePlan | None = None
     _html_rows = _HTML_ROWS
     _started: LiveQuery | None = None
     made_of: tuple[Bound, ...] | Varying | Changes | Stream | None = None
+    named: tuple[Callable[[str], Relation], str] | None = None
 
     def __init__(
         self,
@@ -110,8 +129,17 @@ class Relation:
         """The same rows, in order of time if they have one: what is shown and collected."""
         return self.df if self._ordered is None else self._ordered
 
-    def first(self, n: int) -> Relation:
-        """The first `n` rows; in a notebook, all of them are shown."""
+    @overload
+    def first(self) -> Row | None: ...
+
+    @overload
+    def first(self, n: int) -> Relation: ...
+
+    def first(self, n: int | None = None) -> Relation | Row | None:
+        """The first `n` rows as a relation, of which a notebook shows all; without `n`, the first row."""
+        if n is None:
+            with self._gateway.translated():
+                return self.ordered.first()
         ordered = self.ordered.limit(n)
         found = Relation(ordered, self._plan, self._gateway, is_plan=self._is_plan, made_of=self.made_of)
         found._html_rows = n
@@ -292,13 +320,16 @@ class Relation:
             hint="windows of streams do: SELECT … FROM s [RANGE 10 MINUTES]",
         )
 
-    def show(self, n: int = 20, truncate: bool | int = True) -> None:
-        """Print the first `n` rows as a table; long values are cut unless `truncate` is False."""
+    def show(self, n: int = 20, truncate: bool | int = True, vertical: bool = False) -> None:
+        """Print the first `n` rows as a table; long values are cut unless `truncate` is False.
+
+        With `vertical`, a line for each value.
+        """
         if self._is_plan:
             print(self._plan)  # noqa: T201 - a table would break its lines
             return
         with self._gateway.translated():
-            self.ordered.show(n, truncate)
+            self.ordered.show(n, truncate, vertical)
 
     def collect(self) -> list[Row]:
         """All rows, on the driver."""
@@ -315,7 +346,7 @@ class Relation:
         with self._gateway.translated():
             return self.ordered.toPandas()
 
-    def plot(
+    def plot(  # type: ignore[override]
         self,
         *file: object,
         value: str | None = None,
@@ -361,7 +392,7 @@ class Relation:
         plot = importlib.import_module("windrow.plot")
         return plot.draw(self, value=value, key=key, partitions=partitions, rows=rows, width=width)
 
-    def explain(self, spark: bool = False) -> None:
+    def explain(self, spark: bool = False) -> None:  # type: ignore[override]
         """Print how the query is run; with `spark`, Spark's own plan after it."""
         print(self.plan(spark))  # noqa: T201 - it is what one calls it for
 
@@ -382,36 +413,60 @@ class Relation:
         told = f"first {count}; there are more" if len(rows) > most else count
         return html_table(self.df.schema, rows[:most], told)
 
-    if not TYPE_CHECKING:  # a type checker is to know of no attributes but those above
+    if not TYPE_CHECKING:  # a type checker knows what a DataFrame has
 
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_") or hasattr(type(self), name):
                 # a property that fails with an AttributeError of its own is asked again for that
                 return object.__getattribute__(self, name)
-            own = [known for known in dir(type(self)) if not known.startswith("_")]
-            hint = "columns are of relation.df and relation.columns, what Spark does of relation.df"
             if hasattr(DataFrame, name):
-                hint = f"write relation.df.{name}: the DataFrame has all that Spark does"
-            elif (near := did_you_mean(name, own)) is not None:
-                hint = near
-            raise NoAttributeError(f"a relation has no {name}", condition="NO_ATTRIBUTE", hint=hint)
-
-        def __getitem__(self, item: object) -> Any:
-            raise NoItemError(
-                "a relation has no items",
+                return self._of_df(name)
+            if name in self.columns:
+                return self.df[name]
+            own = [known for known in dir(type(self)) if not known.startswith("_")]
+            hint = did_you_mean(name, [*own, *self.columns, *_OF_DATAFRAMES])
+            raise NoAttributeError(
+                f"a relation has no {name}",
                 condition="NO_ATTRIBUTE",
-                hint=f"write relation.df[{item!r}] for a column, relation.collect() for rows",
+                hint=hint or f"it has what a DataFrame has, and columns {', '.join(self.columns)}",
+            )
+
+        def __getitem__(self, item: Any) -> Any:
+            with self._gateway.translated():
+                return self.df[item]
+
+        def __iter__(self) -> Any:
+            raise NoItemError(
+                "a relation has no rows before it is computed",
+                condition="NO_ATTRIBUTE",
+                hint="write relation.collect(), or relation.toLocalIterator() for one row after the other",
             )
 
         def __len__(self) -> int:
             raise NoItemError(
                 "a relation has no length before it is computed",
                 condition="NO_ATTRIBUTE",
-                hint="write relation.df.count()",
+                hint="write relation.count()",
             )
 
         def __bool__(self) -> bool:
             return True
+
+    def _of_df(self, name: str) -> Any:
+        """What the DataFrame has under a name: its methods take relations too, and raise errors of ours."""
+        with self._gateway.translated():
+            found = getattr(self.df, name)
+        if not inspect.ismethod(found):
+            return found
+
+        @functools.wraps(found)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            given = [_frame_of(value) for value in args]
+            named = {key: _frame_of(value) for key, value in kwargs.items()}
+            with self._gateway.translated():
+                return found(*given, **named)
+
+        return called
 
     def __repr__(self) -> str:
         columns = ", ".join(
@@ -432,6 +487,7 @@ class NamedStreamRelation(Relation):
 
     def __init__(self, rows: Relation, stream: NamedStream) -> None:
         super().__init__(rows.df, rows.plan(), rows._gateway)
+        self.named = rows.named
         self.stream = stream
 
     def producer(

@@ -219,7 +219,9 @@ class Session:
 
     def table(self, name: str) -> Relation:
         """A table or view by name."""
-        return self.sql(f"TABLE {name}")
+        found = self.sql(f"TABLE {name}")
+        found.named = self.sql, name
+        return found
 
     def register(
         self,

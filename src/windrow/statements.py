@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.algebra.bind import bind
 from windrow.algebra.names import verbatim
+from windrow.algebra.pipes import in_blocks
 from windrow.asked import Asked
 from windrow.composed import located, queries_inside, relation_inside, with_emitted
 from windrow.continuous import has_stream_words, is_continuous, run_continuous
@@ -93,6 +94,9 @@ def _run(
     gateway: Gateway, text: str, positional: list[Any], execution: str, catalog: Catalog | None
 ) -> Relation:
     known = catalog or Catalog()
+    if (piped := _in_blocks(text)) is not None:
+        with gateway.instead(piped) as block:
+            return _run(gateway, block, [], execution, catalog)
     if may_read_gathered(text, known):
         with with_gathered(gateway, known, text) as read:
             if read is not None:
@@ -216,6 +220,10 @@ def check(gateway: Gateway, text: str, catalog: Catalog) -> None:
 
 
 def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
+    if (piped := _in_blocks(text)) is not None:
+        with gateway.instead(piped) as block:
+            _check(gateway, block, catalog)
+        return
     if may_read_gathered(text, catalog):
         with with_gathered(gateway, catalog, text) as read:
             if read is not None:
@@ -322,6 +330,11 @@ def _may_be_ours(text: str) -> bool:
     return _OURS.search(text) is not None
 
 
+def _in_blocks(text: str) -> SqlText | None:
+    """The text with a clause of ours that stands in a pipe, or after FROM, in a block; None without one."""
+    return in_blocks(tokenize(text)) if _may_be_ours(text) else None
+
+
 def _may_be_sequence(text: str, catalog: Catalog) -> bool:
     """Whether a text may be about windows or matches of streams, or views of them."""
     return is_continuous(text, catalog) and (_may_be_ours(text) or names_sequence(text, catalog))
@@ -422,19 +435,17 @@ def _query_of(tokens: TokenList, statement: Range) -> Range:
 
 
 def _view_query(tokens: TokenList, statement: Range) -> Range | None:
-    """The query of CREATE TEMPORARY VIEW, None for any other statement.
+    """The query of CREATE TEMPORARY VIEW or CACHE TABLE, None for any other statement.
 
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STATEMENT`` for views and caches that Spark would keep as text.
+        ``UNSUPPORTED_STATEMENT`` for views and functions that Spark would keep as text.
     """
     start, stop = statement
     words = [tokens.word(index) for index in range(start, min(start + 6, stop))]
     if words[:1] == ["CACHE"]:
-        _refuse(
-            tokens, start, "CACHE TABLE … AS over windows", "create a temporary view, then CACHE TABLE it"
-        )
+        return _cached_query(tokens, statement)
     if words[:1] == ["CREATE"] and {"FUNCTION", "MATERIALIZED"} & set(words):
         _refuse(tokens, start, "a function or materialized view over windows", "create a temporary view")
     if words[:1] != ["CREATE"] or "VIEW" not in words:
@@ -449,6 +460,17 @@ def _view_query(tokens: TokenList, statement: Range) -> Range | None:
     return None
 
 
+def _cached_query(tokens: TokenList, statement: Range) -> Range | None:
+    """The query of CACHE TABLE, before which AS may stand."""
+    start, stop = statement
+    level = tokens.level(start, stop)
+    name = next(index for index in level if tokens.word(index) == "TABLE") + 1
+    for index in level:
+        if index > name and tokens.word(index) in ("AS", "SELECT", "WITH", "FROM", "TABLE", "VALUES"):
+            return index + (tokens.word(index) == "AS"), stop
+    return None
+
+
 def _refuse(tokens: TokenList, at: int, what: str, hint: str) -> None:
     raise unsupported_statement(tokens, at, what, hint)
 
@@ -456,7 +478,8 @@ def _refuse(tokens: TokenList, at: int, what: str, hint: str) -> None:
 def _create_view(gateway: Gateway, tokens: TokenList, head: Range, frame: DataFrame) -> DataFrame:
     """Register the windows' DataFrame under the view's name, as the words before AS say."""
     words = [tokens.word(index) for index in range(*head)]
-    at = head[0] + words.index("VIEW") + 1
+    caches = words[0] == "CACHE"
+    at = head[0] + words.index("TABLE" if caches else "VIEW") + 1
     keep = tokens.word(at) == "IF"
     at += 3 if keep else 0
     name = tokens[at].name
@@ -481,4 +504,7 @@ def _create_view(gateway: Gateway, tokens: TokenList, head: Range, frame: DataFr
             create = frame.createOrReplaceTempView if "REPLACE" in words else frame.createTempView
         if not (keep and gateway.spark.catalog.tableExists(known)):
             create(quoted(name))
+        if caches:
+            span = tokens.span(head[0], head[1] - (words[-1] == "AS"))
+            gateway.spark.sql(tokens.sql[span.start : span.stop])
     return gateway.spark.sql("SELECT 1 WHERE FALSE").select()

@@ -12,6 +12,7 @@ from windrow.spark.live import is_one_clause
 from windrow.spark.live.clause_steps import ClauseSteps
 from windrow.spark.live.in_memory import TOO_LARGE
 from windrow.spark.live.steps import Steps
+from windrow.testing import Script
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 COLUMNS = "ts timestamp, k string, v int, b timestamp"
@@ -347,3 +348,19 @@ def test_a_named_stream_is_read_as_recorded_and_live(spark, tmp_path):
     running.stop()
     assert [tuple(row.values()) for batch in sink.batches.values() for row in batch.to_pylist()] == recorded
     session.sql("DROP STREAM orders")
+
+
+def test_rows_of_a_stream_and_a_table_have_columns_of_one_name(spark):
+    script = Script(Session(spark.newSession()))
+    script.stream("orders", "at BIGINT, k STRING, v INT", rowtime="at", unit="minutes")
+    script.session.sql("CREATE TEMPORARY VIEW least AS SELECT * FROM VALUES ('a', 1), ('b', 2) AS t(k, v)")
+    script.rows("orders", (1, "a", 5), (2, "b", 6), (3, "a", 7), (4, "b", 8)).bound("orders", 4)
+    played = script.play(
+        "SELECT s.o.at, s.least.v AS least, s.o.v, SUM(w.o.v) AS total FROM orders AS o JOIN least USING (k)"
+        " WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY at"
+        " START AS s END NEXT AS e WHEN e.o.v > s.least.v + s.o.v)",
+        cuts=range(3),
+        kills=[1],
+    )
+    rows = [tuple(row.values()) for step in played.steps for row in step]
+    assert sorted(rows) == [(1, 1, 5, 5), (2, 2, 6, 14), (3, 1, 7, 7), (4, 2, 8, 8)]

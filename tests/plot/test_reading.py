@@ -211,3 +211,12 @@ def test_matches_are_drawn_around_the_first_of_them(session):
     (drawn,) = read_matches(session.sql(sql).made_of[-1], Options(rows=40)).sequences
     (match,) = drawn.matches
     assert (drawn.skipped, [drawn.rows[row.position].shown for row in match.rows]) == (895, ["900", "901"])
+
+
+def test_a_column_that_is_read_with_its_relation_is_drawn(session):
+    query = """SELECT s.a.val FROM drawn AS a JOIN drawn AS b ON a.k = b.k AND a.day = b.day WINDOW BY w AS (
+        TYPE SLIDING PARTITION BY a.k ORDER BY a.day START AS s WHEN s.b.val < 3 END) HAVING s.a.day > 1"""
+    scene = scene_of(session, query)
+    assert (scene.x.title, scene.y.title) == ("day", "val")
+    assert scene.subtitle == ("START WHEN s.b.val < 3",)
+    assert spans(scene) == {"k = a": [(2, 2, None, True)], "k = b": [], "k = c": []}

@@ -133,17 +133,46 @@ def test_a_function_of_the_users_over_both_rows_takes_the_general_plan(spark, df
     assert rows(found) == [("a", 1, 2), ("a", 2, 3), ("b", 1, 2)]
 
 
-def test_a_column_over_two_boundaries_takes_the_general_plan(df):
+@pytest.mark.parametrize("is_sql", [True, False])
+def test_a_column_may_read_two_boundaries(df, is_sql):
+    more = F.col("e.v") > F.col("s.v")
+    when = more if is_sql else F.udf(lambda value: value, "boolean")(more)
     found = window_by(
         df,
         partition_by="k",
         order_by="i",
         start=boundary("s"),
-        end=boundary("e", when=F.col("e.v") > F.col("s.v")),
-        select=["s.k", "s.i", "e.i AS last"],
+        end=boundary("e", when=when),
+        select=["s.k", F.col("s.i"), F.col("e.i").alias("last"), F.count("w").alias("n")],
         only_end=True,
     )
-    assert rows(found) == [("a", 1, 2), ("b", 1, 2)]
+    assert found.columns == ["k", "i", "last", "n"]
+    assert rows(found) == [("a", 1, 2, 2), ("b", 1, 2, 2)]
+
+
+def test_relations_give_relations_and_streams_what_can_be_started(spark, df):
+    session = windrow.Session(spark)
+    asked = {"order_by": "i", "start": "AS s", "end": "NEXT AS n WHEN n.v < s.v", "select": "s.i"}
+    session.register("api_recorded", df.where("k = 'a'"))
+    for relation in (session.table("api_recorded"), session.sql("SELECT * FROM api_recorded")):
+        found = window_by(relation, **asked)
+        assert isinstance(found, windrow.Relation)
+        assert sorted(found.collect()) == [(1,), (2,), (3,)]
+        assert "1 WINDOW BY w" in found.plan()
+    coming = session.spark.readStream.format("rate").load()
+    with pytest.raises(WindrowError) as caught:
+        window_by(coming, **asked)
+    assert caught.value.condition == "UNSUPPORTED_STREAM"
+    assert "window_by" in caught.value.hint
+    stream = session.stream("api_coming", coming, rowtime="timestamp")
+    live = window_by(
+        stream,
+        order_by="timestamp",
+        start=boundary("s", when=F.col("s.value") > 1),
+        end=boundary("e", next="n", when=F.col("n.value") % 2 == 0),
+        select=["s.timestamp", F.count("w").alias("n")],
+    )
+    assert (type(live).__name__, live.columns) == ("LiveRelation", ["timestamp", "n"])
 
 
 @pytest.mark.parametrize(
@@ -151,9 +180,9 @@ def test_a_column_over_two_boundaries_takes_the_general_plan(df):
     [
         (lambda: {"type": "slidng"}, "UNKNOWN_WINDOW_TYPE", "did you mean sliding?"),
         (
-            lambda: {"select": ["s.k", F.col("s.i")]},
-            "MIXED_SELECT",
-            "write all items as SQL, or all as Columns",
+            lambda: {"select": ["s.k", changing()("s.v")]},
+            "INVALID_ARGUMENT",
+            "leave it out here, and select it from what is given",
         ),
         (lambda: {"order_by": []}, "MISSING_ORDER_BY", None),
         (lambda: {"end": None}, "MISSING_END", None),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import DataFrame
 
 import windrow
 from windrow import tracebacks
@@ -22,26 +23,41 @@ def relation(spark) -> windrow.Relation:
     return windrow.Session(spark).sql("SELECT 1 AS a")
 
 
-@pytest.mark.parametrize("name", ["filter", "select", "groupBy", "write", "toPandas", "count", "withColumn"])
-def test_what_a_dataframe_has_is_told_to_be_of_df(relation, name):
-    with pytest.raises(AttributeError, match=rf"relation\.df\.{name}") as caught:
-        getattr(relation, name)
-    assert isinstance(caught.value, UsageError)
-    assert not hasattr(relation, name)
+def test_a_relation_has_what_its_dataframe_has(relation, tmp_path):
+    other = windrow.Session(relation.sparkSession).sql("SELECT 1 AS a, 'x' AS b UNION ALL SELECT 2, 'y'")
+    joined = other.join(relation, "a").withColumn("c", other["b"])
+    assert isinstance(joined, DataFrame)
+    assert [tuple(row) for row in joined.collect()] == [(1, "x", "x")]
+    assert [tuple(row) for row in other.where(other.a > 1).select("b").collect()] == [("y",)]
+    assert other.groupBy("b").count().orderBy("b").collect() == [("x", 1), ("y", 1)]
+    assert other.unionByName(other=other).count() == 4
+    assert (other.count(), len(other.toPandas()), other.columns) == (2, 2, ["a", "b"])
+    assert other.first() == (1, "x")
+    assert other.first(1).collect() == [(1, "x")]
+    other.write.parquet(str(tmp_path / "rows"))
+    assert relation.sparkSession.read.parquet(str(tmp_path / "rows")).count() == 2
+
+
+def test_what_a_relation_hands_on_raises_errors_of_ours(relation):
+    for fails in (lambda: relation.select("b"), lambda: relation["b"]):
+        with pytest.raises(WindrowError) as caught:
+            fails()
+        assert caught.value.condition.startswith("UNRESOLVED_COLUMN")
 
 
 def test_a_misspelt_method_is_told(relation):
-    with pytest.raises(AttributeError, match="did you mean collect"):
+    with pytest.raises(AttributeError, match="did you mean collect") as caught:
         _ = relation.colect
+    assert isinstance(caught.value, UsageError)
+    with pytest.raises(AttributeError, match="did you mean group"):
+        _ = relation.gropBy
     with pytest.raises(AttributeError, match="has no attribute '_x'"):
         _ = relation._x
 
 
-def test_items_and_length_of_a_relation_are_those_of_its_dataframe(relation):
-    with pytest.raises(TypeError, match=r"relation\.df\.count\(\)"):
+def test_a_relation_has_no_length_and_no_rows_before_it_is_computed(relation):
+    with pytest.raises(TypeError, match=r"relation\.count\(\)"):
         len(relation)
-    with pytest.raises(TypeError, match=r"relation\.df\['a'\]"):
-        relation["a"]
     with pytest.raises(TypeError, match=r"relation\.collect\(\)"):
         list(relation)
     assert relation

@@ -140,6 +140,22 @@ def test_a_temporary_view_holds_the_windows(session, create, columns):
     assert rows(session, "SELECT * FROM made") == AVERAGES
 
 
+@pytest.mark.parametrize("words", ["TABLE made AS", "LAZY TABLE `made` OPTIONS ('storageLevel' 'DISK_ONLY')"])
+def test_windows_are_cached_under_a_name(session, words):
+    query = f"SELECT s.k, s.i, AVG(w.v) AS a FROM t {CLAUSE}"
+    done = session.sql(f"CACHE {words} {query}")
+    assert (done.columns, done.collect()) == ([], [])
+    try:
+        assert session.spark.catalog.isCached("made")
+        assert rows(session, "SELECT * FROM made") == AVERAGES
+        with pytest.raises(windrow.AnalysisError) as caught:
+            session.sql(f"CACHE {words} {query}")
+        assert caught.value.condition == "TEMP_TABLE_OR_VIEW_ALREADY_EXISTS"
+    finally:
+        session.sql("UNCACHE TABLE made")
+    assert not session.spark.catalog.isCached("made")
+
+
 def test_a_view_that_exists_is_kept_replaced_or_refused_as_the_words_say(session):
     query = f"SELECT s.i FROM t {CLAUSE}"
     session.sql(f"CREATE TEMP VIEW made AS SELECT s.k FROM t {CLAUSE}")
@@ -178,7 +194,6 @@ def test_a_view_with_too_few_names_is_refused_at_the_names(session):
     [
         ("CREATE VIEW made AS", "CREATE"),
         ("CREATE OR REPLACE VIEW made (x) AS", "CREATE"),
-        ("CACHE TABLE made AS", "CACHE"),
     ],
 )
 def test_statements_that_spark_would_keep_as_text_are_refused(session, statement, marked):

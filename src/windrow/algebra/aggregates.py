@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from windrow.algebra.names import AGGREGATE
+from windrow.algebra.names import AGGREGATE, QUALIFIED
 from windrow.algebra.nodes import AggregateCall, Fragment, Uses, Window
 from windrow.errors import Span
-from windrow.syntax.expressions import Name, parse_expression
+from windrow.syntax.expressions import Atoms, Name, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText
 from windrow.syntax.tokens import Kind, Token, TokenList, tokenize
@@ -103,10 +103,12 @@ def find_aggregates(
     window: str,
     others: list[str],
     piece: Callable[[Range], SqlText],
+    qualified: Atoms,
 ) -> Aggregates:
     """The aggregates over `window` in these ranges; the same text twice is one aggregate.
 
-    `others` are the names of the other variables in scope; `piece` gives the text of a range for Spark.
+    `others` are the names of the other variables in scope; `piece` gives the text of a range for Spark, and
+    `qualified` are the fields that are read with their relations.
     """
     found: dict[Range, AggregateCall] = {}
     by_text: dict[str, AggregateCall] = {}
@@ -121,12 +123,12 @@ def find_aggregates(
         ]
         text = " ".join([*words, *map(str, marks)])
         if text not in by_text:
-            call = _call(tokens, start, stop, f"{AGGREGATE}{len(by_text)}", piece)
-            fields = {use.name: use.fields for use in find_uses(tokens, [(start, stop)], [window], [])}
+            call = _call(tokens, start, stop, f"{AGGREGATE}{len(by_text)}", piece, qualified)
+            read = [use.fields for use in find_uses(tokens, [(start, stop)], [window], [], qualified)]
             by_text[text] = replace(
                 call,
-                reads=fields.get(window, frozenset()),
-                others=find_uses(tokens, [(start, stop)], others, []),
+                reads=None if None in read else frozenset().union(*(fields or () for fields in read)),
+                others=find_uses(tokens, [(start, stop)], others, [], qualified),
             )
         found[start, stop] = by_text[text]
     return Aggregates(tuple(by_text.values()), found)
@@ -142,14 +144,17 @@ def find_calls(
         for call in _calls(tokens, start, stop, None):
             if call[0] >= last:  # else it stands in the one before
                 last = call[1]
-                found[call] = _call(tokens, *call, f"{AGGREGATE}{len(found)}", piece)
+                found[call] = _call(tokens, *call, f"{AGGREGATE}{len(found)}", piece, {})
     return found
 
 
 def find_uses(
-    tokens: TokenList, ranges: list[Range], names: list[str], skip: list[Range]
+    tokens: TokenList, ranges: list[Range], names: list[str], skip: list[Range], qualified: Atoms
 ) -> tuple[Uses, ...]:
-    """Which of these variables the ranges read, and which of their fields; `skip` is left out."""
+    """Which of these variables the ranges read, and which of their fields; `skip` is left out.
+
+    Of the `qualified` fields, those that are read with their relations, the variable has another name.
+    """
     known = {name.lower(): name for name in names}
     fields: dict[str, set[str] | None] = {}
     ends = dict(sorted(skip))
@@ -168,6 +173,11 @@ def find_uses(
             ):
                 continue
             name = known[token.name.lower()]
+            if index in qualified:
+                of_relations = fields.setdefault(QUALIFIED + name, set())
+                assert of_relations is not None
+                of_relations.add(qualified[index].parts[1])
+                continue
             by_field = (
                 tokens.is_symbol(index + 1, ".") and index + 2 < len(tokens) and tokens[index + 2].is_name
             )
@@ -178,7 +188,7 @@ def find_uses(
                 held.add(tokens[index + 2].name)
     return tuple(
         Uses(name, None if fields[name] is None else frozenset(fields[name] or ()))
-        for name in names
+        for name in [*names, *(QUALIFIED + name for name in names)]
         if name in fields
     )
 
@@ -265,7 +275,12 @@ def _in_subquery(tokens: TokenList, index: int, start: int) -> bool:
 
 
 def _call(
-    tokens: TokenList, start: int, stop: int, name: str, piece: Callable[[Range], SqlText]
+    tokens: TokenList,
+    start: int,
+    stop: int,
+    name: str,
+    piece: Callable[[Range], SqlText],
+    atoms: Atoms,
 ) -> AggregateCall:
     written = tokens[start].name.lower()
     function = _ARRAY.get(written, written)
@@ -307,7 +322,8 @@ def _call(
         guard = piece((condition, stop - 1))
         guarded = Fragment(SqlText.of("CASE WHEN ", guard, " THEN ", argument, " END"), None, span)
         return AggregateCall(name, canonical, guarded, ignore_nulls, parameters, text, span)
-    fragment = Fragment(SqlText.of(argument), parse_expression(tokens, first, last), tokens.span(first, last))
+    expression = parse_expression(tokens, first, last, atoms)
+    fragment = Fragment(SqlText.of(argument), expression, tokens.span(first, last))
     return AggregateCall(name, canonical, fragment, ignore_nulls, parameters, text, span)
 
 

@@ -5,29 +5,40 @@ Only text is moved here; names and types are looked up when Spark analyses the p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from windrow.algebra.aggregates import Aggregates, find_aggregates, find_uses
+from windrow.algebra.correlated import Correlated, find_correlated
+from windrow.algebra.groups import groups
 from windrow.algebra.match import (
     Expression,
     Match,
     compiled,
     mentioned_outside,
 )
-from windrow.algebra.names import IDENTITY, ROW, order_key, partition_key, verbatim
+from windrow.algebra.names import IDENTITY, QUALIFIED, ROW, order_key, partition_key, verbatim
 from windrow.algebra.navigations import find_leaves
 from windrow.algebra.nodes import Boundary, Fragment, Uses, Window
 from windrow.algebra.pattern_windows import WindowCalls
 from windrow.algebra.predicates import refuse_changing_condition, refuse_in_predicate
+from windrow.algebra.qualified import QualifiedFields, find_qualified
 from windrow.algebra.row_comparison import compared_rows
 from windrow.algebra.statement import Statement
 from windrow.errors import NotSupportedError, ParseError
-from windrow.syntax.blocks import find_blocks, grouping_keys, visible_ctes
+from windrow.syntax.blocks import find_blocks, visible_ctes
 from windrow.syntax.expressions import Name, parse_expression, plain_names
 from windrow.syntax.match_nodes import MatchClause, MatchRelation, Named
 from windrow.syntax.match_recognize import find_matches
-from windrow.syntax.nodes import Block, BoundaryClause, Cte, OrderItem, Range, Variable, WindowClause
+from windrow.syntax.nodes import (
+    Block,
+    BoundaryClause,
+    Cte,
+    OrderItem,
+    Range,
+    Variable,
+    WindowClause,
+)
 from windrow.syntax.pattern_windows import PatternBlock, find_pattern_windows
 from windrow.syntax.patterns import variables_of
 from windrow.syntax.sqltext import Piece, Relation, SqlText, quoted
@@ -259,7 +270,9 @@ class _Binder:
         prefix = self.prefix(block.ctes)
         partition_by = tuple(self.fragment(item) for item in clause.partition_by)
         order_by = tuple((self.fragment(item.expression), item) for item in clause.order_by)
-        rows = self.rows(block, prefix, partition_by, tuple(key for key, _ in order_by))
+        qualified, correlated = find_qualified(tokens, block), find_correlated(tokens, block)
+        ordered = tuple(key for key, _ in order_by)
+        rows = self.rows(block, prefix, partition_by, ordered, qualified, correlated)
         key = f"__windows{len(self.windows)}_{block.range[0]}"
         ranges = [
             part
@@ -268,32 +281,46 @@ class _Binder:
         ]
         variables = [variable.name for variable in clause.variables()]
         names = [*variables, clause.name]
-        aggregates = find_aggregates(tokens, ranges, clause.name, variables, self.piece)
+
+        def piece(of: Range) -> SqlText:
+            return self.replace(of, qualified.replaced())
+
+        aggregates = find_aggregates(tokens, ranges, clause.name, variables, piece, qualified.atoms)
         compared = compared_rows(tokens, ranges, clause)
         stars = self.stars(block.select)
+        skipped = [*aggregates.at, *((at, at + 1) for at in compared)]
+        uses = find_uses(tokens, ranges, names, skipped, qualified.atoms)
         if stars:
-            uses = tuple(Uses(name, None) for name in names)
-        else:
-            uses = find_uses(tokens, ranges, names, [*aggregates.at, *((at, at + 1) for at in compared)])
+            whole = [use for use in uses if use.name not in names]
+            uses = (*(Uses(name, None) for name in names), *whole)
         uses = _with_argument_uses(aggregates, uses, names)
         rows_compared = tuple({row.name: row for row in compared.values()}.values())
         uses = (*uses, *(Uses(IDENTITY + row.name, frozenset()) for row in rows_compared))
-        having, outer = self.outer(block, key, aggregates, stars, names, compared)
+        if correlated is not None:
+            uses = correlated.with_uses(uses)
+        hidden = [use.name for use in uses if use.name not in names]
+        having, outer = self.outer(
+            block, key, aggregates, stars, names, hidden, compared, qualified, correlated
+        )
         label, start, end = (
-            self.boundary(clause, boundary) if boundary else None
+            self.boundary(clause, boundary, qualified) if boundary else None
             for boundary in (clause.label, clause.start, clause.end)
         )
         assert start is not None
+        if correlated is not None:
+            label, start = label and correlated.with_row(label), correlated.with_row(start)
         return Window(
             key, tokens.sql, clause.name, clause.tumbling, prefix, rows, partition_by, order_by,
             label, start, end, aggregates.calls, uses, rows_compared, having, outer, clause.span,
         )  # fmt: skip
 
-    def boundary(self, clause: WindowClause, boundary: BoundaryClause) -> Boundary:
+    def boundary(
+        self, clause: WindowClause, boundary: BoundaryClause, qualified: QualifiedFields
+    ) -> Boundary:
         when = None
         if boundary.when:
             refuse_in_predicate(self.tokens, boundary.when, clause)
-            when = self.predicate(boundary.when, clause)
+            when = self.predicate(boundary.when, clause, qualified)
         return Boundary(
             boundary.side, boundary.variables, when, boundary.only, boundary.unbounded, boundary.span
         )
@@ -301,10 +328,10 @@ class _Binder:
     def fragment(self, tokens: Range) -> Fragment:
         return Fragment(self.text(*tokens), parse_expression(self.tokens, *tokens), self.tokens.span(*tokens))
 
-    def predicate(self, tokens: Range, clause: WindowClause) -> Fragment:
+    def predicate(self, tokens: Range, clause: WindowClause, qualified: QualifiedFields) -> Fragment:
         """A predicate; two row variables compared in it are compared by identity."""
-        expression = parse_expression(self.tokens, *tokens, deeply=True)
-        replaced = _identities(compared_rows(self.tokens, [tokens], clause))
+        expression = parse_expression(self.tokens, *tokens, qualified.atoms, deeply=True)
+        replaced = _identities(compared_rows(self.tokens, [tokens], clause)) | qualified.replaced()
 
         def part(of: Range) -> SqlText:
             return self.replace(of, replaced)
@@ -365,12 +392,19 @@ class _Binder:
         prefix: SqlText,
         partition_by: tuple[Fragment, ...],
         order_by: tuple[Fragment, ...],
+        qualified: QualifiedFields,
+        correlated: Correlated | None,
     ) -> SqlText:
-        source = (
-            self.text(*block.source)
-            if block.group_by is None
-            else SqlText.of("FROM (", self.groups(block), ")")
-        )
+        columns = [
+            SqlText.of(self.text(*at), " AS ", quoted(field)) for field, at in qualified.columns.items()
+        ]
+        if correlated is not None:
+            columns += correlated.columns(partition_by)
+            source = correlated.source(self.text)
+            return self.keyed_rows(prefix, source, partition_by, order_by, columns)
+        if block.group_by is None:
+            return self.keyed_rows(prefix, self.text(*block.source), partition_by, order_by, columns)
+        source = SqlText.of("FROM (", groups(self.tokens, block, self.text, columns), ")")
         return self.keyed_rows(prefix, source, partition_by, order_by)
 
     def keyed_rows(
@@ -379,63 +413,17 @@ class _Binder:
         source: SqlText,
         partition_by: tuple[Fragment, ...],
         order_by: tuple[Fragment, ...],
+        qualified: Sequence[SqlText] = (),
     ) -> SqlText:
-        """Every row as a struct, and its keys."""
+        """Every row as a struct, and its keys; `qualified` are columns that are read with their relations."""
         keys: list[SqlText] = []
         for name, fragments in ((partition_key, partition_by), (order_key, order_by)):
             keys += [
                 SqlText.of("(", item.text, f") AS {name(number)}") for number, item in enumerate(fragments)
             ]
-        columns = SqlText.join(", ", [SqlText.of(f"struct(*) AS {ROW}"), *keys])
+        more = [part for column in qualified for part in (", ", column)]
+        columns = SqlText.join(", ", [SqlText.of("struct(*", *more, f") AS {ROW}"), *keys])
         return SqlText.of(prefix, "SELECT ", columns, " ", source)
-
-    def groups(self, block: Block) -> SqlText:
-        """The grouped rows: the keys and the LET names."""
-        assert block.group_by is not None
-        tokens = self.tokens
-        if tokens.text(*block.group_by).upper() == "ALL":
-            raise NotSupportedError(
-                "GROUP BY ALL before WINDOW BY is not supported",
-                condition="UNSUPPORTED_CLAUSE",
-                sql=tokens.sql,
-                span=tokens.span(*block.group_by),
-                hint="list the keys: SELECT has columns of windows here",
-            )
-        columns: list[SqlText] = []
-        keys: list[SqlText] = []
-        listed: set[tuple[str, ...]] = set()
-        for start, stop in tokens.split(*block.group_by):
-            named = stop - start > 2 and tokens.word(stop - 2) == "AS" and tokens[stop - 1].is_name
-            keys.append(self.text(start, stop - 2 if named else stop))
-            if named:
-                columns.append(SqlText.of(keys[-1], " AS ", self.piece((stop - 1, stop))))
-                continue
-            for key in grouping_keys(tokens, start, stop):
-                if tokens.folded(*key) not in listed:
-                    listed.add(tokens.folded(*key))
-                    columns.append(self.text(*key))
-        for start, stop in tokens.split(*block.let) if block.let else []:
-            if stop - start < 3 or not tokens[start].is_name or not tokens.is_symbol(start + 1, "="):
-                raise ParseError(
-                    "expected name = aggregate after LET",
-                    condition="PARSE_SYNTAX_ERROR",
-                    sql=tokens.sql,
-                    span=tokens.span(start, stop),
-                    hint="write LET n = COUNT(*), m = AVG(x)",
-                )
-            columns.append(SqlText.of(self.text(start + 2, stop), " AS ", self.piece((start, start + 1))))
-        parts: list[str | SqlText] = [
-            "SELECT ",
-            SqlText.join(", ", columns),
-            " ",
-            self.text(*block.source),
-            " GROUP BY ",
-        ]
-        having: list[str | SqlText] = (
-            [" HAVING ", self.text(*block.group_having)] if block.group_having else []
-        )
-        over: list[str | SqlText] = [" ", self.text(*block.group_over)] if block.group_over else []
-        return SqlText.of(*parts, SqlText.join(", ", keys), *having, *over)
 
     # -- the SELECT over the windows ---------------------------------------------------------------
 
@@ -455,15 +443,22 @@ class _Binder:
         aggregates: Aggregates,
         stars: list[int],
         names: list[str],
+        hidden: list[str],
         compared: dict[int, Variable],
+        qualified: QualifiedFields,
+        correlated: Correlated | None,
     ) -> tuple[SqlText | None, SqlText]:
-        """HAVING and the whole block, both over the relation `key`."""
+        """HAVING and the whole block, both over the relation `key`, of which a star leaves `hidden` out."""
         tokens = self.tokens
         clause_aliases = _aliases(tokens, block.select)
         replaced: dict[Range, str] = {at: quoted(call.name) for at, call in aggregates.at.items()}
         replaced |= _identities(compared)
-        hidden = [call.name for call in aggregates.calls]
-        hidden += dict.fromkeys(IDENTITY + row.name for row in compared.values())
+        replaced |= {
+            at: told
+            for at, told in qualified.replaced().items()
+            if not any(_covers(around, at) for around in aggregates.at)
+        }
+        hidden = [*(call.name for call in aggregates.calls), *hidden]
         for star in stars:
             if tokens.word(star + 1) == "EXCEPT":
                 replaced[star + 2, star + 3] = "(" + "".join(f"{quoted(name)}, " for name in hidden)
@@ -473,9 +468,8 @@ class _Binder:
         select = _without_distinct(tokens, block.select)
         for start, stop in tokens.split(*select):
             item = self.replace((start, stop), replaced)
-            touched = any(start <= at[0] and at[1] <= stop for at in aggregates.at)
-            if touched and (start, stop) not in clause_aliases:
-                item = SqlText.of(item, " AS ", quoted(tokens.text(start, stop)))
+            if (start, stop) not in clause_aliases:
+                item = SqlText.of(item, *self.own_name(start, stop, [*aggregates.at, *qualified.replaced()]))
             items.append(item)
         head = SqlText.of(
             "SELECT ", self.piece((block.select[0], select[0])) if select[0] > block.select[0] else "", " "
@@ -486,12 +480,23 @@ class _Binder:
             for name in plain_names(parse_expression(tokens, *block.having)):
                 self.substitute_alias(name, clause_aliases, names, replaced)
             having = self.replace(block.having, replaced)
-            parts += [" WHERE ", having]
+        conditions = [] if having is None else [SqlText.of("(", having, ")") if correlated else having]
+        conditions += [] if correlated is None else correlated.conditions(self.replace)
+        if conditions:
+            parts += [" WHERE ", SqlText.join(" AND ", conditions)]
         if block.groups_after:
             parts += [" ", self.replace(block.groups_after, replaced)]
         if block.tail[0] < block.tail[1]:
             parts += [" ", self.replace(block.tail, replaced)]
         return having, SqlText.of(*parts)
+
+    def own_name(self, start: int, stop: int, replaced: list[Range]) -> list[str]:
+        """The name that an item of SELECT has by what is written, where other words stand in places of it."""
+        if not any(_covers((start, stop), at) for at in replaced):
+            return []
+        is_path = (start, stop) in replaced and self.tokens.is_symbol(stop - 2, ".")
+        name = self.tokens[stop - 1].name if is_path else self.tokens.text(start, stop)
+        return [" AS ", quoted(name)]
 
     def substitute_alias(
         self,
@@ -576,6 +581,7 @@ def _ends_operand(token: Token) -> bool:
 def _with_argument_uses(aggregates: Aggregates, uses: tuple[Uses, ...], names: list[str]) -> tuple[Uses, ...]:
     """Adds what arguments of aggregates read beside the window's own rows (``AVG(w.val - s.val)``)."""
     held = {use.name: use.fields for use in uses}
+    names = [*names, *(QUALIFIED + name for name in names)]
     for use in (use for call in aggregates.calls for use in call.others):
         known = held.get(use.name, frozenset())
         held[use.name] = None if known is None or use.fields is None else known | use.fields

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from windrow.syntax.match_recognize import parameter_marks
 from windrow.syntax.sqltext import Piece, SqlText
 from windrow.syntax.tokens import TokenList
@@ -11,10 +13,15 @@ __all__ = [
     "IDENTITY",
     "PATTERN_CALL",
     "POSITIONAL",
+    "QUALIFIED",
     "ROW",
+    "as_written",
     "hoisted",
+    "of_relation",
     "order_key",
     "partition_key",
+    "shown_field",
+    "twin",
     "verbatim",
 ]
 
@@ -23,6 +30,12 @@ ROW = "__row"
 
 IDENTITY = "__row_of_"
 """Prefix of the columns that stand for row variables where two of them are compared."""
+
+QUALIFIED = "__of_"
+"""Prefix of a variable's rows, and of their fields, where a field is read with its relation: ``s.r.k``."""
+
+_TWIN = re.compile(r"__twin\d+_(.*)", re.DOTALL)
+_WRITTEN = re.compile(rf"`?{QUALIFIED}([^`.]+)`?\.`{QUALIFIED}([^`]*)`")
 
 POSITIONAL = "__windrow_"
 """Prefix of the names that positional parameters are given."""
@@ -47,6 +60,37 @@ def order_key(number: int) -> str:
 def hoisted(number: int) -> str:
     """A column that Spark computes for the kernel."""
     return f"__h{number}"
+
+
+def of_relation(relation: str, column: str) -> str:
+    """The field of a row that holds a column of one of the relations in FROM."""
+    return f"{QUALIFIED}{relation}.{column}"
+
+
+def twin(number: int, field: str) -> str:
+    """The field of a row that holds one of several columns with one name."""
+    return f"__twin{number}_{field}"
+
+
+def shown_field(field: str) -> str | None:
+    """A field of a row as users know it; None for one that is only read with its relation.
+
+    >>> shown_field("day"), shown_field(twin(2, "day")), shown_field(of_relation("r", "day"))
+    ('day', 'day', None)
+    """
+    if field.startswith(QUALIFIED):
+        return None
+    found = _TWIN.fullmatch(field)
+    return found[1] if found is not None else field
+
+
+def as_written(text: str) -> str:
+    """SQL over rows in which fields stand with their relations as users write that.
+
+    >>> as_written(f"`{QUALIFIED}s`.`{of_relation('r', 'day')}` > 2")
+    's.r.day > 2'
+    """
+    return _WRITTEN.sub(r"\1.\2", text)
 
 
 def verbatim(tokens: TokenList, start: int, stop: int) -> SqlText:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from windrow.algebra.names import IDENTITY
+from windrow.algebra.names import IDENTITY, as_written
 from windrow.algebra.nodes import Fragment
 from windrow.algebra.physical import Columns, find_field
 from windrow.errors import AnalysisError
@@ -470,7 +470,7 @@ class Hoister:
 
     def shown(self, expression: Expression) -> str:
         """A part as errors and EXPLAIN show it."""
-        return self.text(expression).render().replace(f"`{IDENTITY}", "").replace("`", "")
+        return as_written(self.text(expression).render()).replace(f"`{IDENTITY}", "").replace("`", "")
 
 
 KERNEL_TYPES = INTEGERS | FLOATS | {"boolean", "date", "timestamp", "timestamp_ntz", "void"}

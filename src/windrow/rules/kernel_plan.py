@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from windrow.algebra.names import QUALIFIED
 from windrow.algebra.nodes import Window
 from windrow.algebra.physical import Draft, Found
 from windrow.kernels.aggregates import Aggregate
@@ -96,16 +97,18 @@ def _outputs(draft: Draft) -> tuple[Output, ...]:
     positions = draft.window.positions()
     outputs: list[Output] = []
     for name, fields in draft.fields:
-        if name == draft.window.name:
+        variable = name.removeprefix(QUALIFIED)
+        if variable == draft.window.name:
             outputs.append(RowsOutput(name, fields))
         elif name in positions:
             side, shift = positions[name]
             outputs.append(PositionOutput(name, side.value, shift))
         elif is_flat(draft.window, name, fields):
-            side = variables[name].side
+            side = variables[variable].side
             outputs += [FieldOutput(flat(name, field), side.value, column) for field, column in fields]
         else:
-            outputs.append(RowOutput(name, variables[name].side.value, variables[name].role.shift, fields))
+            row = variables[variable]
+            outputs.append(RowOutput(name, row.side.value, row.role.shift, fields))
     if draft.spark_aggregates:
         outputs.append(RowsOutput(ROWS, draft.spark_fields, markers=False))
     return tuple(outputs)
@@ -114,7 +117,8 @@ def _outputs(draft: Draft) -> tuple[Output, ...]:
 def is_flat(window: Window, name: str, fields: Sequence[tuple[str, str]]) -> bool:
     """Whether a row variable travels as columns: it has fields and, the label row being its own, no NULLs."""
     side = Side.START if window.label is None else Side.LABEL
-    there = any(v.name == name and v.side is side and v.role is Role.ROW for v in window.variables())
+    variable = name.removeprefix(QUALIFIED)
+    there = any(v.name == variable and v.side is side and v.role is Role.ROW for v in window.variables())
     return there and bool(fields)
 
 

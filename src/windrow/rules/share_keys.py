@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from windrow.algebra.match import Match
-from windrow.algebra.names import order_key, partition_key
+from windrow.algebra.names import of_relation, order_key, partition_key
 from windrow.algebra.nodes import Fragment, Window
 from windrow.algebra.physical import Analyzer, Draft, Hoisted, field_of, find_field, is_field
 from windrow.syntax.expressions import Name
@@ -38,8 +38,10 @@ def shared_keys(
 
 
 def plain_field(key: Fragment, fields: Mapping[str, str]) -> str | None:
-    """The field that a key is, if it is one."""
-    name = key.expression
-    if not isinstance(name, Name) or len(name.parts) != 1:
-        return None
-    return find_field(fields, name.parts[0])
+    """The field that a key is, if it is one; it may be written with its relation."""
+    match key.expression:
+        case Name(parts=(column,)):
+            return find_field(fields, column)
+        case Name(parts=(relation, column)):
+            return find_field(fields, of_relation(relation.lower(), column.lower()))
+    return None

@@ -23,6 +23,7 @@ from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.given_columns import changes_by_run
 from windrow.spark.keyed_rows import refuse_unorderable
 from windrow.spark.quiet import quiet
+from windrow.spark.row_fields import as_variable, row_type, told_apart
 from windrow.syntax.nodes import Role, Side
 from windrow.syntax.sqltext import Relation, SqlText
 
@@ -33,10 +34,8 @@ class SparkAnalyzer:
     """The analyzer of one window over its rows (:class:`windrow.algebra.physical.Analyzer`)."""
 
     def __init__(self, gateway: Gateway, window: Window, rows: DataFrame) -> None:
-        self.gateway, self.window, self.rows = gateway, window, rows
-        row = rows.schema[ROW].dataType
-        assert isinstance(row, StructType)
-        self.row = row
+        self.gateway, self.window, self.rows = gateway, window, told_apart(rows)
+        self.row = row = row_type(self.rows)
         self.fields = {field.name: field.dataType.simpleString() for field in row.fields}
         self.ansi = is_ansi(gateway)
         self.aggregate_types: dict[str, DataType] = {}
@@ -57,7 +56,8 @@ class SparkAnalyzer:
                 continue
             with quiet():
                 try:
-                    found = self.rows.select(F.col(ROW).alias(variable.name)).select(column)
+                    found = self.rows.select(*as_variable(F.col(ROW), self.fields, variable.name))
+                    found = found.select(column)
                     kind = found.schema.fields[0].dataType.simpleString()
                 except PySparkException:
                     continue
@@ -84,7 +84,7 @@ class SparkAnalyzer:
     def aggregate(self, call: AggregateCall) -> DataType:
         """The type of an aggregate, as Spark has it."""
         if call.name not in self.aggregate_types:
-            scope = self.scope(Side.END).withColumn(self.window.name, F.col(ROW))
+            scope = self.scope(Side.END).select("*", *as_variable(F.col(ROW), self.fields, self.window.name))
             try:
                 self.aggregate_types[call.name] = self.analyse([call.text], scope).fields[0].dataType
             except WindrowError as error:
@@ -119,8 +119,10 @@ class SparkAnalyzer:
         nothing = F.lit(None)
         columns = [nothing.cast(self.row).alias(ROW)]
         for variable in self.window.variables():
-            kind = "bigint" if variable.role is Role.POSITION else self.row
-            columns.append(nothing.cast(kind).alias(variable.name))
+            if variable.role is Role.POSITION:
+                columns.append(nothing.cast("bigint").alias(variable.name))
+            else:
+                columns += as_variable(nothing.cast(self.row), self.fields, variable.name)
         relation = one.select(*columns)
         items = SqlText.join(", ", (SqlText.of(text, f" AS `{name}`") for name, text in texts.items()))
         frame = self.gateway.sql(
@@ -132,7 +134,7 @@ class SparkAnalyzer:
     @cached_property
     def window_row(self) -> DataFrame:
         """The rows with the window's name standing for one row."""
-        return self.rows.select(F.col(ROW).alias(self.window.name))
+        return self.rows.select(*as_variable(F.col(ROW), self.fields, self.window.name))
 
     def scope(self, side: Side) -> DataFrame:
         """A relation with a column for each variable that a predicate of `side` sees."""
@@ -141,7 +143,7 @@ class SparkAnalyzer:
             if variable.role is Role.POSITION:
                 columns.append(F.lit(1).cast("bigint").alias(variable.name))
             else:
-                columns.append(F.col(ROW).alias(variable.name))
+                columns += as_variable(F.col(ROW), self.fields, variable.name)
                 columns.append(F.lit(1).cast("bigint").alias(IDENTITY + variable.name))
         return self.rows.select(*columns)
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
 
 from windrow.algebra.match import Match
-from windrow.algebra.names import ROW
+from windrow.algebra.names import QUALIFIED, ROW, shown_field
 from windrow.algebra.nodes import Window
 from windrow.algebra.physical import Draft, Hoisted, field_of
 from windrow.algebra.statement import Statement
@@ -39,7 +39,7 @@ from windrow.rules.kernel_plan import (
 )
 from windrow.spark.analyzer import SparkAnalyzer
 from windrow.spark.arrow import decode
-from windrow.spark.errors import TWICE_IN_FROM, in_window_terms
+from windrow.spark.errors import in_window_terms
 from windrow.spark.exchange import run_stage
 from windrow.spark.file_scan import file_scan
 from windrow.spark.gateway import Gateway, is_ansi
@@ -48,6 +48,7 @@ from windrow.spark.keyed_rows import KeyedRows, arrow_of, explain_cost, travelli
 from windrow.spark.layout import survey
 from windrow.spark.matching import BoundMatch, bind_match, build_match
 from windrow.spark.plan_text import optimized, plain_choice
+from windrow.spark.row_fields import as_variable, shown
 from windrow.spark.spark_aggregates import aggregate_in_spark
 from windrow.syntax.nodes import Side
 from windrow.syntax.sqltext import Relation, SqlText, quoted
@@ -134,12 +135,7 @@ def bind_statement(
             rows = gateway.sql(window.rows)
         refuse_streaming(window, rows)
         bound.append(bind_clause(gateway, window, rows))
-        try:
-            gateway.frames[window.key] = build(gateway, bound[-1])
-        except WindrowError as error:
-            if not isinstance(window, Window) or error.condition != TWICE_IN_FROM:
-                raise
-            raise in_window_terms(error, window, (), None) from None
+        gateway.frames[window.key] = build(gateway, bound[-1])
     return tuple(bound), gateway.frames
 
 
@@ -264,7 +260,12 @@ class WindowStage(KeyedRows):
     def wide(self) -> DataFrame:
         """The keys and the hoisted columns: all that the kernel reads, and nothing else."""
         variables = {item.variable for item in self.draft.hoisted if item.variable != ROW}
-        scope = self.rows.select("*", *(F.col(ROW).alias(name) for name in sorted(variables)))
+        rows = [
+            column
+            for name in sorted(variables)
+            for column in as_variable(F.col(ROW), self.analyzer.fields, name)
+        ]
+        scope = self.rows.select("*", *rows)
         for item in self.draft.hoisted:
             if item.column is not None:
                 scope = scope.withColumn(item.name, item.column)
@@ -301,7 +302,7 @@ class WindowStage(KeyedRows):
             struct = _struct(columns, types)
             if name in positions:
                 fields.append(StructField(name, LongType()))
-            elif name == self.window.name:
+            elif name.removeprefix(QUALIFIED) == self.window.name:
                 fields.append(StructField(name, ArrayType(struct)))
             elif is_flat(self.window, name, columns):
                 fields += [StructField(flat(name, field), types[column]) for field, column in columns]
@@ -323,9 +324,11 @@ class WindowStage(KeyedRows):
         out = []
         for name, columns in self.draft.fields:
             if name in came:
-                out.append(came.pop(name))
+                out.append(shown(came.pop(name), result[name].dataType).alias(name))
             else:
-                fields = [came.pop(flat(name, field)).alias(field) for field, _ in columns]
+                fields = [
+                    came.pop(flat(name, field)).alias(shown_field(field) or field) for field, _ in columns
+                ]
                 out.append(F.struct(*fields).alias(name))
         return [*out, *came.values()]
 

@@ -16,7 +16,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from windrow.algebra.aggregates import aggregate_over_windows
-from windrow.algebra.names import POSITIONAL
+from windrow.algebra.names import POSITIONAL, shown_field
 from windrow.algebra.nodes import Window
 from windrow.algebra.predicates import out_of_scope
 from windrow.errors import (
@@ -198,7 +198,7 @@ def in_window_terms(
         return _of_several(error, window)
     if error.span is None or error.sql is None:
         return error
-    fields = list(fields)
+    fields = list(dict.fromkeys(told for field in fields if (told := shown_field(field)) is not None))
     over_windows = aggregate_over_windows(window) if error.condition in _OVER_WINDOWS else None
     if over_windows is not None or error.condition in _BESIDE_VALUES:
         error.span = over_windows or error.span
@@ -246,11 +246,8 @@ def in_window_terms(
             message, condition=condition, sqlstate="42703", sql=error.sql, span=error.span, hint=hint
         )
     if error.condition == "FIELD_NOT_FOUND":
-        # of r in s.r.k Spark says that there is no such field, which may be the name of a relation in FROM
-        of_from = len(path) > 2 and is_name_of_from(error.sql, window.span, path[1])
-        if of_from:
-            return _of_relation(error, path[1], path[2])
-        unknown = path[-1]
+        named = _FIELD.search(error.message)
+        unknown = named[1] if named else path[-1]
         return AnalysisError(
             f"rows have no column {unknown}",
             condition="UNKNOWN_FIELD",
@@ -262,6 +259,7 @@ def in_window_terms(
     return error
 
 
+_FIELD = re.compile(r"struct field `([^`]+)`")
 TWICE_IN_FROM = "AMBIGUOUS_REFERENCE_TO_FIELDS"
 """What Spark says of a field that a struct has twice, as rows of a join may have."""
 
@@ -276,26 +274,8 @@ def _of_several(error: WindrowError, window: Window) -> AnalysisError:
         sqlstate=error.sqlstate,
         sql=window.sql,
         span=error.span if error.sql == window.sql and error.span is not None else window.span,
-        hint=_renamed(column),
-    )
-
-
-def _of_relation(error: WindrowError, relation: str, column: str) -> AnalysisError:
-    """The error for a column of a row that is written with the relation of FROM that it is of."""
-    return AnalysisError(
-        f"{relation} is a name of FROM, which ends at WINDOW BY: rows have the columns of all its relations",
-        condition="UNKNOWN_FIELD",
-        sqlstate="42703",
-        sql=error.sql,
-        span=error.span,
-        hint=f"write the column alone; where several relations have a column {column}, {_renamed(column)}",
-    )
-
-
-def _renamed(column: str) -> str:
-    return (
-        f"give one of them another name: FROM (SELECT a.*, b.{column} AS b_{column} FROM a JOIN b ON …) AS r;"
-        f" or have one column of both: JOIN … USING ({column})"
+        hint=f"write the relation before it, such as s.a.{column} of FROM t AS a; or have one column of both:"
+        f" JOIN … USING ({column})",
     )
 
 

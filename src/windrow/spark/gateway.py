@@ -70,6 +70,7 @@ class Gateway:
     ) -> None:
         self.spark = spark
         self._dialect = dialect
+        self._reading: list[SqlText] = []
         self._read: list[SqlText] = []
         self.parameters = dict(parameters or {})
         self.given: list[tuple[SqlText, dict[str, str]]] = []
@@ -95,23 +96,21 @@ class Gateway:
     def instead(self, text: SqlText, names: Mapping[str, str] | None = None) -> Iterator[str]:
         """A text to run instead of one that its pieces are of; errors about it are told of that one."""
         rendered = SqlText.of(*(_named(part, names or {}) for part in text.parts))
-        self._read.append(rendered)
+        self._reading.append(rendered)
         try:
             yield rendered.render()
         except WindrowError as error:
-            raise self.as_written(error) from error.__cause__
+            raise _as_written(error, rendered) from error.__cause__
+        finally:
+            self._read.append(self._reading.pop())
 
     def as_written(self, error: WindrowError) -> WindrowError:
-        """The error, told of what the user wrote where it is about a text that stands in its place."""
-        for read in reversed(self._read):
-            if error.sql == read.render():
-                place = None
-                if error.span is not None:
-                    place = read.written(error.span.start, error.span.stop)
-                    if place is None and (place := read.locate_before(error.span.start)) is not None:
-                        # words of ours follow, which the user has not written
-                        error.message = re.sub(r" at or near .*", " after this", error.message)
-                error.sql, error.span = place if place is not None else (None, None)
+        """The error, told of what the user wrote where it is about a text that stood in its place.
+
+        Texts that still do tell of it themselves.
+        """
+        for read in self._read:
+            error = _as_written(error, read)
         return error
 
     def sql(self, text: SqlText, relations: Mapping[str, DataFrame] | None = None) -> DataFrame:
@@ -183,6 +182,19 @@ class Gateway:
                 known = [row["tableName"] for row in self.spark.sql("SHOW TABLES").collect()]
                 error.hint = did_you_mean(context[0].fragment().strip("`"), known) or error.hint
         return error
+
+
+def _as_written(error: WindrowError, read: SqlText) -> WindrowError:
+    """The error, which may be about a text, told of what that was made of."""
+    if error.sql == read.render():
+        place = None
+        if error.span is not None:
+            place = read.written(error.span.start, error.span.stop)
+            if place is None and (place := read.locate_before(error.span.start)) is not None:
+                # words of ours follow, which the user has not written
+                error.message = re.sub(r" at or near .*", " after this", error.message)
+        error.sql, error.span = place if place is not None else (None, None)
+    return error
 
 
 def _named(part: Piece | Relation, names: Mapping[str, str]) -> Piece:

@@ -26,6 +26,7 @@ from windrow.spark.analyzer import SparkAnalyzer
 from windrow.spark.arrow import is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.keyed_rows import sort_key
+from windrow.spark.row_fields import as_variable, row_type
 from windrow.syntax.nodes import Role, Side
 from windrow.syntax.sqltext import Relation, SqlText
 
@@ -153,7 +154,8 @@ class _JoinPlan:
             if variable.role is Role.POSITION:
                 columns.append(F.col(POSITION).alias(variable.name))
             else:
-                columns.append(F.col(row).alias(variable.name))
+                fields = row_type(self.numbered).fieldNames()
+                columns += as_variable(F.col(row), fields, variable.name)
                 columns.append(F.col(position).alias(IDENTITY + variable.name))
         return rows.select(*columns)
 

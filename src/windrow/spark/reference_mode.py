@@ -14,7 +14,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
 
 from windrow.algebra import nodes
-from windrow.algebra.names import IDENTITY, POSITIONAL, ROW, order_key, partition_key
+from windrow.algebra.names import (
+    IDENTITY,
+    POSITIONAL,
+    QUALIFIED,
+    ROW,
+    order_key,
+    partition_key,
+    shown_field,
+)
 from windrow.errors import NotSupportedError
 from windrow.kernels.reference.aggregates import aggregate
 from windrow.kernels.reference.expressions import compile_expression
@@ -63,7 +71,10 @@ class _Reference:
             collected = self.analyzer.rows.collect()
         # the keys that Spark computed ride along under names that no field can have
         rows = [
-            {**plain(item[ROW]), **{f"\0{name}": item[name] for name in item.__fields__ if name != ROW}}
+            {
+                **_by_relation(plain(item[ROW])),
+                **{f"\0{name}": item[name] for name in item.__fields__ if name != ROW},
+            }
             for item in collected
         ]
         windows = window_by(rows, self.clause())
@@ -133,14 +144,15 @@ class _Reference:
         columns: list[tuple[str, DataType, Callable[[Mapping[str, Any]], Any]]] = []
         for name, fields in self.draft.fields:
             names = [field for field, _ in fields]
-            struct = StructType([StructField(field, types[field]) for field in names])
+            struct = StructType([StructField(shown_field(field) or field, types[field]) for field in names])
+            variable = name.removeprefix(QUALIFIED)
             if name in positions:
                 row = name.removeprefix(IDENTITY)
                 columns.append((name, LongType(), _key(name) if row == name else _identity(row)))
-            elif name == self.window.name:
-                columns.append((name, ArrayType(struct), _rows(name, names, markers=True)))
+            elif variable == self.window.name:
+                columns.append((name, ArrayType(struct), _rows(variable, names, markers=True)))
             else:
-                columns.append((name, struct, _struct(name, names)))
+                columns.append((name, struct, _struct(variable, names)))
         if self.draft.spark_aggregates:
             names = [field for field, _ in self.draft.spark_fields]
             struct = StructType([StructField(field, types[field]) for field in names])
@@ -161,7 +173,8 @@ class _Reference:
         kind = self.analyzer.argument_type(call.argument) if call.function != "count_star" else "double"
 
         def value(result: Mapping[str, Any]) -> Any:
-            values = [argument({name: row}) for row in result[name] if row is not None]
+            rows = [row for row in result[name] if row is not None]
+            values = [argument({name: row, QUALIFIED + name: row}) for row in rows]
             parameters = (call.parameters,) if len(call.parameters) > 1 else call.parameters
             return aggregate(
                 function,
@@ -173,6 +186,17 @@ class _Reference:
             )
 
         return value
+
+
+def _by_relation(row: dict[str, Any]) -> dict[str, Any]:
+    """A row in which columns that are read with their relations are in a row of the relation's too."""
+    found = dict(row)
+    for field, value in row.items():
+        if field.startswith(QUALIFIED):
+            relation, _, column = field.removeprefix(QUALIFIED).partition(".")
+            known = found.get(relation)
+            found[relation] = {**(known if isinstance(known, dict) else {}), column: value}
+    return found
 
 
 def _key(name: str) -> Callable[[Mapping[str, Any]], Any]:

@@ -12,28 +12,38 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, StructType
 
+from windrow.algebra.names import QUALIFIED
 from windrow.algebra.nodes import AggregateCall, Window
 from windrow.rules.kernel_plan import ROWS
 from windrow.rules.match_draft import ELEMENT, MatchDraft
 from windrow.spark.gateway import Gateway
+from windrow.spark.row_fields import as_variable
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 
 __all__ = ["aggregate_in_spark", "aggregate_lists"]
+
+_ROW = "__row_of_window"
 
 
 def aggregate_in_spark(
     gateway: Gateway, window: Window, calls: tuple[AggregateCall, ...], windows: DataFrame, keys: list[str]
 ) -> DataFrame:
     """Adds a column for each call to the windows, whose rows are in column `__rows`."""
-    whole = "__window_itself"
     numbered = windows.withColumn("__number", F.monotonically_increasing_id())
-    if window.name in keys:
-        numbered = numbered.withColumnRenamed(window.name, whole)
-    exploded = numbered.select("*", F.explode_outer(ROWS).alias(window.name)).drop(ROWS)
+    whole = {name: f"__whole_{name}" for name in (window.name, QUALIFIED + window.name)}
+    numbered = numbered.withColumnsRenamed(whole)
+    kind = windows.schema[ROWS].dataType
+    assert isinstance(kind, ArrayType)
+    assert isinstance(kind.elementType, StructType)
+    exploded = numbered.select("*", F.explode_outer(ROWS).alias(_ROW)).drop(ROWS)
+    exploded = exploded.select(
+        "*", *as_variable(F.col(_ROW), kind.elementType.fieldNames(), window.name)
+    ).drop(_ROW)
     carried = []
     for name in keys:
-        inside = whole if name == window.name else name
+        inside = whole.get(name, name)
         carried.append(f"any_value({quoted(inside)}) AS {quoted('__kept_' + name)}")
     results = SqlText.join(", ", (SqlText.of(call.text, f" AS {quoted(call.name)}") for call in calls))
     kept = "".join(f"{item}, " for item in carried)

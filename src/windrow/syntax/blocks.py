@@ -15,8 +15,8 @@ from windrow.syntax.tokens import Kind, TokenList
 from windrow.syntax.window_by import parse_window_by
 
 __all__ = [
-    "TAIL", "clause_words", "find_blocks", "is_set_operator", "level_around", "split_statements",
-    "visible_ctes", "with_items",
+    "TAIL", "begins_window_by", "clause_words", "find_blocks", "is_set_operator", "level_around",
+    "split_statements", "visible_ctes", "with_items",
 ]  # fmt: skip
 
 _SET_OPERATORS = {"UNION", "EXCEPT", "INTERSECT", "MINUS"}
@@ -35,7 +35,7 @@ def find_blocks(tokens: TokenList) -> list[Block]:
     AnalysisError
         ``MISSING_WINDOW_SPECIFICATION`` for OVER w, ``INVALID_USAGE_OF_STAR_OR_REGEX`` for w.*.
     """
-    return [_block(tokens, index) for index in range(len(tokens)) if _is_clause(tokens, index)]
+    return [_block(tokens, index) for index in range(len(tokens)) if begins_window_by(tokens, index)]
 
 
 def split_statements(tokens: TokenList) -> list[Range]:
@@ -50,7 +50,7 @@ def split_statements(tokens: TokenList) -> list[Range]:
     return [(start, stop) for start, stop in ranges if start < stop]
 
 
-def _is_clause(tokens: TokenList, index: int) -> bool:
+def begins_window_by(tokens: TokenList, index: int) -> bool:
     """Whether WINDOW BY begins here: not a column named window, not a named window called by."""
     if tokens.word(index) != "WINDOW" or tokens.word(index + 1) != "BY" or tokens.is_symbol(index - 1, "."):
         return False

@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 from pyspark.sql.window import WindowSpec
 
 from windrow.algebra.match import Match
-from windrow.algebra.names import ROW, order_key, partition_key
+from windrow.algebra.names import ROW, order_key, partition_key, shown_field
 from windrow.algebra.nodes import Fragment, Window
 from windrow.errors import AnalysisError, UsageError, did_you_mean
 from windrow.plot.reading.options import Options
@@ -153,7 +153,11 @@ def read_sequences(
             for at, item in enumerate(own, 1)
         )
         drawn[each] = Drawn(title, in_place, row_count=own[0][_COUNT], skipped=own[0][POSITION] - 1)
-    y = None if value is None else Axis(value, is_whole=isinstance(struct[value].dataType, T.IntegralType))
+    y = (
+        None
+        if value is None
+        else Axis(_column(value), is_whole=isinstance(struct[value].dataType, T.IntegralType))
+    )
     axis = Axis("position", is_whole=True) if x is None else x[0]
     return Sequences(frame, drawn, axis, y, more, by_position=x is None)
 
@@ -256,7 +260,13 @@ def _value(row: T.StructType, keys: set[str], read: Sequence[str], options: Opti
     candidates = [name for name in numeric if name.lower() not in lower]
     for text in read:
         words = [word.lower() for word in re.findall(r"\w+", text)]
-        named = sorted((words.index(name.lower()), name) for name in candidates if name.lower() in words)
+        columns = [(_column(name).lower(), name) for name in candidates]
+        named = sorted((words.index(column), name) for column, name in columns if column in words)
         if named:
             return named[0][1]
     return candidates[0] if candidates else None
+
+
+def _column(field: str) -> str:
+    """The name of the column that a field of a row is."""
+    return shown_field(field) or field.rpartition(".")[2]

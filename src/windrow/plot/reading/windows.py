@@ -7,6 +7,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from windrow.algebra.names import as_written
 from windrow.algebra.nodes import Boundary, Uses, Window
 from windrow.plot.reading.options import Options
 from windrow.plot.reading.sequences import ID, POSITION, Sequences, by_position, read_sequences
@@ -165,7 +166,7 @@ def _subtitle(window: Window) -> tuple[str, ...]:
     told = []
     for boundary in window.boundaries():
         if boundary.when is not None:
-            words = " ".join(boundary.when.text.render().split())
+            words = " ".join(as_written(boundary.when.text.render()).split())
             told.append(f"{'ONLY ' if boundary.only else ''}{boundary.side.name} WHEN {words}"[:_WORDS])
     return tuple(told)
 

@@ -408,7 +408,7 @@ def stage_of(gateway: Gateway, bound: Bound, rows: DataFrame) -> WindowStage | M
             gateway, BoundMatch(bound.match, bound.draft, MatchTypes(gateway, bound.match, rows))
         )
     analyzer = SparkAnalyzer(gateway, bound.window, rows)
-    return WindowStage(gateway, BoundWindow(bound.window, bound.draft, analyzer), rows)
+    return WindowStage(gateway, BoundWindow(bound.window, bound.draft, analyzer), analyzer.rows)
 
 
 def _given_as_is(stage: WindowStage | MatchStage, result: StructType) -> dict[str, str]:

@@ -1,0 +1,134 @@
+"""Columns of a row that are read with the relation of FROM that they are of: ``s.r.k``.
+
+The row holds such a column once more, as a field of its own (:func:`windrow.algebra.names.of_relation`), so
+what ``r.k`` is in FROM Spark says. A second variable, over all fields, stands for the first where it is
+read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from windrow.algebra.names import QUALIFIED, of_relation
+from windrow.syntax.expressions import Name, parse_expression
+from windrow.syntax.nodes import Block, Range
+from windrow.syntax.sqltext import quoted
+from windrow.syntax.streams import alias_after, begins_relation
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["QualifiedFields", "find_qualified", "relations_of", "written"]
+
+
+@dataclass(frozen=True)
+class QualifiedFields:
+    """Where ``s.r.k`` stands in a block.
+
+    Attributes
+    ----------
+    atoms
+        The names that stand there, the variable and the field, by their first tokens.
+    columns
+        Where ``r.k`` is written first, by the field.
+    """
+
+    atoms: Mapping[int, Name]
+    columns: Mapping[str, Range]
+
+    def replaced(self) -> dict[Range, str]:
+        """What Spark is told in their places."""
+        return {
+            name.range: ".".join((quoted(QUALIFIED + name.parts[0]), quoted(name.parts[1])))
+            for name in self.atoms.values()
+        }
+
+
+def find_qualified(tokens: TokenList, block: Block) -> QualifiedFields:
+    """The columns that a block with WINDOW BY reads with their relations, after FROM and in predicates."""
+    clause = block.clause
+    relations = set(relations_of(tokens, block.source))
+    rows = {item.name.lower(): item.name for item in clause.variables()} | {clause.name.lower(): clause.name}
+    read = [block.select, block.having, block.groups_after, block.tail]
+    read += [one.when for one in (clause.label, clause.start, clause.end) if one is not None]
+    atoms: dict[int, Name] = {}
+    columns: dict[str, Range] = {}
+    for start, stop in (part for part in read if part is not None):
+        for at in range(start, stop - 4):
+            path = (at, at + 2, at + 4)
+            is_path = tokens.is_symbol(at + 1, ".") and tokens.is_symbol(at + 3, ".")
+            if not is_path or not all(tokens[part].is_name for part in path):
+                continue
+            if tokens.is_symbol(at - 1, ".") or tokens.is_symbol(at - 1, ":"):
+                continue
+            variable, relation, column = (tokens[part].name.lower() for part in path)
+            if variable in rows and relation in relations:
+                field = of_relation(relation, column)
+                atoms[at] = Name((rows[variable], field), (at, at + 5))
+                columns.setdefault(field, (at + 2, at + 5))
+    return QualifiedFields(atoms, columns)
+
+
+def relations_of(tokens: TokenList, source: Range) -> Iterable[str]:
+    """The names, in lower case, that the relations of FROM have there."""
+    level = [at for at in range(*source) if _is_in_from(tokens, at, source)]
+    for at in level:
+        if tokens.word(at) == "VIEW" and tokens.word(at - 1) == "LATERAL":
+            yield from _generated(tokens, at + 1, source[1])
+        elif begins_relation(tokens, at):
+            yield from _named(tokens, at, source[1])
+
+
+def _is_in_from(tokens: TokenList, at: int, source: Range) -> bool:
+    """Whether a token stands in FROM itself, or in brackets around relations there."""
+    parent = tokens.parent[at]
+    while parent >= source[0]:
+        first = tokens.word(parent + 1)
+        if first in ("SELECT", "WITH", "FROM", "VALUES", "TABLE") or not begins_relation(tokens, parent):
+            return False
+        parent = tokens.parent[parent]
+    return True
+
+
+def _named(tokens: TokenList, at: int, stop: int) -> Iterable[str]:
+    """The name of the relation that begins at a token: its alias, else the last part of its own."""
+    while tokens.word(at) in ("LATERAL", "STREAM") and not tokens.is_symbol(at + 1, "."):
+        at += 1
+    last = None
+    if tokens.word(at) == "VALUES":
+        at += 1
+        while tokens.is_symbol(tokens.partner.get(at, at) + 1, ","):
+            at = tokens.partner.get(at, at) + 2
+    elif tokens[at].is_name:
+        while at + 2 < stop and tokens.is_symbol(at + 1, ".") and tokens[at + 2].is_name:
+            at += 2
+        last = at
+    at = tokens.partner.get(at, at) + 1
+    if at < stop and tokens.is_symbol(at, "(") and last is not None:  # a function
+        at = tokens.partner[at] + 1
+    alias = alias_after(tokens, at, stop)
+    if alias is not None:
+        yield tokens[alias].name.lower()
+    elif last is not None:
+        yield tokens[last].name.lower()
+
+
+def _generated(tokens: TokenList, at: int, stop: int) -> Iterable[str]:
+    """The name of what LATERAL VIEW generates."""
+    at += tokens.word(at) == "OUTER"
+    while at < stop and not tokens.is_symbol(at, "("):
+        at += 1
+    name = tokens.partner[at] + 1 if at < stop else stop
+    if name < stop and tokens[name].is_name:
+        yield tokens[name].name.lower()
+
+
+def written(tokens: TokenList, key: Range, relations: set[str]) -> tuple[str, ...]:
+    """What a key says, however it is written: the parts of a name, or the words of an expression.
+
+    Names may have one of these `relations` before them, or not.
+    """
+    expression = parse_expression(tokens, *key)
+    if not isinstance(expression, Name):
+        return tokens.folded(*key)
+    parts = tuple(part.lower() for part in expression.parts)
+    return ("", *(parts[1:] if len(parts) > 1 and parts[0] in relations else parts))

@@ -1,0 +1,70 @@
+"""Rows of which several columns have one name, or are read with their relations, as Spark's structs.
+
+In the column of the rows (:data:`windrow.algebra.names.ROW`) every field has a name of its own; what users
+see of it has the names of FROM.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, StructField, StructType
+
+from windrow.algebra.names import QUALIFIED, ROW, shown_field, twin
+
+__all__ = ["as_variable", "row_type", "shown", "shown_type", "told_apart"]
+
+
+def told_apart(rows: DataFrame) -> DataFrame:
+    """The rows, with names of their own for fields that share one."""
+    kind = row_type(rows)
+    count = Counter(field.name.lower() for field in kind)
+    if max(count.values(), default=0) < 2:
+        return rows
+    names = [
+        twin(number, field.name) if count[field.name.lower()] > 1 else field.name
+        for number, field in enumerate(kind.fields)
+    ]
+    apart = [StructField(name, field.dataType) for name, field in zip(names, kind.fields, strict=True)]
+    return rows.withColumn(ROW, F.col(ROW).cast(StructType(apart)))
+
+
+def row_type(rows: DataFrame) -> StructType:
+    """The type of the rows."""
+    kind = rows.schema[ROW].dataType
+    assert isinstance(kind, StructType)
+    return kind
+
+
+def as_variable(row: Column, fields: Iterable[str], name: str) -> list[Column]:
+    """A row under the name of a variable, and under that by which fields are read with their relations."""
+    names = list(fields)
+    if all(shown_field(field) == field for field in names):
+        return [row.alias(name)]
+    parts = [row.getField(field).alias(told) for field in names if (told := shown_field(field)) is not None]
+    variable = F.when(row.isNotNull(), F.struct(*parts)).alias(name)
+    return [variable, *([row.alias(QUALIFIED + name)] if len(parts) < len(names) else [])]
+
+
+def shown(value: Column, kind: DataType) -> Column:
+    """A row, or an array of rows, with the names that users know its fields by."""
+    told = shown_type(kind)
+    return value if told == kind else value.cast(told)
+
+
+def shown_type(kind: DataType) -> DataType:
+    """The type of such a value; fields that are read with their relations keep their names."""
+    match kind:
+        case ArrayType(elementType=StructType() as element):
+            return ArrayType(shown_type(element), kind.containsNull)
+        case StructType():
+            return StructType(
+                [
+                    StructField(shown_field(field.name) or field.name, field.dataType, field.nullable)
+                    for field in kind.fields
+                ]
+            )
+    return kind
