@@ -39,7 +39,7 @@ SPARK_LAYERS = {
         """,
     "kernels in tasks": """
         batch exchange file_scan join_plan keyed layout match_reference matching reference_mode
-        spark_aggregates to_cells
+        spark_aggregates subquery_reference to_cells
         """,
     "streams and what is known by name": """
         admission arrived catalog changelog clause_view ghcn limited_log live_source log_source micro_batch

@@ -206,6 +206,8 @@ class _Binder:
         tree, program = compiled(clause.pattern, numbers, tokens, clause.pattern_at)
         known = frozenset(members)
         in_window = clause.frame is not None
+        for item in (*measured, *clause.defines):
+            self.text(*item.expression)  # binds the clauses of its subqueries, which are run before this one
         for item in clause.defines:
             refuse_changing_condition(tokens, item.expression)
         measures, defines = (

@@ -14,6 +14,7 @@ from windrow.errors import AnalysisError, NotSupportedError, WindrowError, did_y
 from windrow.syntax.match_nodes import variable_name
 from windrow.syntax.nodes import Range
 from windrow.syntax.ordering import order_item
+from windrow.syntax.subqueries import opens_query, own_relations
 from windrow.syntax.tokens import Kind, TokenList
 
 __all__ = ["Aggregation", "Leaf", "Navigated", "Numbered", "classifiers", "find_leaves", "references"]
@@ -93,7 +94,11 @@ def find_leaves(
 
 
 def references(tokens: TokenList, within: Range, variables: frozenset[str]) -> Iterator[tuple[str, int]]:
-    """The variables by which columns are qualified in a stretch, with their tokens."""
+    """The variables by which columns are qualified in a stretch, with their tokens.
+
+    In a subquery a relation of its own hides the variable of its name.
+    """
+    hidden = _hidden(tokens, within)
     for at in range(*within):
         token = tokens[at]
         is_qualifier = tokens.is_symbol(at + 1, ".") and at + 2 < within[1]
@@ -102,8 +107,18 @@ def references(tokens: TokenList, within: Range, variables: frozenset[str]) -> I
             and is_qualifier
             and not tokens.is_symbol(at - 1, ".")
             and variable_name(token) in variables
+            and not any(
+                start < at < stop and token.name.upper() in names for (start, stop), names in hidden.items()
+            )
         ):
             yield variable_name(token), at
+
+
+def _hidden(tokens: TokenList, within: Range) -> dict[Range, frozenset[str]]:
+    """The subqueries of a stretch, also those in others, with the names of their own relations."""
+    opened = (at for at in range(*within) if opens_query(tokens, at))
+    queries = [(at, tokens.partner[at] + 1) for at in opened]
+    return {query: own_relations(tokens, query) for query in queries}
 
 
 def classifiers(tokens: TokenList, within: Range) -> list[Range]:
@@ -129,7 +144,12 @@ class _Finder:
             if tokens.is_symbol(at - 1, ".") and at > start:
                 at += 1
                 continue
-            self.refuse_foreign(at)
+            if opens_query(tokens, at):
+                close = tokens.partner[at]
+                yield from self.of_query((at, close + 1))
+                at = close + 1
+                continue
+            self.refuse_over(at)
             leaf = self.call(at, stop) or self.path(at, stop)
             if leaf is not None:
                 yield leaf
@@ -137,10 +157,22 @@ class _Finder:
             else:
                 at += 1
 
-    def refuse_foreign(self, at: int) -> None:
+    def of_query(self, query: Range) -> Iterator[Leaf]:
+        """What a subquery reads of the match: columns of variables, CLASSIFIER and MATCH_NUMBER."""
+        tokens, at = self.tokens, query[0]
+        qualifiers = {place for _, place in references(tokens, query, self.variables)}
+        while at < query[1]:
+            leaf: Leaf | None = None
+            if at in qualifiers:
+                leaf = self.path(at, query[1])
+            elif self.is_call(at) and tokens.word(at) in ("CLASSIFIER", "MATCH_NUMBER"):
+                leaf = self.call(at, query[1])
+            if leaf is not None:
+                yield leaf
+            at = at + 1 if leaf is None else leaf.range[1]
+
+    def refuse_over(self, at: int) -> None:
         tokens = self.tokens
-        if tokens.is_symbol(at, "(") and tokens.word(at + 1) in ("SELECT", "WITH", "VALUES", "TABLE"):
-            raise self.unsupported("a subquery", (at, tokens.partner[at] + 1), "join it in FROM")
         if tokens.word(at) == "OVER" and tokens.is_symbol(at - 1, ")"):
             raise self.unsupported("OVER", (at, at + 1), "compute it in a subquery in FROM")
 
@@ -292,9 +324,14 @@ class _Finder:
             and tokens.partner[start + 1] + 1 == stop
         ):
             return self.classifier(start).variable, None
-        for at in range(start, stop):
-            self.refuse_foreign(at)
-            self.refuse_inside(at, around)
+        at = start
+        while at < stop:
+            if opens_query(tokens, at):
+                at = tokens.partner[at]
+            else:
+                self.refuse_over(at)
+                self.refuse_inside(at, around)
+            at += 1
         found = list(references(tokens, argument, self.variables))
         for name, at in found[1:]:
             if name != found[0][0]:

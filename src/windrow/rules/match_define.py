@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from windrow.algebra.match import Expression
@@ -23,6 +23,7 @@ from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.lengths import interval_of
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText, quoted
+from windrow.syntax.subqueries import subqueries
 
 __all__ = ["Definitions"]
 
@@ -69,7 +70,9 @@ class Definitions:
             atoms[leaf.range[0]] = Name((source.variable.name, field), leaf.range)
             if source.is_classifier:
                 named.setdefault(source.variable.name, []).append(leaf.range)
-        expression = parse_expression(self.tokens, *item.range, atoms, deeply=True)
+        queries = tuple(subqueries(self.tokens, item.range))
+        alone = {query[0] for query in queries if self.stands_alone(query, item.leaves, replaced)}
+        expression = parse_expression(self.tokens, *item.range, atoms, deeply=True, alone=alone)
 
         def part(of: Range) -> SqlText:
             return self.match.replace(of, replaced)
@@ -82,7 +85,17 @@ class Definitions:
             return [self.match.replace(of, replaced | dict.fromkeys(named[name], word)) for word in words]
 
         when = Fragment(part(item.range), expression, item.span, part)
-        return self.converted(when, f"DEFINE {item.name}", with_neighbours, with_names)
+        return self.converted(when, f"DEFINE {item.name}", with_neighbours, with_names, queries)
+
+    def stands_alone(self, query: Range, leaves: Sequence[Leaf], shown: Mapping[Range, str]) -> bool:
+        """Whether a subquery reads no row of the match but by these leaves."""
+        missing = {}
+        for leaf in leaves:
+            if query[0] < leaf.range[0] < query[1]:
+                text, sources = SqlText.of(shown[leaf.range]), list(self.sources.values())
+                (kind,) = self.analyzer.types_of([text], self.rows.arguments, sources)
+                missing[leaf.range] = f"CAST(NULL AS {kind})"
+        return self.analyzer.stands_alone(self.match.replace(query, missing))
 
     def converted(
         self,
@@ -90,6 +103,7 @@ class Definitions:
         what: str,
         with_neighbours: Callable[[Range], SqlText] | None = None,
         with_names: Callable[[Range, str], list[SqlText]] | None = None,
+        queries: Sequence[Range] = (),
     ) -> kernel.PairExpression:
         """A condition as the machine is told; `what` says in errors what it is."""
         sources = list(self.sources.values())
@@ -109,6 +123,7 @@ class Definitions:
             with_neighbours=with_neighbours,
             with_names=with_names,
             written=None if with_names is None else lambda part: self.tokens.text(*part),
+            queries=queries,
         )
         try:
             typed = hoister.typed(what)

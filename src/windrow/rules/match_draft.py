@@ -42,6 +42,9 @@ class MatchAnalyzer(Protocol):
     def ansi(self) -> bool:
         """Whether the session raises errors where other modes give NULL."""
 
+    def stands_alone(self, query: SqlText) -> bool:
+        """Whether a query in parentheses reads nothing of what is around it."""
+
     def types_of(
         self, texts: Sequence[SqlText], arguments: Sequence[SqlText], sources: Sequence[Source]
     ) -> list[str]:

@@ -11,6 +11,7 @@ from windrow.rules.match_draft import ARGUMENT, MatchAnalyzer
 from windrow.syntax.expressions import Name, names_in, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
+from windrow.syntax.subqueries import subqueries
 
 __all__ = ["RowValues", "literal"]
 
@@ -122,7 +123,8 @@ class RowValues:
         """Columns without a variable are of all rows: they do not stand beside those of one."""
         if variable is None:
             return
-        for name in names_in(parse_expression(self.tokens, *argument)):
+        alone = {query[0] for query in subqueries(self.tokens, argument)}
+        for name in names_in(parse_expression(self.tokens, *argument, alone=alone)):
             start = name.range[0]
             bare = len(name.parts) == 1 and self.tokens[start].is_name and start + 1 == name.range[1]
             if bare and find_field(self.analyzer.fields, name.parts[0]) is not None:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
+from pyspark.sql.types import DataType, LongType, StringType
 
 from windrow.algebra.match import Expression
 from windrow.algebra.names import ROW, order_key, partition_key
@@ -24,9 +25,11 @@ from windrow.rules.types import INTEGERS
 from windrow.spark.arrow import contains
 from windrow.spark.gateway import Gateway
 from windrow.spark.matching import BoundMatch, result_types, selected
+from windrow.spark.subquery_reference import apart, plain
+from windrow.syntax.subqueries import subqueries
 from windrow.syntax.tokens import tokenize
 
-__all__ = ["MatchReference", "plain", "with_parameters"]
+__all__ = ["MatchReference", "with_parameters"]
 
 Value = Callable[[Any], Any]
 
@@ -91,16 +94,30 @@ class MatchReference:
             frame=None if clause.frame is None else Frame(clause.frame.following, clause.frame.seek),
         )
 
-    def compiled(self, text: str) -> Value:
-        """An expression of the user's, with its parameters, over an environment."""
-        return compile_expression(with_parameters(self.gateway, text), ansi=self.analyzer.ansi)
+    def compiled(self, text: str, leaves: Mapping[str, DataType] | None = None) -> Value:
+        """An expression of the user's, with its parameters, over an environment.
+
+        Its subqueries are run anew by Spark over what they read of that: a row, and `leaves` of these types.
+        """
+        kinds = {field.name: field.dataType for field in self.analyzer.row.fields}
+        around = {**kinds, ROW: self.analyzer.row, **(leaves or {})}
+        written, queries = apart(text, self.gateway, self.match.prefix, around)
+        test = compile_expression(with_parameters(self.gateway, written), ansi=self.analyzer.ansi)
+        if not queries:
+            return test
+        return lambda env: test({**env, **{name: query(env) for name, query in queries.items()}})
 
     # -- DEFINE and WITHIN -------------------------------------------------------------------------
 
     def condition(self, item: Expression) -> Callable[[Seen], Any]:
         """A condition over what was taken."""
         names = {leaf.range: f"__l{number}" for number, leaf in enumerate(item.leaves)}
-        test = self.compiled(self.match.replace(item.range, names).render())
+        queries = list(subqueries(self.match.tokens, item.range))
+        inside = [
+            leaf for leaf in item.leaves if any(start < leaf.range[0] < stop for start, stop in queries)
+        ]
+        kinds = {names[leaf.range]: self.type_of(leaf) for leaf in inside}
+        test = self.compiled(self.match.replace(item.range, names).render(), kinds)
         values = {names[leaf.range]: self.leaf(leaf) for leaf in item.leaves}
 
         def holds(seen: Seen) -> Any:
@@ -108,6 +125,17 @@ class MatchReference:
             return test({**row, **{name: value(seen) for name, value in values.items()}})
 
         return holds
+
+    def type_of(self, leaf: Leaf) -> DataType:
+        """The type of what a subquery reads of the match."""
+        if isinstance(leaf, Numbered):
+            return LongType()
+        assert isinstance(leaf, Navigated)
+        if leaf.argument is None:
+            return StringType()
+        start = leaf.argument[0]
+        text = self.match.replace(leaf.argument, {(start, start + 1): ROW})
+        return self.analyzer.analyse([text], self.analyzer.scope(())).schema[0].dataType
 
     def within(self) -> Callable[[Seen], Any] | None:
         """The condition that WITHIN is."""
@@ -292,12 +320,3 @@ def _literal(value: Any) -> str:
                 f"a parameter of type {type(value).__name__} in the reference interpreter",
                 condition="REFERENCE_EXPRESSION",
             )
-
-
-def plain(value: Any) -> Any:
-    """Rows of Spark as dictionaries, all the way down."""
-    if isinstance(value, Row):
-        return {name: plain(value[name]) for name in value.__fields__}
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    return value

@@ -21,7 +21,7 @@ from pyspark.sql.types import DataType, IntegerType, LongType, StringType, Struc
 from windrow.algebra.match import Match
 from windrow.algebra.names import ROW, order_key, partition_key
 from windrow.algebra.physical import Hoisted, field_of, is_field
-from windrow.errors import AnalysisError, NotSupportedError, WindrowError, did_you_mean
+from windrow.errors import AnalysisError, NotSupportedError, Span, WindrowError, did_you_mean
 from windrow.kernels.advance.slices import is_followed
 from windrow.kernels.aggregates import Aggregate, supports
 from windrow.kernels.patterns.plan import (
@@ -57,6 +57,7 @@ from windrow.spark.keyed_rows import (
 from windrow.spark.layout import survey
 from windrow.spark.spark_aggregates import aggregate_lists
 from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.subqueries import opens_query
 
 __all__ = [
     "BoundMatch",
@@ -111,6 +112,14 @@ class MatchTypes:
         self.fields = {item.name: item.dataType.simpleString() for item in row.fields}
         self.ansi = is_ansi(gateway)
         refuse_unorderable(match, rows)
+
+    def stands_alone(self, query: SqlText) -> bool:
+        """See the protocol."""
+        try:
+            self.gateway.sql(SqlText.of(self.match.prefix, "SELECT * FROM ", query))
+        except WindrowError:
+            return False
+        return True
 
     def types_of(
         self, texts: Sequence[SqlText], arguments: Sequence[SqlText], sources: Sequence[Source]
@@ -178,7 +187,7 @@ class MatchTypes:
 
     def in_match_terms(self, error: WindrowError) -> WindrowError:
         """Say of an unknown qualifier that it is no variable."""
-        if error.span is None or error.sql is None:
+        if error.span is None or error.sql is None or self.is_in_query(error.span):
             return error
         if error.condition == "FIELD_NOT_FOUND":
             return self.unknown_field(error)
@@ -198,6 +207,16 @@ class MatchTypes:
             span=error.span,
             hint=did_you_mean(path[0].upper(), known) or f"there are {', '.join(known)}",
         )
+
+    def is_in_query(self, span: Span) -> bool:
+        """Whether a stretch begins in a subquery of the clause, which has names of its own."""
+        tokens = self.match.tokens
+        at = next((at for at, token in enumerate(tokens.tokens) if token.start == span.start), None)
+        while at is not None and at >= 0 and tokens[at].start > self.match.span.start:
+            if opens_query(tokens, at):
+                return True
+            at = tokens.parent[at]
+        return False
 
     def unknown_field(self, error: WindrowError) -> WindrowError:
         """The error for a column of a variable that the rows do not have."""
