@@ -148,8 +148,9 @@ def _register(register: Register, labels: tuple[str, ...]) -> str:
     over = (
         "all rows" if register.members is None else ", ".join(labels[at] for at in sorted(register.members))
     )
-    if register.kind in ("rows", "count"):
-        return f"{'the' if register.kind == 'rows' else 'how many'} rows of {over}"
+    lists = {"rows": "the rows", "labelled rows": "the rows and variables", "count": "how many rows"}
+    if register.kind in lists:
+        return f"{lists[register.kind]} of {over}"
     if register.kind == "number":
         return "the number of the match"
     what = "variable of the " if register.kind == "label" else ""

@@ -512,12 +512,14 @@ class _Binder:
                 replaced[start, stop] = "(" + self.replace(expression, replaced).render() + ")"
 
     def replace(self, tokens: Range, replaced: Mapping[Range, str]) -> SqlText:
-        """A stretch with some token ranges replaced by words of ours."""
+        """A stretch with some token ranges replaced by words of ours, of which the outermost count."""
         start, stop = tokens
         inside = sorted(at for at in replaced if start <= at[0] and at[1] <= stop)
         parts: list[str | Piece | SqlText] = []
         at = start
         for first, last in inside:
+            if first < at:
+                continue
             if at < first:
                 parts += [self.spaced(at, first)]
             span = self.tokens.span(first, last)

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from windrow.algebra.match import Expression
 from windrow.algebra.names import ROW
-from windrow.algebra.navigations import Aggregation, Leaf, Numbered
+from windrow.algebra.navigations import (
+    Aggregation,
+    Leaf,
+    Navigated,
+    Numbered,
+    classifiers,
+    match_numbers,
+)
 from windrow.algebra.nodes import Fragment
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.kernels import plan as kernel
@@ -58,24 +66,45 @@ class Definitions:
 
     def typed(self, item: Expression, label: int) -> kernel.PairExpression:
         """A condition of a label as the machine is told."""
-        atoms: dict[int, Name] = {}
+        atoms: dict[int, expressions.Expression] = {}
         replaced: dict[Range, str] = {}
         beside: dict[Range, str] = {}
         named: dict[str, list[Range]] = {}
-        for leaf in item.leaves:
+        made: dict[Range, SqlText] = {}
+
+        def read(leaf: Leaf) -> Name:
             source, field = self.read(leaf, label)
             replaced[leaf.range] = beside[leaf.range] = self.shown(source, field)
             if source.variable.side == "row" and source.variable.shift:
                 beside[leaf.range] = f"{neighbour(source.variable.shift)}.{quoted(field)}"
-            atoms[leaf.range[0]] = Name((source.variable.name, field), leaf.range)
             if source.is_classifier:
                 named.setdefault(source.variable.name, []).append(leaf.range)
+            return Name((source.variable.name, field), leaf.range)
+
+        def computed(leaf: Navigated, argument: Range) -> expressions.Expression:
+            """The value at one row of what names the variable or the match: NULL where there is no row."""
+            inner = {part.range[0]: read(part) for part in self.read_at(leaf, argument)}
+            value = parse_expression(self.tokens, *argument, inner, deeply=True)
+            there = self.there(leaf, label)
+            at = (-1 - len(made), -1 - len(made))
+            made[at] = SqlText.of(self.shown(*there))
+            whole = SqlText.of("CASE WHEN ", made[at], " THEN (", part(argument), ") END")
+            replaced[leaf.range] = beside[leaf.range] = whole.render()
+            is_there = Name((there[0].variable.name, there[1]), at)
+            return expressions.Call("case when", (is_there, value), leaf.range)
+
+        def part(of: Range) -> SqlText:
+            return made[of] if of in made else self.match.replace(of, replaced)
+
+        for leaf in item.leaves:
+            argument = leaf.argument if isinstance(leaf, Navigated) else None
+            if isinstance(leaf, Navigated) and argument is not None and self.rows.names_match(argument):
+                atoms[leaf.range[0]] = computed(leaf, argument)
+            else:
+                atoms[leaf.range[0]] = read(leaf)
         queries = tuple(subqueries(self.tokens, item.range))
         alone = {query[0] for query in queries if self.stands_alone(query, item.leaves, replaced)}
         expression = parse_expression(self.tokens, *item.range, atoms, deeply=True, alone=alone)
-
-        def part(of: Range) -> SqlText:
-            return self.match.replace(of, replaced)
 
         def with_neighbours(of: Range) -> SqlText:
             return self.match.replace(of, beside)
@@ -86,6 +115,19 @@ class Definitions:
 
         when = Fragment(part(item.range), expression, item.span, part)
         return self.converted(when, f"DEFINE {item.name}", with_neighbours, with_names, queries)
+
+    def read_at(self, leaf: Navigated, argument: Range) -> Iterator[Leaf]:
+        """What a navigation reads of its row, the variable's name and the match's number among it."""
+        names, numbers = classifiers(self.tokens, argument), match_numbers(self.tokens, argument)
+        for at in numbers:
+            yield Numbered(at)
+        for at in self.rows.read_in(argument):
+            yield replace(leaf, range=at, argument=None if at in names else at)
+
+    def there(self, leaf: Navigated, label: int) -> tuple[Source, str]:
+        """What is TRUE at the row of a navigation, and missing where there is none."""
+        members = self.match.members_of(leaf.variable)
+        return self.at_row(leaf, members, label), self.rows.argument(SqlText.of("TRUE"))
 
     def stands_alone(self, query: Range, leaves: Sequence[Leaf], shown: Mapping[Range, str]) -> bool:
         """Whether a subquery reads no row of the match but by these leaves."""
@@ -164,11 +206,14 @@ class Definitions:
             register = self.register(Register(members, leaf.from_first, offset, "label"))
             return self.source(register_side(register), 0, is_classifier=True), "name"
         field = self.rows.value(leaf.argument, leaf.variable)
-        is_row = not leaf.from_first and leaf.offset == 0 and (members is None or label in members)
-        if is_row:
-            return self.source("row", leaf.shift), field
+        return self.at_row(leaf, members, label), field
+
+    def at_row(self, leaf: Navigated, members: frozenset[int] | None, label: int) -> Source:
+        """The row that a navigation finds: the one that is tried, or one that a register holds."""
+        if not leaf.from_first and leaf.offset == 0 and (members is None or label in members):
+            return self.source("row", leaf.shift)
         register = self.register(Register(members, leaf.from_first, leaf.offset))
-        return self.source(register_side(register), leaf.shift), field
+        return self.source(register_side(register), leaf.shift)
 
     def number(self, register: Register) -> Source:
         """A register that is a number itself."""
@@ -180,15 +225,12 @@ class Definitions:
         members = self.match.members_of(leaf.variable)
         if leaf.function == "count_star":
             return self.number(Register(members, kind="count"))
-        if leaf.of_classifier:
-            raise self.unsupported(
-                leaf, "an aggregate of variables' names in DEFINE", "COUNT(a.*) counts the rows of a variable"
-            )
         value, argument = self.rows.aggregated(leaf)
         column = self.rows.column(value)
         call = "count(DISTINCT " if leaf.function == "count_distinct" else f"{leaf.function}("
         text = SqlText.of(call, argument, ")")
-        side = register_side(self.register(Register(members, kind="rows")))
+        kind = "labelled rows" if column in self.rows.by_label else "rows"
+        side = register_side(self.register(Register(members, kind=kind)))
         name = f"__d{len(self.running)}"
         self.running.append(RunningLeaf(name, leaf, column, text))
         counts = leaf.function in ("count", "count_distinct", "count_if")

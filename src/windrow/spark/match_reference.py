@@ -12,13 +12,28 @@ from pyspark.sql.types import DataType, LongType, StringType
 
 from windrow.algebra.match import Expression
 from windrow.algebra.names import ROW, order_key, partition_key
-from windrow.algebra.navigations import Aggregation, Leaf, Navigated, Numbered
+from windrow.algebra.navigations import (
+    Aggregation,
+    Leaf,
+    Navigated,
+    Numbered,
+    classifiers,
+    match_numbers,
+)
 from windrow.algebra.physical import field_of, is_field
 from windrow.errors import NotSupportedError, WindrowError
-from windrow.kernels.patterns.plan import CLASSIFIER, STATE, Navigation
+from windrow.kernels.patterns.plan import CLASSIFIER, STATE
 from windrow.kernels.reference.aggregates import aggregate
 from windrow.kernels.reference.expressions import compile_expression
-from windrow.kernels.reference.match_recognize import Clause, Frame, Given, Seen, match_recognize
+from windrow.kernels.reference.match_recognize import (
+    LABEL,
+    NUMBER,
+    Clause,
+    Frame,
+    Given,
+    Seen,
+    match_recognize,
+)
 from windrow.kernels.reference.window_by import OrderKey
 from windrow.rules.match_draft import ARGUMENT, AggregateLeaf
 from windrow.rules.types import INTEGERS
@@ -185,6 +200,8 @@ class MatchReference:
         """The argument over a row."""
         assert leaf.argument is not None
         replaced = {(at, at + 1): ROW for at in range(*leaf.argument) if self.is_qualifier(at, leaf.argument)}
+        replaced |= dict.fromkeys(classifiers(self.match.tokens, leaf.argument), LABEL)
+        replaced |= dict.fromkeys(match_numbers(self.match.tokens, leaf.argument), NUMBER)
         path = self.match.tokens.text(*leaf.argument).rpartition(".")[2]
         is_time = path.upper() == "ELEMENT_TIME" and path.lower() not in map(str.lower, self.analyzer.fields)
         if is_time:
@@ -225,10 +242,6 @@ class MatchReference:
                 value, final = self.aggregated(leaf), leaf.leaf.final
                 return lambda given: value(given.seen(final=final))
         found = next(value for value in self.draft.values if value.name == name)
-        by_label = dict(self.draft.by_label).get(found.column)
-        if by_label is not None:
-            read = [self.hoisted(column) for column in by_label]
-            return lambda given: _at_label(given.seen(final=found.final), found, read)
         argument = None if found.column == CLASSIFIER else self.hoisted(found.column)
         return lambda given: given.seen(final=found.final).navigate(
             found.members, found.from_first, found.offset, found.shift, argument, self.match.labels
@@ -260,8 +273,8 @@ class MatchReference:
             scope = self.analyzer.scope(self.draft.arguments)
             spark = self.analyzer.analyse([item.text], scope).schema[0].dataType.simpleString()
             kind = "integer" if spark in INTEGERS else spark
-        distinct = leaf.leaf.function == "count_distinct"
-        function = "count" if distinct else leaf.leaf.function
+        distinct = leaf.function == "count_distinct"
+        function = "count" if distinct else leaf.function
 
         def value(seen: Seen) -> Any:
             taken = seen.of(members)
@@ -270,18 +283,9 @@ class MatchReference:
             else:
                 read = arguments if len(arguments) > 1 else arguments * len(self.match.labels)
                 values = [read[label](seen.rows[row]) if read else None for row, label in taken]
-            return aggregate(function, values, distinct=distinct, kind=kind)
+            return aggregate(function, values, distinct=distinct, ignore_nulls=leaf.ignores_nulls, kind=kind)
 
         return value
-
-
-def _at_label(seen: Seen, value: Navigation, read: list[Value]) -> Any:
-    """The value of an argument in which CLASSIFIER() stands, at the row of a navigation."""
-    taken = seen.of(value.members)
-    if value.offset >= len(taken):
-        return None
-    row, label = taken[value.offset] if value.from_first else taken[-1 - value.offset]
-    return read[label](seen.rows[row])
 
 
 def _key(name: str) -> Callable[[Mapping[str, Any]], Any]:

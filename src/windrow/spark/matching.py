@@ -121,6 +121,13 @@ class MatchTypes:
             return False
         return True
 
+    def kernel_supports(self, function: str, argument: SqlText, arguments: Sequence[SqlText]) -> bool:
+        """See the protocol."""
+        kind = self.analyse([argument], self.scope(arguments)).schema[0].dataType
+        found = arrow_type(kind)
+        odd = contains(kind, "collated") or contains(kind, "months")
+        return found is not None and not odd and supports(function, found)
+
     def types_of(
         self, texts: Sequence[SqlText], arguments: Sequence[SqlText], sources: Sequence[Source]
     ) -> list[str]:
@@ -272,8 +279,8 @@ class MatchStage(KeyedRows):
         """The rows that the clause gives."""
         wide = self.wide()
         types = self.types(wide)
-        keyed = self.keyed(wide)
         result = self.result(types)
+        keyed = self.keyed(wide)
         plan = self.plan(result)
         cost = explain_cost(self.gateway, keyed)
         scan = file_scan(self.gateway, keyed, self.partition, cost)
@@ -325,7 +332,7 @@ class MatchStage(KeyedRows):
         measures: list[Measure] = [*draft.values, *(MatchNumber(name) for name in draft.numbers)]
         for item in draft.aggregates:
             kind = arrow_of(result[item.name].dataType)
-            spec = Aggregate(item.leaf.function, item.column, kind, ansi=self.analyzer.ansi)
+            spec = self.spec(item, kind)
             members = self.match.members_of(item.leaf.variable)
             measures.append(Aggregated(item.name, members, item.leaf.final and clause.all_rows, spec))
         outputs = enumerate(column for _, column in (*draft.before, *draft.after))
@@ -346,11 +353,11 @@ class MatchStage(KeyedRows):
         """The aggregates that conditions read."""
         scope = self.analyzer.scope(self.draft.arguments)
         for item in self.draft.running:
-            kind = self.analyzer.aggregate(item, scope)
-            yield (
-                item.name,
-                Aggregate(item.leaf.function, item.column, arrow_of(kind), ansi=self.analyzer.ansi),
-            )
+            yield item.name, self.spec(item, arrow_of(self.analyzer.aggregate(item, scope)))
+
+    def spec(self, item: AggregateLeaf, kind: pa.DataType) -> Aggregate:
+        """An aggregate as the kernel is told."""
+        return Aggregate(item.function, item.column, kind, item.ignores_nulls, ansi=self.analyzer.ansi)
 
     def result(self, types: Mapping[str, DataType]) -> StructType:
         """What the kernel gives, in Spark's own types."""
@@ -377,10 +384,9 @@ class MatchStage(KeyedRows):
             StringType() if item.column == CLASSIFIER else types.get(item.column or "", LongType())
         )
         found = arrow_type(kind)
-        odd = contains(kind, "collated") or contains(kind, "months")
-        if found is None or odd or not supports(item.leaf.function, found):
-            call = item.leaf.call
-            function = item.leaf.function if call is None else self.match.tokens.text(call[0], call[0] + 1)
+        odd = contains(kind, "months") or (item.of_spark is None and contains(kind, "collated"))
+        if found is None or odd or not supports(item.function, found):
+            function = self.match.tokens[item.leaf.call[0]].text
             raise NotSupportedError(
                 f"aggregate {function} of {kind.simpleString()} is not supported",
                 condition="UNSUPPORTED_MEASURE",

@@ -118,8 +118,8 @@ class _UnknownFormError(Exception):
     """The stretch has a form that this parser does not take apart."""
 
 
-Atoms = Mapping[int, Name]
-"""Stretches that stand for a name, by their first tokens."""
+Atoms = Mapping[int, Expression]
+"""What stretches stand for, by their first tokens: names, or what is made of names."""
 
 
 def parse_expression(
@@ -131,7 +131,7 @@ def parse_expression(
     deeply: bool = False,
     alone: Collection[int] | None = None,
 ) -> Expression:
-    """The expression between tokens `start` and `stop`, in which `atoms` are names whatever they hold.
+    """The expression between tokens `start` and `stop`, in which `atoms` are what they stand for.
 
     `deeply` also takes apart CASE, CAST, ``||``, LIKE, and functions with a unit of time. Where `alone` is
     given, what stands around subqueries is taken apart too: those that open at its tokens mention no names of
@@ -206,13 +206,14 @@ def _paths(
     at = start
     while at < stop:
         if at in atoms:
-            yield atoms[at]
+            yield from names_in(atoms[at])
             at = atoms[at].range[1]
             continue
         if at in alone:
             close = tokens.partner[at]
-            inside = (atoms[inner] for inner in range(at, close) if inner in atoms)
-            yield from inside
+            for inner in range(at, close):
+                if inner in atoms:
+                    yield from names_in(atoms[inner])
             at = close + 1
             continue
         if not tokens[at].is_name or tokens.is_symbol(at - 1, ".") or tokens.is_symbol(at - 1, ":"):
