@@ -319,7 +319,11 @@ REFUSED = [
         " START AS t WHEN t.v > (SELECT MAX(v) FROM s) END AS e)",
         "t.v > (SELECT MAX(v) FROM s)",
     ),
-    ("MISSING_ORDER_BY", "SELECT * FROM names MATCH_RECOGNIZE (PATTERN (a) DEFINE a AS TRUE)", "PATTERN"),
+    (
+        "MISSING_ORDER_BY",
+        "SELECT * FROM (SELECT * FROM s) MATCH_RECOGNIZE (PATTERN (a) DEFINE a AS TRUE)",
+        "PATTERN",
+    ),
 ]
 
 

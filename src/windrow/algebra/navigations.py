@@ -290,6 +290,8 @@ class _Finder:
             return self.logical(first, at, final, shift=0)
         if word in _PHYSICAL:
             return self.physical(at)
+        if word == "NTH_VALUE" and self.in_window:
+            return self.nth_value(at)
         if word == "CLASSIFIER":
             return self.classifier(at)
         if word == "MATCH_NUMBER":
@@ -325,6 +327,19 @@ class _Finder:
                 "INVALID_NAVIGATION", f"the number of rows of {word} is no constant", (start, stop), hint
             )
         return items[0], int(tokens[start].text)
+
+    def nth_value(self, at: int) -> Navigated:
+        """The value at the row of this number among those of a window's match, which are counted from 1."""
+        argument, number = self.arguments(at, 0)
+        end = self.tokens.partner[at + 1] + 1
+        if number < 1:
+            hint = "write nth_value(x, 2), with a number from 1 on"
+            raise self.wrong("INVALID_NAVIGATION", "nth_value has no number of a row", (at, end), hint)
+        if self.tokens.word(end) in ("IGNORE", "RESPECT"):
+            hint = "leave it out, or read the value in MEASURES: FIRST(a.x, 1)"
+            raise self.unsupported("IGNORE NULLS of nth_value", (end, end + 2), hint)
+        variable, value = self.value(argument, "nth_value")
+        return Navigated((at, end), variable, True, number - 1, 0, True, value)
 
     def logical(self, first: int, at: int, final: bool, shift: int) -> Navigated:
         argument, offset = self.arguments(at, 0)

@@ -37,6 +37,7 @@ __all__ = ["Definitions"]
 
 _SOURCE = "__v"
 _CLASSIFIERS = "__c"
+_DIGITS_OF_BIGINT = 18
 _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double"})
 _WITHIN: tuple[Range, Range, Range, Range] = ((-4, -4), (-3, -3), (-2, -2), (-1, -1))
 
@@ -285,21 +286,22 @@ class Definitions:
         clause = self.match.clause
         if clause.within is None:
             return []
-        key = self.rising_key("WITHIN", clause.within.tokens)
+        key, falls = self.measuring_key("WITHIN", clause.within.tokens)
         at = clause.within.tokens
         field = plain_field(key, self.analyzer.fields) or self.rows.argument(key.text)
         row = self.source("row", 0)
         first = self.source(register_side(self.register(Register(None, True, 0))), 0)
+        later, earlier = (first, row) if falls else (row, first)
         whole, difference, left, right = _WITHIN
         texts = {
-            left: SqlText.of(self.shown(row, field)),
-            right: SqlText.of(self.shown(first, field)),
+            left: SqlText.of(self.shown(later, field)),
+            right: SqlText.of(self.shown(earlier, field)),
             at: self.length() or SqlText(),
         }
         texts[difference] = SqlText.of(texts[left], " - ", texts[right])
         sign = "<=" if clause.inclusive else "<"
         texts[whole] = SqlText.of("(", texts[difference], f") {sign} (", texts[at], ")")
-        names = Name((row.variable.name, field), left), Name((first.variable.name, field), right)
+        names = Name((later.variable.name, field), left), Name((earlier.variable.name, field), right)
         limit = expressions.Opaque((), at)
         length = expressions.Operation("-", names, difference)
         condition = expressions.Operation(sign, (length, limit), whole)
@@ -308,18 +310,19 @@ class Definitions:
             typed = self.converted(Fragment(texts[whole], condition, span, texts.__getitem__), "WITHIN")
         return [Condition(label, typed, (span.start, span.stop)) for label in range(len(self.match.labels))]
 
-    def rising_key(self, what: str, at: Range) -> Fragment:
-        """The first ORDER BY key, by which times are measured."""
-        key, item = self.match.order_by[0]
-        if item.descending:
-            raise NotSupportedError(
-                f"{what} over a descending ORDER BY is not supported",
-                condition="UNSUPPORTED_CONDITION",
+    def measuring_key(self, what: str, at: Range) -> tuple[Fragment, bool]:
+        """The first ORDER BY key, by which times are measured, and whether it falls."""
+        if not self.match.is_ordered:
+            raise AnalysisError(
+                f"{what} measures by the first ORDER BY key, and there is none",
+                condition="MISSING_ORDER_BY",
+                sqlstate="42601",
                 sql=self.match.sql,
                 span=self.tokens.span(*at),
-                hint="order by a time that rises",
+                hint="add ORDER BY with a time, a date or a number",
             )
-        return key
+        key, item = self.match.order_by[0]
+        return key, item.descending
 
     @contextmanager
     def measured(self, what: str, at: Range) -> Iterator[None]:
@@ -370,11 +373,12 @@ class Definitions:
         if self.match.clause.duration is None:
             return None
         at = self.match.clause.duration.tokens
-        key = self.rising_key("DURATION", at)
-        over = SqlText.of("(", key.text, ") + (", self.length() or SqlText(), ")")
+        key, falls = self.measuring_key("DURATION", at)
+        over = SqlText.of("(", key.text, f") {'-' if falls else '+'} (", self.length() or SqlText(), ")")
         with self.measured("DURATION", at):
             of_key, of_due = self.analyzer.types_of([key.text, over], [], [])
-        if of_key == "string" or of_due not in KERNEL_TYPES - {"boolean", "void"}:
+        rising = _rising(of_due, falls=falls)
+        if of_key == "string" or rising is None:
             raise NotSupportedError(
                 f"DURATION over keys of type {of_key} is not supported",
                 condition="UNSUPPORTED_CONDITION",
@@ -382,8 +386,27 @@ class Definitions:
                 span=self.tokens.span(*at),
                 hint="order by a time, a date, an integer or a DOUBLE",
             )
-        field = plain_field(key, self.analyzer.fields) if of_key == of_due else None
+        before, after = rising
+        is_field = of_key == of_due and not before
+        field = plain_field(key, self.analyzer.fields) if is_field else None
         same = key.text if of_key == of_due else SqlText.of("CAST((", key.text, f") AS {of_due})")
+        texts = [SqlText.of(before, text, after) for text in (same, over)]
         return Duration(
-            self.rows.column(field or self.rows.argument(same)), self.rows.column(self.rows.argument(over))
+            self.rows.column(field or self.rows.argument(texts[0])),
+            self.rows.column(self.rows.argument(texts[1])),
         )
+
+
+def _rising(kind: str, *, falls: bool) -> tuple[str, str] | None:
+    """What stands around a key of this type so that it is a value of the kernel's which rises, row by row."""
+    if is_decimal(kind):
+        precision, scale = map(int, kind[len("decimal(") : -1].split(","))
+        digits = f") * 1{'0' * scale}BD AS BIGINT)"
+        return (f"{'-' * falls}CAST((", digits) if precision <= _DIGITS_OF_BIGINT else None
+    if kind not in KERNEL_TYPES - {"boolean", "void"}:
+        return None
+    if not falls:
+        return "", ""
+    if kind == "timestamp_ntz":
+        return "-timestampdiff(MICROSECOND, TIMESTAMP_NTZ '1970-01-01', ", ")"
+    return {"date": "-unix_date(", "timestamp": "-unix_micros("}.get(kind, "-("), ")"

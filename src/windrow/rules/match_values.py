@@ -42,7 +42,8 @@ class RowValues:
             field = find_field(self.analyzer.fields, path[0]) if len(path) == 1 else None
             if field is not None:
                 return field
-            if len(path) == 1 and variable is not None and path[0].upper() == "ELEMENT_TIME":
+            is_time = len(path) == 1 and variable is not None and path[0].upper() == "ELEMENT_TIME"
+            if is_time and self.match.is_ordered:
                 return self.argument(self.match.order_by[0][0].text)
         return self.argument(self.of_row(argument))
 

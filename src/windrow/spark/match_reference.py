@@ -159,7 +159,9 @@ class MatchReference:
             return None
         sign = "<=" if clause.inclusive else "<"
         assert self.draft.length is not None
-        test = self.compiled(f"(last - first) {sign} ({self.draft.length.render()})")
+        falls = self.match.order_by[0][1].descending
+        length = "first - last" if falls else "last - first"
+        test = self.compiled(f"({length}) {sign} ({self.draft.length.render()})")
         key = f"\0{order_key(0)}"
 
         def holds(seen: Seen) -> Any:
@@ -173,7 +175,9 @@ class MatchReference:
         if self.match.clause.duration is None:
             return None
         assert self.draft.length is not None
-        test = self.compiled(f"last < first + ({self.draft.length.render()})")
+        length = self.draft.length.render()
+        falls = self.match.order_by[0][1].descending
+        test = self.compiled(f"last > first - ({length})" if falls else f"last < first + ({length})")
         key = f"\0{order_key(0)}"
         return lambda first, last: test({"first": first[key], "last": last[key]})
 

@@ -220,7 +220,7 @@ def _calls(
                 window, stop = named.get(tokens[follows].name.lower()), follows + 1
         if window is not None:
             start = _start_of_call(tokens, at)
-            is_measure = start == at - 1
+            is_measure = start == at - 1 and tokens[start].is_name
             yield Call((start, stop), (start, at), tokens[start].name if is_measure else None, window)
             at = stop - 1
         at += 1
@@ -229,6 +229,8 @@ def _calls(
 def _start_of_call(tokens: TokenList, over: int) -> int:
     """The first token of what stands before OVER: a name, or a function with FILTER after it."""
     start = over - 1
+    if tokens.word(start) == "NULLS" and tokens.word(start - 1) in ("IGNORE", "RESPECT"):
+        start -= 2
     while tokens.is_symbol(start, ")"):
         start = tokens.partner[start] - 1
         if tokens.word(start) == "FILTER":
