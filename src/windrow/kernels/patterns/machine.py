@@ -212,8 +212,6 @@ def run(
                                 old = label
                             elif code == -4:
                                 old = interned(old, row)  # noqa: F821 - of the program
-                            elif code == -10:
-                                old = interned(old, row + label * holds.shape[2])  # noqa: F821
                             elif code == -8:
                                 old = number
                             elif code == -9:
@@ -221,6 +219,8 @@ def run(
                             elif code == -2 or code == -6:
                                 if old < 0:
                                     old = row if code == -2 else label
+                            elif code == -10:
+                                old = interned(old, row + label * holds.shape[2])  # noqa: F821
                             elif old < 0 and c_registers[c_threads[thread, 3], register - 1] >= 0:
                                 old = row if code == -3 else label
                             d_registers[sources, register] = old
