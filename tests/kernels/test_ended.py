@@ -167,7 +167,7 @@ def test_matches_of_partitions_that_end(tree, conditions, rows, skip, shown, wit
     expected = outcome(whole)
     if expected in FAILURES:
         return
-    growing = Growing(plan, ("__p0",), (SortKey("t"),), ("x", "t"))
+    growing = Growing(plan, ("__p0",), (SortKey("t"),), ("x", "t", "one", "none"))
     found = ends_change_nothing(growing, table, data, lambda _: NOTHING_KNOWN, data.draw(steps_of(table)))
     assert found == Counter(expected)
 
