@@ -27,11 +27,12 @@ def _clause(item: BoundMatch, names: dict[str, str]) -> Lines:
     yield "rows", shown(without_keys(match.rows), names)
     keys = ", ".join(text_of(key, names) for key in match.partition_by)
     yield "partition by", keys or "nothing: one sequence"
-    yield (
-        "order by",
-        ", ".join(order(key, by.descending, by.nulls_first, names) for key, by in match.order_by),
-    )
-    yield "", "ties are in an arbitrary order, the same throughout the query"
+    if match.is_ordered:
+        keys = ", ".join(order(key, by.descending, by.nulls_first, names) for key, by in match.order_by)
+        yield "order by", keys
+        yield "", "ties are in an arbitrary order, the same throughout the query"
+    else:
+        yield "order by", "nothing: the rows are in an arbitrary order, the same throughout the query"
     kinds = {(True, False): "with empty matches", (False, False): "without empty matches"}
     shown_rows = kinds.get(
         (clause.empty_shown, clause.unmatched_shown), "with empty matches and unmatched rows"
@@ -106,7 +107,7 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
         over = leaf.leaf.variable or "all rows"
         yield (
             "aggregate",
-            f"{leaf.name} = {leaf.leaf.function} of {_column(leaf.column)} of {over}, in the kernel",
+            f"{leaf.name} = {leaf.function} of {_column(leaf.column)} of {over}, in the kernel",
         )
         if leaf.of_spark is not None:
             yield "aggregate", f"{leaf.name} = {shown(leaf.of_spark, names)}, in Spark"
@@ -147,8 +148,9 @@ def _register(register: Register, labels: tuple[str, ...]) -> str:
     over = (
         "all rows" if register.members is None else ", ".join(labels[at] for at in sorted(register.members))
     )
-    if register.kind in ("rows", "count"):
-        return f"{'the' if register.kind == 'rows' else 'how many'} rows of {over}"
+    lists = {"rows": "the rows", "labelled rows": "the rows and variables", "count": "how many rows"}
+    if register.kind in lists:
+        return f"{lists[register.kind]} of {over}"
     if register.kind == "number":
         return "the number of the match"
     what = "variable of the " if register.kind == "label" else ""

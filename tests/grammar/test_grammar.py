@@ -25,7 +25,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 RULES = read_grammar()
 COUNT = 150
 MEANING = (
-    "MISSING_END|NESTED_EXCLUSION|EXCLUSION_WITH_UNMATCHED_ROWS|PATTERN_TOO_LONG|ANCHOR_IN_WINDOW"
+    "MISSING_END|MISSING_WINDOW_SPECIFICATION|EXCLUSION_WITH_UNMATCHED_ROWS|PATTERN_TOO_LONG|ANCHOR_IN_WINDOW"
     "|no column is the stream's ROWTIME|a stream has one|is given twice"
 )
 """What is refused because of what it says, and not of how it is written."""

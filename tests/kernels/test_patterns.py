@@ -11,6 +11,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from windrow.errors import ExecutionError
+from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.patterns import execution
 from windrow.kernels.patterns.at_once import is_simple
 from windrow.kernels.patterns.execution import SoFar, find_matches
@@ -43,6 +44,13 @@ REGISTERS = (
 )
 FIRST_ROW = Register(None, True, 0)
 """A plan has it where a condition reads it: each first row is searched from by itself then."""
+WITH_NAMES = Register(None, kind="labelled rows")
+"""A plan has it where a condition has an aggregate of rows and their variables; it is the seventh then."""
+RUNNING = (
+    ("bs", Aggregate("count", "one of B", pa.int64())),
+    ("of a", Aggregate("sum", "x of A", pa.int64())),
+)
+BY_LABEL = (("one of B", ("none", "one", "none")), ("x of A", ("x", "none", "none")))
 
 
 def value(side: str = "row", shift: int = 0) -> ColumnRef:
@@ -114,6 +122,22 @@ CONDITIONS = {
     ),
 }
 
+NAMED = {
+    "the first B": (
+        compare("<=", ColumnRef("bs", "r6"), Number(1)),
+        lambda seen: sum(label == 1 for _, label in seen.taken) <= 1,
+    ),
+    "As of little": (
+        compare("<", ColumnRef("of a", "r6"), Number(3)),
+        lambda seen: (
+            sum(values) < 3
+            if (values := [v for row, label in seen.taken if label == 0 and (v := x(seen, row)) is not None])
+            else None
+        ),
+    ),
+}
+CONDITIONS |= NAMED
+
 leaves = st.sampled_from([A, B, C, A, B, C, Sequence(()), Edge(True), Edge(False)])
 
 
@@ -152,12 +176,17 @@ def plan_of(
         MatchNumber("n"),
     )
     asked = tuple(Condition(label, CONDITIONS[name][0]) for label, name in conditions.items())
-    reads_first = "not below the first row" in conditions.values()
+    registers = REGISTERS
+    if "not below the first row" in conditions.values():
+        registers = (*registers, FIRST_ROW)
+    reads_names = not NAMED.keys().isdisjoint(conditions.values())
+    if reads_names:
+        registers = (*registers, *[Register(None, kind="count")] * (6 - len(registers)), WITH_NAMES)
     return MatchPlan(
         program=compile_pattern(tree),
         labels=NAMES,
         conditions=asked,
-        registers=(*REGISTERS, FIRST_ROW) if reads_first else REGISTERS,
+        registers=registers,
         skip=skip[0],
         targets=frozenset(skip[1]),
         all_rows=options.get("all_rows", False),
@@ -165,8 +194,9 @@ def plan_of(
         unmatched_shown=options.get("unmatched_shown", False),
         outputs=(("x", "x"),),
         measures=measures,
-        running=(),
+        running=RUNNING if reads_names else (),
         result=pa.schema(fields),
+        by_label=BY_LABEL if reads_names else (),
     )
 
 
@@ -185,7 +215,9 @@ def table_of(rows: list[list[int | None]]) -> tuple[pa.Table, np.ndarray]:
     values = [value for partition in rows for value in partition]
     at = np.array([time for partition in rows for time in times(partition)], np.int64)
     bounds = np.cumsum([0, *map(len, rows)])
-    return pa.table({"x": pa.array(values, pa.int64()), "t": at, "due": at + 3}), bounds
+    ones, nothing = np.ones(len(values), np.int64), pa.nulls(len(values), pa.int64())
+    columns = {"x": pa.array(values, pa.int64()), "t": at, "due": at + 3, "one": ones, "none": nothing}
+    return pa.table(columns), bounds
 
 
 def clause_of(tree: Tree, conditions: dict[int, str], skip: tuple[str, set[int]], **options: bool) -> Clause:

@@ -201,6 +201,29 @@ def test_a_row_of_a_window_with_a_pattern_is_given_when_its_match_is_known(sessi
     ]
 
 
+def test_conditions_and_measures_read_tables_by_subqueries(session, tmp_path):
+    """`names` has one name, of five letters, for the key a."""
+    query = (
+        "SELECT * FROM s MATCH_RECOGNIZE ("
+        " MEASURES FIRST(ts) AS t, LAST(v) + (SELECT COUNT(*) FROM names) AS v"
+        " PATTERN (a b) DEFINE a AS a.k IN (SELECT k FROM names), b AS a.k IN (SELECT k FROM names)"
+        " AND b.v > (SELECT MAX(length(name)) FROM names)"
+        " AND NOT EXISTS (SELECT 1 FROM names n WHERE n.k = b.k))"
+    )
+    batches = [
+        [(at(0), "a", 1, None), (at(1), "b", 7, at(2))],
+        [(at(2), "b", 9, at(3))],
+        [(at(4), "a", 9, at(5)), (at(6), "b", 5, at(7))],
+        [(at(8), "a", 9, None), (at(9), "b", 6, at(10))],
+    ]
+    assert taken(session, query, tmp_path, batches) == [
+        ([(at(0), 8)], 0),
+        ([], 0),
+        ([], 0),
+        ([(at(8), 7)], 0),
+    ]
+
+
 REFUSED = [
     ("ORDER_NOT_ROWTIME", "SELECT * FROM s {windows:ORDER BY v}", "v"),
     ("ORDER_NOT_ROWTIME", "SELECT * FROM s {windows:ORDER BY ts DESC}", "ts"),
@@ -281,7 +304,27 @@ REFUSED = [
         "CREATE TEMPORARY VIEW x AS SELECT * FROM CHANGELOG OF (SELECT k FROM s [NOW])",
         None,
     ),
-    ("MISSING_ORDER_BY", "SELECT * FROM names MATCH_RECOGNIZE (PATTERN (a) DEFINE a AS TRUE)", "PATTERN"),
+    (
+        "INVALID_SUBQUERY_EXPRESSION.STREAMING_QUERY",
+        "SELECT * FROM names MATCH_RECOGNIZE (ORDER BY k PATTERN (a) DEFINE a AS name IN (SELECT k FROM s))",
+        None,
+    ),
+    (
+        "UNSUPPORTED_STREAM",  # a step has no rows of it but its own
+        "SELECT * FROM s MATCH_RECOGNIZE (MEASURES (SELECT MAX(v) FROM s) AS m PATTERN (a) DEFINE a AS TRUE)",
+        "(SELECT MAX(v) FROM s)",
+    ),
+    (
+        "UNSUPPORTED_STREAM",
+        "SELECT * FROM s WINDOW BY w AS (TYPE SLIDING ORDER BY ts"
+        " START AS t WHEN t.v > (SELECT MAX(v) FROM s) END AS e)",
+        "t.v > (SELECT MAX(v) FROM s)",
+    ),
+    (
+        "MISSING_ORDER_BY",
+        "SELECT * FROM (SELECT * FROM s) MATCH_RECOGNIZE (PATTERN (a) DEFINE a AS TRUE)",
+        "PATTERN",
+    ),
 ]
 
 

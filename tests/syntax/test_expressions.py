@@ -22,6 +22,7 @@ from windrow.syntax.expressions import (
     parts_of,
     plain_names,
 )
+from windrow.syntax.subqueries import own_relations, subqueries
 from windrow.syntax.tokens import TokenList, tokenize
 
 
@@ -111,6 +112,40 @@ def nodes(expression: Expression) -> Iterator[Expression]:
 )
 def test_precedence_is_sparks(sql, tree):
     assert shown(sql) == tree
+
+
+@pytest.mark.parametrize(
+    ("sql", "tree", "names"),
+    [
+        ("a.x > (SELECT max(x) FROM t)", "(> a.x ⟨(SELECT max(x) FROM t)⟩)", ["a.x"]),
+        ("a NOT IN (SELECT x FROM t) OR b", "(OR ⟨a NOT IN (SELECT x FROM t)⟩ b)", ["a", "b"]),
+        ("EXISTS (TABLE t) AND a", "(AND ⟨EXISTS (TABLE t)⟩ a)", ["a"]),
+        ("a + ((VALUES 1)) * b", "(+ a (* ⟨((VALUES 1))⟩ b))", ["a", "b"]),
+        ("f((SELECT b.x), c)", "f(⟨(SELECT b.x)⟩, c)", ["c"]),
+    ],
+)
+def test_subqueries_that_stand_alone_mention_no_names(sql, tree, names):
+    tokens = tokenize(sql)
+    opened = {query[0] for query in subqueries(tokens, (0, len(tokens)))}
+    expression = parse_expression(tokens, 0, len(tokens), alone=opened)
+    assert _shown(expression, tokens) == tree
+    found = [".".join(name.parts) for name in names_in(expression)]
+    assert [name for name in found if name != "NOT"] == names
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("(SELECT 1 FROM t AS a, db.u b JOIN (SELECT 1 FROM c) d ON e.x = 1)", "A B C D"),
+        ("(SELECT max(x) FROM db.t)", "T"),
+        ("(SELECT f(x) FROM range(3) WHERE extract(year FROM y) = 1)", "RANGE"),
+        ("(SELECT `v`.x FROM t AS `v`)", "V"),
+        ("(VALUES 1)", ""),
+    ],
+)
+def test_relations_of_a_subquery_have_names_of_their_own(sql, names):
+    tokens = tokenize(sql)
+    assert own_relations(tokens, (0, len(tokens))) == frozenset(names.split())
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ Spark's own, over all windows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
@@ -63,12 +63,17 @@ _KERNEL = {
     "array_agg": "collect_list",
 }
 _OTHER = {
-    "approx_count_distinct", "approx_percentile", "approx_top_k", "bit_and", "bit_or", "bit_xor",
-    "bitmap_construct_agg", "bitmap_or_agg", "collect_set", "corr", "count_min_sketch", "covar_pop",
-    "covar_samp", "histogram_numeric", "hll_sketch_agg", "hll_union_agg", "kurtosis", "listagg", "max_by",
-    "min_by", "percentile_approx", "percentile_cont", "percentile_disc", "product", "regr_avgx",
-    "regr_avgy", "regr_count", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy",
-    "regr_syy", "schema_of_json_agg", "skewness", "string_agg", "try_avg", "try_sum",
+    "approx_count_distinct", "approx_percentile", "approx_top_k", "approx_top_k_accumulate",
+    "approx_top_k_combine", "bit_and", "bit_or", "bit_xor", "bitmap_and_agg", "bitmap_construct_agg",
+    "bitmap_or_agg", "collect_set", "collect_union", "corr", "count_min_sketch", "covar_pop", "covar_samp",
+    "histogram_numeric", "hll_sketch_agg", "hll_union_agg", "kll_merge_agg_bigint", "kll_merge_agg_double",
+    "kll_merge_agg_float", "kll_sketch_agg_bigint", "kll_sketch_agg_double", "kll_sketch_agg_float",
+    "kurtosis", "listagg", "max_by", "min_by", "percentile_approx", "percentile_cont", "percentile_disc",
+    "product", "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2", "regr_slope",
+    "regr_sxx", "regr_sxy", "regr_syy", "schema_of_json_agg", "skewness", "string_agg",
+    "theta_intersection_agg", "theta_sketch_agg", "theta_union_agg", "try_avg", "try_sum",
+    "tuple_intersection_agg_double", "tuple_intersection_agg_integer", "tuple_sketch_agg_double",
+    "tuple_sketch_agg_integer", "tuple_union_agg_double", "tuple_union_agg_integer",
 }  # fmt: skip
 # an aggregate of the paper's spelling, ARRAY_AVG(w.val); array_agg itself is Spark's own
 _ARRAY = {f"array_{name}": name for name in [*_KERNEL, *_OTHER] if name != "array_agg"}
@@ -149,7 +154,7 @@ def find_calls(
 
 
 def find_uses(
-    tokens: TokenList, ranges: list[Range], names: list[str], skip: list[Range], qualified: Atoms
+    tokens: TokenList, ranges: list[Range], names: list[str], skip: list[Range], qualified: Mapping[int, Name]
 ) -> tuple[Uses, ...]:
     """Which of these variables the ranges read, and which of their fields; `skip` is left out.
 

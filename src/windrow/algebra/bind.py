@@ -27,7 +27,7 @@ from windrow.algebra.row_comparison import compared_rows
 from windrow.algebra.statement import Statement
 from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.blocks import find_blocks, visible_ctes
-from windrow.syntax.expressions import Name, parse_expression, plain_names
+from windrow.syntax.expressions import Literal, Name, parse_expression, plain_names
 from windrow.syntax.match_nodes import MatchClause, MatchRelation, Named
 from windrow.syntax.match_recognize import find_matches
 from windrow.syntax.nodes import (
@@ -84,7 +84,7 @@ def bind(
     Raises
     ------
     ParseError
-        ``MISSING_ORDER_BY`` for MATCH_RECOGNIZE without one over what is no stream.
+        ``MISSING_ORDER_BY`` for MATCH_RECOGNIZE without one over a query that reads streams.
     """
     binder = _Binder(tokens, rowtimes or {}, relations or {})
     has_clause = any(statement[0] <= island.range[0] < statement[1] for island in binder.islands)
@@ -168,7 +168,7 @@ class _Binder:
         clause, tokens = relation.clause, self.tokens
         source = SqlText.of("FROM ", self.text(*relation.source))
         mentioned = mentioned_outside(tokens, (relation.source[1], relation.range[1]))
-        order_by = self.order(clause) or (self.rowtime(relation),)
+        order_by = self.order(clause) or self.rowtime(relation)
         prefix = self.prefix(relation.ctes)
         return self.match(clause, prefix, source, order_by, clause.measures, relation.range[0], mentioned)
 
@@ -180,7 +180,7 @@ class _Binder:
         for number, window in enumerate(block.windows):
             order_by = self.order(window.clause)
             if not order_by:
-                raise self.no_order(window.clause)
+                self.refuse_streams(block.source, window.clause)
             found = self.match(
                 window.clause,
                 prefix,
@@ -207,6 +207,11 @@ class _Binder:
         mentioned: frozenset[str] | None,
     ) -> Match:
         tokens = self.tokens
+        is_ordered = bool(order_by)
+        if not order_by:
+            nowhere = clause.pattern_at[0], clause.pattern_at[0]
+            key = Fragment(SqlText.of("CAST(NULL AS INT)"), Literal(nowhere), clause.unordered_at)
+            order_by = ((key, OrderItem(nowhere)),)
         partition_by = tuple(self.fragment(item) for item in clause.partition_by)
         rows = self.keyed_rows(prefix, source, partition_by, tuple(key for key, _ in order_by))
         labels = tuple(variables_of(clause.pattern))
@@ -217,6 +222,8 @@ class _Binder:
         tree, program = compiled(clause.pattern, numbers, tokens, clause.pattern_at)
         known = frozenset(members)
         in_window = clause.frame is not None
+        for item in (*measured, *clause.defines):
+            self.text(*item.expression)  # binds the clauses of its subqueries, which are run before this one
         for item in clause.defines:
             refuse_changing_condition(tokens, item.expression)
         measures, defines = (
@@ -234,36 +241,38 @@ class _Binder:
         return Match(
             f"__matches{len(self.windows)}_{at}", tokens.sql, tokens, clause, prefix, rows,
             partition_by, order_by, tree, program, labels, members,
-            measures, defines, mentioned, self.replace,
+            measures, defines, mentioned, self.replace, is_ordered=is_ordered,
         )  # fmt: skip
 
     def order(self, clause: MatchClause) -> tuple[tuple[Fragment, OrderItem], ...]:
         """ORDER BY; nothing where it is left out."""
         return tuple((self.fragment(item.expression), item) for item in clause.order_by)
 
-    def no_order(self, clause: MatchClause) -> ParseError:
-        """That there is no ORDER BY."""
-        what = "MATCH_RECOGNIZE" if clause.frame is None else "a window with a pattern"
-        return ParseError(
-            f"{what} has no ORDER BY",
-            condition="MISSING_ORDER_BY",
-            sql=self.tokens.sql,
-            span=clause.unordered_at,
-            hint="add ORDER BY with the column that orders each sequence, after PARTITION BY",
-        )
+    def refuse_streams(self, source: Range, clause: MatchClause) -> None:
+        """Refuse an arbitrary order of rows of streams, which come in that of their rowtime."""
+        tokens = self.tokens
+        for at in range(*source):
+            if tokens[at].is_name and tokens[at].name.lower() in self.rowtimes and stands_in_from(tokens, at):
+                column = self.rowtimes[tokens[at].name.lower()]
+                raise ParseError(
+                    f"rows of stream {tokens[at].name} have no ORDER BY here",
+                    condition="MISSING_ORDER_BY",
+                    sql=tokens.sql,
+                    span=clause.unordered_at,
+                    hint=f"add ORDER BY {column}, after PARTITION BY",
+                )
 
-    def rowtime(self, relation: MatchRelation) -> tuple[Fragment, OrderItem]:
-        """The order of a stream, where no other is named."""
+    def rowtime(self, relation: MatchRelation) -> tuple[tuple[Fragment, OrderItem], ...]:
+        """The order of a stream, where no other is named; none of what is no stream."""
         (start, stop), tokens = relation.source, self.tokens
         is_name = stop == start + 1 or alias_after(tokens, start + 1, stop) == stop - 1
-        if (
-            not is_name
-            or not stands_in_from(tokens, start)
-            or tokens[start].name.lower() not in self.rowtimes
-        ):
-            raise self.no_order(relation.clause)
+        is_stream = stands_in_from(tokens, start) and tokens[start].name.lower() in self.rowtimes
+        if not is_name or not is_stream:
+            self.refuse_streams(relation.source, relation.clause)
+            return ()
         column, at = self.rowtimes[tokens[start].name.lower()], (start, start + 1)
-        return Fragment(SqlText.of(quoted(column)), Name((column,), at), tokens.span(*at)), OrderItem(at)
+        key = Fragment(SqlText.of(quoted(column)), Name((column,), at), tokens.span(*at))
+        return ((key, OrderItem(at)),)
 
     def bind_block(self, block: Block) -> Window:
         clause, tokens = block.clause, self.tokens
@@ -515,12 +524,14 @@ class _Binder:
                 replaced[start, stop] = "(" + self.replace(expression, replaced).render() + ")"
 
     def replace(self, tokens: Range, replaced: Mapping[Range, str]) -> SqlText:
-        """A stretch with some token ranges replaced by words of ours."""
+        """A stretch with some token ranges replaced by words of ours, of which the outermost count."""
         start, stop = tokens
         inside = sorted(at for at in replaced if start <= at[0] and at[1] <= stop)
         parts: list[str | Piece | SqlText] = []
         at = start
         for first, last in inside:
+            if first < at:
+                continue
             if at < first:
                 parts += [self.spaced(at, first)]
             span = self.tokens.span(first, last)

@@ -40,7 +40,8 @@ class Match:
     for. `mentioned` are the names outside of the clause that may be columns of its result, None for all
     columns. `replace` gives the user's text of a range with words of ours in place of some stretches. For a
     window of OVER, `functions` are the measures that are functions over the frame, and `block` is the
-    SELECT over its result.
+    SELECT over its result. Where no order is named, `is_ordered` is false, and the key of `order_by` is a
+    constant.
     """
 
     key: str
@@ -60,6 +61,7 @@ class Match:
     mentioned: frozenset[str] | None
     replace: Replace
     functions: frozenset[str] = frozenset()
+    is_ordered: bool = True
     block: SqlText | None = None
 
     @property

@@ -79,13 +79,13 @@ class WindowCalls:
         span = self.tokens.span(*call.function)
         if call.measure is None:
             word = self.tokens.word(call.function[0])
-            if word not in ("FIRST", "LAST") and kernel_function(word.lower()) is None:
+            if word not in ("FIRST", "LAST", "NTH_VALUE") and kernel_function(word.lower()) is None:
                 raise NotSupportedError(
                     f"{self.tokens[call.function[0]].text} over a window with a pattern is not supported",
                     condition="UNSUPPORTED_MEASURE",
                     sql=self.tokens.sql,
                     span=span,
-                    hint="aggregates, first_value, last_value, lag, lead, ranks and measures are",
+                    hint="aggregates, first_value, last_value, nth_value, lag, lead, ranks and measures are",
                 )
             return Named(column, span, call.function)
         known = {item.name.lower(): item for item in call.window.clause.measures}
@@ -158,4 +158,5 @@ class WindowCalls:
             f"NULLS {'FIRST' if item.nulls_first else 'LAST'}"
             for item in clause.order_by
         )
-        return f" OVER ({f'PARTITION BY {keys} ' if keys else ''}ORDER BY {order})"
+        parts = [f"PARTITION BY {keys}" if keys else "", f"ORDER BY {order}" if order else ""]
+        return f" OVER ({' '.join(filter(None, parts))})"

@@ -58,6 +58,8 @@ class Conditions(PairConditions):
         The texts of a part in which each of the variables' names stands for a source, and then NULL.
     written
         A part as it stands in the query.
+    queries
+        Where subqueries stand.
     """
 
     def __init__(
@@ -74,11 +76,12 @@ class Conditions(PairConditions):
         with_neighbours: Callable[[Range], SqlText] | None,
         with_names: Callable[[Range, str], list[SqlText]] | None,
         written: Callable[[Range], str] | None = None,
+        queries: Sequence[Range] = (),
     ) -> None:
         scope = {source.variable.name: source.variable for source in sources}
         super().__init__(scope, when, types_of, fields, columns, ranks, ansi=ansi)
         self.made_columns, self.with_neighbours, self.with_names = made, with_neighbours, with_names
-        self.written = written
+        self.written, self.queries = written, queries
         self.of_names: dict[str, tuple[str, ...]] = {}
         """Columns that have a constant for each variable."""
         self.made = {source.variable.name for source in sources if source.is_made}
@@ -160,6 +163,21 @@ class Conditions(PairConditions):
         found = super().single_row(expression)
         made = found is not None and found.name in self.made and not isinstance(expression, Name)
         return None if made else found
+
+    def constant(
+        self, expression: expressions.Expression, cast: str | None = None, rank: int | None = None
+    ) -> kernel.PairExpression:
+        """As ever; what a subquery gives, Spark puts beside each row when the rows are read."""
+        start, stop = expression.range
+        if not any(start <= first and last <= stop for first, last in self.queries):
+            return super().constant(expression, cast, rank)
+        kind = self.types[expression.range]
+        if rank is None and cast is None and not self.has_values(kind):
+            raise NotTypedError(f"a subquery of type {kind}")
+        text = self.text(expression)
+        if cast is not None:
+            text = SqlText.of("CAST((", text, f") AS {cast})")
+        return kernel.ColumnRef(self.columns.add(text, ROW), "row", 0, None, rank)
 
     def hoisted(
         self,

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from windrow.algebra.match import Expression
 from windrow.algebra.names import ROW
-from windrow.algebra.navigations import Aggregation, Leaf, Numbered
+from windrow.algebra.navigations import (
+    Aggregation,
+    Leaf,
+    Navigated,
+    Numbered,
+    classifiers,
+    match_numbers,
+)
 from windrow.algebra.nodes import Fragment
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.kernels import plan as kernel
@@ -23,11 +31,13 @@ from windrow.syntax.expressions import Name, parse_expression
 from windrow.syntax.lengths import interval_of
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText, quoted
+from windrow.syntax.subqueries import subqueries
 
 __all__ = ["Definitions"]
 
 _SOURCE = "__v"
 _CLASSIFIERS = "__c"
+_DIGITS_OF_BIGINT = 18
 _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double"})
 _WITHIN: tuple[Range, Range, Range, Range] = ((-4, -4), (-3, -3), (-2, -2), (-1, -1))
 
@@ -57,22 +67,45 @@ class Definitions:
 
     def typed(self, item: Expression, label: int) -> kernel.PairExpression:
         """A condition of a label as the machine is told."""
-        atoms: dict[int, Name] = {}
+        atoms: dict[int, expressions.Expression] = {}
         replaced: dict[Range, str] = {}
         beside: dict[Range, str] = {}
         named: dict[str, list[Range]] = {}
-        for leaf in item.leaves:
+        made: dict[Range, SqlText] = {}
+
+        def read(leaf: Leaf) -> Name:
             source, field = self.read(leaf, label)
             replaced[leaf.range] = beside[leaf.range] = self.shown(source, field)
             if source.variable.side == "row" and source.variable.shift:
                 beside[leaf.range] = f"{neighbour(source.variable.shift)}.{quoted(field)}"
-            atoms[leaf.range[0]] = Name((source.variable.name, field), leaf.range)
             if source.is_classifier:
                 named.setdefault(source.variable.name, []).append(leaf.range)
-        expression = parse_expression(self.tokens, *item.range, atoms, deeply=True)
+            return Name((source.variable.name, field), leaf.range)
+
+        def computed(leaf: Navigated, argument: Range) -> expressions.Expression:
+            """The value at one row of what names the variable or the match: NULL where there is no row."""
+            inner = {part.range[0]: read(part) for part in self.read_at(leaf, argument)}
+            value = parse_expression(self.tokens, *argument, inner, deeply=True)
+            there = self.there(leaf, label)
+            at = (-1 - len(made), -1 - len(made))
+            made[at] = SqlText.of(self.shown(*there))
+            whole = SqlText.of("CASE WHEN ", made[at], " THEN (", part(argument), ") END")
+            replaced[leaf.range] = beside[leaf.range] = whole.render()
+            is_there = Name((there[0].variable.name, there[1]), at)
+            return expressions.Call("case when", (is_there, value), leaf.range)
 
         def part(of: Range) -> SqlText:
-            return self.match.replace(of, replaced)
+            return made[of] if of in made else self.match.replace(of, replaced)
+
+        for leaf in item.leaves:
+            argument = leaf.argument if isinstance(leaf, Navigated) else None
+            if isinstance(leaf, Navigated) and argument is not None and self.rows.names_match(argument):
+                atoms[leaf.range[0]] = computed(leaf, argument)
+            else:
+                atoms[leaf.range[0]] = read(leaf)
+        queries = tuple(subqueries(self.tokens, item.range))
+        alone = {query[0] for query in queries if self.stands_alone(query, item.leaves, replaced)}
+        expression = parse_expression(self.tokens, *item.range, atoms, deeply=True, alone=alone)
 
         def with_neighbours(of: Range) -> SqlText:
             return self.match.replace(of, beside)
@@ -82,7 +115,30 @@ class Definitions:
             return [self.match.replace(of, replaced | dict.fromkeys(named[name], word)) for word in words]
 
         when = Fragment(part(item.range), expression, item.span, part)
-        return self.converted(when, f"DEFINE {item.name}", with_neighbours, with_names)
+        return self.converted(when, f"DEFINE {item.name}", with_neighbours, with_names, queries)
+
+    def read_at(self, leaf: Navigated, argument: Range) -> Iterator[Leaf]:
+        """What a navigation reads of its row, the variable's name and the match's number among it."""
+        names, numbers = classifiers(self.tokens, argument), match_numbers(self.tokens, argument)
+        for at in numbers:
+            yield Numbered(at)
+        for at in self.rows.read_in(argument):
+            yield replace(leaf, range=at, argument=None if at in names else at)
+
+    def there(self, leaf: Navigated, label: int) -> tuple[Source, str]:
+        """What is TRUE at the row of a navigation, and missing where there is none."""
+        members = self.match.members_of(leaf.variable)
+        return self.at_row(leaf, members, label), self.rows.argument(SqlText.of("TRUE"))
+
+    def stands_alone(self, query: Range, leaves: Sequence[Leaf], shown: Mapping[Range, str]) -> bool:
+        """Whether a subquery reads no row of the match but by these leaves."""
+        missing = {}
+        for leaf in leaves:
+            if query[0] < leaf.range[0] < query[1]:
+                text, sources = SqlText.of(shown[leaf.range]), list(self.sources.values())
+                (kind,) = self.analyzer.types_of([text], self.rows.arguments, sources)
+                missing[leaf.range] = f"CAST(NULL AS {kind})"
+        return self.analyzer.stands_alone(self.match.replace(query, missing))
 
     def converted(
         self,
@@ -90,6 +146,7 @@ class Definitions:
         what: str,
         with_neighbours: Callable[[Range], SqlText] | None = None,
         with_names: Callable[[Range, str], list[SqlText]] | None = None,
+        queries: Sequence[Range] = (),
     ) -> kernel.PairExpression:
         """A condition as the machine is told; `what` says in errors what it is."""
         sources = list(self.sources.values())
@@ -109,6 +166,7 @@ class Definitions:
             with_neighbours=with_neighbours,
             with_names=with_names,
             written=None if with_names is None else lambda part: self.tokens.text(*part),
+            queries=queries,
         )
         try:
             typed = hoister.typed(what)
@@ -149,11 +207,14 @@ class Definitions:
             register = self.register(Register(members, leaf.from_first, offset, "label"))
             return self.source(register_side(register), 0, is_classifier=True), "name"
         field = self.rows.value(leaf.argument, leaf.variable)
-        is_row = not leaf.from_first and leaf.offset == 0 and (members is None or label in members)
-        if is_row:
-            return self.source("row", leaf.shift), field
+        return self.at_row(leaf, members, label), field
+
+    def at_row(self, leaf: Navigated, members: frozenset[int] | None, label: int) -> Source:
+        """The row that a navigation finds: the one that is tried, or one that a register holds."""
+        if not leaf.from_first and leaf.offset == 0 and (members is None or label in members):
+            return self.source("row", leaf.shift)
         register = self.register(Register(members, leaf.from_first, leaf.offset))
-        return self.source(register_side(register), leaf.shift), field
+        return self.source(register_side(register), leaf.shift)
 
     def number(self, register: Register) -> Source:
         """A register that is a number itself."""
@@ -165,15 +226,12 @@ class Definitions:
         members = self.match.members_of(leaf.variable)
         if leaf.function == "count_star":
             return self.number(Register(members, kind="count"))
-        if leaf.of_classifier:
-            raise self.unsupported(
-                leaf, "an aggregate of variables' names in DEFINE", "COUNT(a.*) counts the rows of a variable"
-            )
         value, argument = self.rows.aggregated(leaf)
         column = self.rows.column(value)
         call = "count(DISTINCT " if leaf.function == "count_distinct" else f"{leaf.function}("
         text = SqlText.of(call, argument, ")")
-        side = register_side(self.register(Register(members, kind="rows")))
+        kind = "labelled rows" if column in self.rows.by_label else "rows"
+        side = register_side(self.register(Register(members, kind=kind)))
         name = f"__d{len(self.running)}"
         self.running.append(RunningLeaf(name, leaf, column, text))
         counts = leaf.function in ("count", "count_distinct", "count_if")
@@ -228,21 +286,22 @@ class Definitions:
         clause = self.match.clause
         if clause.within is None:
             return []
-        key = self.rising_key("WITHIN", clause.within.tokens)
+        key, falls = self.measuring_key("WITHIN", clause.within.tokens)
         at = clause.within.tokens
         field = plain_field(key, self.analyzer.fields) or self.rows.argument(key.text)
         row = self.source("row", 0)
         first = self.source(register_side(self.register(Register(None, True, 0))), 0)
+        later, earlier = (first, row) if falls else (row, first)
         whole, difference, left, right = _WITHIN
         texts = {
-            left: SqlText.of(self.shown(row, field)),
-            right: SqlText.of(self.shown(first, field)),
+            left: SqlText.of(self.shown(later, field)),
+            right: SqlText.of(self.shown(earlier, field)),
             at: self.length() or SqlText(),
         }
         texts[difference] = SqlText.of(texts[left], " - ", texts[right])
         sign = "<=" if clause.inclusive else "<"
         texts[whole] = SqlText.of("(", texts[difference], f") {sign} (", texts[at], ")")
-        names = Name((row.variable.name, field), left), Name((first.variable.name, field), right)
+        names = Name((later.variable.name, field), left), Name((earlier.variable.name, field), right)
         limit = expressions.Opaque((), at)
         length = expressions.Operation("-", names, difference)
         condition = expressions.Operation(sign, (length, limit), whole)
@@ -251,18 +310,19 @@ class Definitions:
             typed = self.converted(Fragment(texts[whole], condition, span, texts.__getitem__), "WITHIN")
         return [Condition(label, typed, (span.start, span.stop)) for label in range(len(self.match.labels))]
 
-    def rising_key(self, what: str, at: Range) -> Fragment:
-        """The first ORDER BY key, by which times are measured."""
-        key, item = self.match.order_by[0]
-        if item.descending:
-            raise NotSupportedError(
-                f"{what} over a descending ORDER BY is not supported",
-                condition="UNSUPPORTED_CONDITION",
+    def measuring_key(self, what: str, at: Range) -> tuple[Fragment, bool]:
+        """The first ORDER BY key, by which times are measured, and whether it falls."""
+        if not self.match.is_ordered:
+            raise AnalysisError(
+                f"{what} measures by the first ORDER BY key, and there is none",
+                condition="MISSING_ORDER_BY",
+                sqlstate="42601",
                 sql=self.match.sql,
                 span=self.tokens.span(*at),
-                hint="order by a time that rises",
+                hint="add ORDER BY with a time, a date or a number",
             )
-        return key
+        key, item = self.match.order_by[0]
+        return key, item.descending
 
     @contextmanager
     def measured(self, what: str, at: Range) -> Iterator[None]:
@@ -313,11 +373,12 @@ class Definitions:
         if self.match.clause.duration is None:
             return None
         at = self.match.clause.duration.tokens
-        key = self.rising_key("DURATION", at)
-        over = SqlText.of("(", key.text, ") + (", self.length() or SqlText(), ")")
+        key, falls = self.measuring_key("DURATION", at)
+        over = SqlText.of("(", key.text, f") {'-' if falls else '+'} (", self.length() or SqlText(), ")")
         with self.measured("DURATION", at):
             of_key, of_due = self.analyzer.types_of([key.text, over], [], [])
-        if of_key == "string" or of_due not in KERNEL_TYPES - {"boolean", "void"}:
+        rising = _rising(of_due, falls=falls)
+        if of_key == "string" or rising is None:
             raise NotSupportedError(
                 f"DURATION over keys of type {of_key} is not supported",
                 condition="UNSUPPORTED_CONDITION",
@@ -325,8 +386,27 @@ class Definitions:
                 span=self.tokens.span(*at),
                 hint="order by a time, a date, an integer or a DOUBLE",
             )
-        field = plain_field(key, self.analyzer.fields) if of_key == of_due else None
+        before, after = rising
+        is_field = of_key == of_due and not before
+        field = plain_field(key, self.analyzer.fields) if is_field else None
         same = key.text if of_key == of_due else SqlText.of("CAST((", key.text, f") AS {of_due})")
+        texts = [SqlText.of(before, text, after) for text in (same, over)]
         return Duration(
-            self.rows.column(field or self.rows.argument(same)), self.rows.column(self.rows.argument(over))
+            self.rows.column(field or self.rows.argument(texts[0])),
+            self.rows.column(self.rows.argument(texts[1])),
         )
+
+
+def _rising(kind: str, *, falls: bool) -> tuple[str, str] | None:
+    """What stands around a key of this type so that it is a value of the kernel's which rises, row by row."""
+    if is_decimal(kind):
+        precision, scale = map(int, kind[len("decimal(") : -1].split(","))
+        digits = f") * 1{'0' * scale}BD AS BIGINT)"
+        return (f"{'-' * falls}CAST((", digits) if precision <= _DIGITS_OF_BIGINT else None
+    if kind not in KERNEL_TYPES - {"boolean", "void"}:
+        return None
+    if not falls:
+        return "", ""
+    if kind == "timestamp_ntz":
+        return "-timestampdiff(MICROSECOND, TIMESTAMP_NTZ '1970-01-01', ", ")"
+    return {"date": "-unix_date(", "timestamp": "-unix_micros("}.get(kind, "-("), ")"

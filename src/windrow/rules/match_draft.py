@@ -42,6 +42,12 @@ class MatchAnalyzer(Protocol):
     def ansi(self) -> bool:
         """Whether the session raises errors where other modes give NULL."""
 
+    def stands_alone(self, query: SqlText) -> bool:
+        """Whether a query in parentheses reads nothing of what is around it."""
+
+    def kernel_supports(self, function: str, argument: SqlText, arguments: Sequence[SqlText]) -> bool:
+        """Whether the kernel computes an aggregate of this expression over the rows and their arguments."""
+
     def types_of(
         self, texts: Sequence[SqlText], arguments: Sequence[SqlText], sources: Sequence[Source]
     ) -> list[str]:
@@ -66,6 +72,16 @@ class AggregateLeaf:
     column: str | None
     text: SqlText
     of_spark: SqlText | None = None
+
+    @property
+    def function(self) -> str:
+        """The kernel's name of what it computes."""
+        return self.leaf.function if self.of_spark is None else "collect_list"
+
+    @property
+    def ignores_nulls(self) -> bool:
+        """Whether it passes over rows whose value is NULL, as those are that a filter leaves out."""
+        return self.leaf.ignore_nulls or (self.leaf.keeps_nulls and self.leaf.filter is not None)
 
 
 RunningLeaf = AggregateLeaf

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from windrow.algebra.match import Expression
-from windrow.algebra.navigations import Aggregation, Leaf, Navigated, Numbered
+from windrow.algebra.navigations import (
+    Aggregation,
+    Leaf,
+    Navigated,
+    Numbered,
+    classifiers,
+    match_numbers,
+)
 from windrow.algebra.physical import find_field
 from windrow.kernels.patterns.plan import CLASSIFIER, Navigation
 from windrow.rules.match_draft import ELEMENT, AggregateLeaf
@@ -36,17 +43,43 @@ class Measures:
         """The column with a leaf's values."""
         match leaf:
             case Numbered():
-                name = self.new_leaf()
-                self.numbers.append(name)
-                return name
+                return self.number()
             case Aggregation():
                 return self.aggregate(leaf)
-            case Navigated():
-                column = CLASSIFIER
-                if leaf.argument is not None:
-                    column = self.rows.column(self.rows.value(leaf.argument, leaf.variable))
-                members = self.match.members_of(leaf.variable)
-                return self.navigation(members, leaf.from_first, leaf.offset, leaf.shift, leaf.final, column)
+            case Navigated(argument=argument):
+                if argument is None:
+                    return self.navigated(leaf, CLASSIFIER)
+                if self.rows.names_match(argument):
+                    return self.computed(leaf, argument)
+                return self.navigated(leaf, self.rows.column(self.rows.value(argument, leaf.variable)))
+
+    def navigated(self, leaf: Navigated, column: str) -> str:
+        """The name of a column's values at the row of a navigation."""
+        members = self.match.members_of(leaf.variable)
+        return self.navigation(members, leaf.from_first, leaf.offset, leaf.shift, leaf.final, column)
+
+    def computed(self, leaf: Navigated, argument: Range) -> str:
+        """The value at one row of an expression in which CLASSIFIER() or MATCH_NUMBER() stands.
+
+        It is computed of what is read at that row; NULL where there is none, whatever it makes of NULL.
+        """
+        self.rows.refuse_mixed(argument, leaf.variable)
+        names = set(classifiers(self.tokens, argument))
+        replaced = {at: self.number() for at in match_numbers(self.tokens, argument)}
+        for at in self.rows.read_in(argument):
+            column = CLASSIFIER if at in names else self.rows.column(self.rows.value(at, leaf.variable))
+            replaced[at] = self.navigated(leaf, column)
+        there = CLASSIFIER
+        if leaf.shift:
+            there = self.rows.column(self.rows.argument(SqlText.of("TRUE")))
+        value = self.match.replace(argument, replaced).render()
+        return f"CASE WHEN {self.navigated(leaf, there)} IS NOT NULL THEN ({value}) END"
+
+    def number(self) -> str:
+        """The name of the match's number."""
+        if not self.numbers:
+            self.numbers.append(self.new_leaf())
+        return self.numbers[0]
 
     def navigation(
         self,
@@ -68,29 +101,40 @@ class Measures:
 
     def aggregate(self, leaf: Aggregation) -> str:
         """The name of an aggregate's values."""
-        if leaf.call is not None:
-            return self.of_spark(leaf, leaf.call)
         column, argument = None, SqlText.of("1")
         if leaf.of_classifier:
             column, argument = CLASSIFIER, SqlText.of("'x'")
-        elif leaf.argument is not None or leaf.filter is not None:
+        elif leaf.function and leaf.function != "count_star":
             value, argument = self.rows.aggregated(leaf)
             column = self.rows.column(value)
         function = leaf.function
+        if not function or not self.is_for_kernel(leaf, argument):
+            return self.of_spark(leaf)
         call = {"count_star": "count(", "count_distinct": "count(DISTINCT "}.get(function, f"{function}(")
         name = self.new_leaf()
         self.aggregates.append(AggregateLeaf(name, leaf, column, SqlText.of(call, argument, ")")))
-        return name
+        return f"{name}.value" if leaf.keeps_nulls and leaf.filter is not None else name
 
-    def of_spark(self, leaf: Aggregation, call: Range) -> str:
+    def is_for_kernel(self, leaf: Aggregation, argument: SqlText) -> bool:
+        """Whether the kernel takes values of this type, or Spark would not, as the order of rows counts."""
+        kept = leaf.function in ("count_star", "first", "last", "any_value")
+        return kept or self.analyzer.kernel_supports(leaf.function, argument, self.rows.arguments)
+
+    def of_spark(self, leaf: Aggregation) -> str:
         """The name of the values of an aggregate that Spark evaluates, over lists that the kernel gives."""
-        column, value, parts = self.rows.collected(leaf)
+        column, value, fields = self.rows.collected(leaf)
         name = self.new_leaf()
-        replaced = {part: f"{ELEMENT}.{name}.p{number}" for number, part in enumerate(parts)}
+        replaced = {
+            part: ", ".join(f"{ELEMENT}.{name}.{field}" for field in of) or "1" for part, of in fields.items()
+        }
+        replaced |= {at: self.number() for at in match_numbers(self.tokens, leaf.range)}
         counts = f"{ELEMENT}.{name} IS NOT NULL"  # lists of other lengths stand beside
         if leaf.filter is not None:
-            replaced[leaf.filter] = f"{counts} AND {replaced[leaf.filter]}"
-        text = self.match.replace(call, replaced)
+            condition = self.match.replace(leaf.filter, replaced).render()
+            start, stop = leaf.filter
+            replaced = {at: word for at, word in replaced.items() if not start <= at[0] < stop}
+            replaced[leaf.filter] = f"{counts} AND ({condition})"
+        text = self.match.replace(leaf.call, replaced)
         if leaf.filter is None:
             text = SqlText.of(text, f" FILTER (WHERE {counts})")
         listed = SqlText.of("collect_list(", value, ")")

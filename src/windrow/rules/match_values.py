@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from windrow.algebra.match import Match
 from windrow.algebra.names import ROW
-from windrow.algebra.navigations import Aggregation, classifiers, references
+from windrow.algebra.navigations import Aggregation, classifiers, match_numbers, references
 from windrow.algebra.physical import Columns, find_field
-from windrow.errors import AnalysisError
+from windrow.errors import AnalysisError, NotSupportedError
 from windrow.rules.match_draft import ARGUMENT, MatchAnalyzer
 from windrow.syntax.expressions import Name, names_in, parse_expression
 from windrow.syntax.nodes import Range
-from windrow.syntax.sqltext import SqlText
+from windrow.syntax.sqltext import SqlText, quoted
+from windrow.syntax.subqueries import subqueries
 
 __all__ = ["RowValues", "literal"]
 
@@ -35,15 +36,14 @@ class RowValues:
     def value(self, argument: Range, variable: str | None) -> str:
         """The field or the argument that holds an expression of one row."""
         self.refuse_mixed(argument, variable)
-        if classifiers(self.tokens, argument):
-            return self.chosen([self.of_row(argument, label) for label in self.match.labels])
         parsed = parse_expression(self.tokens, *argument)
         if isinstance(parsed, Name):
             path = parsed.parts[1:] if variable is not None else parsed.parts
             field = find_field(self.analyzer.fields, path[0]) if len(path) == 1 else None
             if field is not None:
                 return field
-            if len(path) == 1 and variable is not None and path[0].upper() == "ELEMENT_TIME":
+            is_time = len(path) == 1 and variable is not None and path[0].upper() == "ELEMENT_TIME"
+            if is_time and self.match.is_ordered:
                 return self.argument(self.match.order_by[0][0].text)
         return self.argument(self.of_row(argument))
 
@@ -62,42 +62,85 @@ class RowValues:
         return name
 
     def aggregated(self, leaf: Aggregation) -> tuple[str, SqlText]:
-        """The field or argument that an aggregate is over, and its text."""
-        if leaf.filter is None:
-            assert leaf.argument is not None
-            return self.value(leaf.argument, leaf.variable), self.of_row(leaf.argument)
-        for part in (leaf.filter, leaf.argument):
-            if part is not None:
-                self.refuse_mixed(part, leaf.variable)
+        """The field or argument that an aggregate is over, and its text.
 
-        def text(filtered: Range, label: str) -> SqlText:
-            value = SqlText.of("1") if leaf.argument is None else self.of_row(leaf.argument, label)
-            return SqlText.of("CASE WHEN (", self.of_row(filtered, label), ") THEN (", value, ") END")
-
-        texts = [text(leaf.filter, label) for label in self.match.labels]
-        by_label = any(classifiers(self.tokens, part) for part in (leaf.filter, leaf.argument) if part)
-        return self.chosen(texts) if by_label else self.argument(texts[0]), texts[0]
-
-    def collected(self, leaf: Aggregation) -> tuple[str, SqlText, tuple[Range, ...]]:
-        """What Spark aggregates, in a struct for each row: its column, its text and the parts that it holds.
-
-        Parts that read no row stay in the text of the call, where some must be constants.
+        Where a filter may leave out rows before one whose value is NULL, values are fields of structs.
         """
-        parts = [part for part in leaf.arguments if self.reads_row(part)]
-        if leaf.filter is not None:
-            parts.append(leaf.filter)
+        argument = leaf.arguments[0] if leaf.of_classifier else leaf.argument
+        parts = [part for part in (leaf.filter, argument) if part is not None]
         for part in parts:
             self.refuse_mixed(part, leaf.variable)
 
         def text(label: str) -> SqlText:
-            values = [
-                SqlText.of(f"'p{number}', ", self.of_row(part, label)) for number, part in enumerate(parts)
-            ]
-            return SqlText.of("named_struct(", SqlText.join(", ", values or [SqlText.of("'p0', 1")]), ")")
+            value = SqlText.of("1") if argument is None else self.of_row(argument, label)
+            if leaf.filter is None:
+                return value
+            if leaf.keeps_nulls:
+                value = SqlText.of("named_struct('value', ", value, ")")
+            return SqlText.of("CASE WHEN (", self.of_row(leaf.filter, label), ") THEN (", value, ") END")
+
+        texts = [text(label) for label in self.match.labels]
+        if any(classifiers(self.tokens, part) for part in parts):
+            return self.chosen(texts), texts[0]
+        if leaf.filter is None:
+            assert argument is not None
+            return self.value(argument, leaf.variable), texts[0]
+        return self.argument(texts[0]), texts[0]
+
+    def collected(self, leaf: Aggregation) -> tuple[str, SqlText, dict[Range, tuple[str, ...]]]:
+        """What Spark aggregates, in a struct for each row: its column, its text, and the fields of parts.
+
+        Parts that read no row stay in the text of the call, where some must be constants; so does what is
+        around the columns and names beside MATCH_NUMBER(), which is not known of rows. A star is all fields.
+        """
+        parts: list[Range] = []
+        fields: dict[Range, tuple[str, ...]] = {}
+        for part in (*leaf.arguments, *([] if leaf.filter is None else [leaf.filter])):
+            self.refuse_mixed(part, leaf.variable)
+            if self.tokens.is_symbol(part[1] - 1, "*"):
+                distinct = self.tokens.word(leaf.call[0] + 2) == "DISTINCT"
+                fields[part] = tuple(f"f{number}" for number in range(len(self.analyzer.fields) * distinct))
+            elif match_numbers(self.tokens, part):
+                parts += self.read_in(part)
+            elif part == leaf.filter or self.reads_row(part):
+                parts.append(part)
+        stars = sum(fields.values(), ())
+        fields |= {part: (f"p{number}",) for number, part in enumerate(parts)}
+
+        def text(label: str) -> SqlText:
+            values = [SqlText.of(f"'{fields[part][0]}', ", self.of_row(part, label)) for part in parts]
+            named = zip(stars, self.analyzer.fields, strict=False)
+            values += [SqlText.of(f"'{field}', {ROW}.{quoted(name)}") for field, name in named]
+            return SqlText.of("named_struct(", SqlText.join(", ", values or [SqlText.of("'p', 1")]), ")")
 
         texts = [text(label) for label in self.match.labels]
         by_label = any(classifiers(self.tokens, part) for part in parts)
-        return self.chosen(texts) if by_label else self.argument(texts[0]), texts[0], tuple(parts)
+        return self.chosen(texts) if by_label else self.argument(texts[0]), texts[0], fields
+
+    def names_match(self, part: Range) -> bool:
+        """Whether CLASSIFIER() or MATCH_NUMBER() stands in an expression of one row."""
+        return bool(classifiers(self.tokens, part) or match_numbers(self.tokens, part))
+
+    def read_in(self, part: Range) -> list[Range]:
+        """The columns, and the calls of CLASSIFIER, that stand in an expression of one row."""
+        for query in subqueries(self.tokens, part):
+            raise NotSupportedError(
+                "a subquery beside CLASSIFIER or MATCH_NUMBER of one row is not supported",
+                condition="UNSUPPORTED_MEASURE",
+                sql=self.match.sql,
+                span=self.tokens.span(*query),
+                hint="give each a measure of its own, and combine the measures in a query around",
+            )
+        names = classifiers(self.tokens, part)
+        calls = [*names, *match_numbers(self.tokens, part)]
+        atoms = {start: Name(("",), (start, stop)) for start, stop in calls}
+        known = {at for _, at in references(self.tokens, part, frozenset(self.match.members))}
+        for name in names_in(parse_expression(self.tokens, *part, atoms)):
+            start = name.range[0]
+            is_field = start not in atoms and find_field(self.analyzer.fields, name.parts[0]) is not None
+            if start in known or is_field:
+                names.append(name.range)
+        return sorted(names)
 
     def reads_row(self, part: Range) -> bool:
         """Whether a part mentions a column or CLASSIFIER()."""
@@ -122,7 +165,8 @@ class RowValues:
         """Columns without a variable are of all rows: they do not stand beside those of one."""
         if variable is None:
             return
-        for name in names_in(parse_expression(self.tokens, *argument)):
+        alone = {query[0] for query in subqueries(self.tokens, argument)}
+        for name in names_in(parse_expression(self.tokens, *argument, alone=alone)):
             start = name.range[0]
             bare = len(name.parts) == 1 and self.tokens[start].is_name and start + 1 == name.range[1]
             if bare and find_field(self.analyzer.fields, name.parts[0]) is not None:

@@ -7,26 +7,44 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
+from pyspark.sql.types import DataType, LongType, StringType
 
 from windrow.algebra.match import Expression
 from windrow.algebra.names import ROW, order_key, partition_key
-from windrow.algebra.navigations import Aggregation, Leaf, Navigated, Numbered
+from windrow.algebra.navigations import (
+    Aggregation,
+    Leaf,
+    Navigated,
+    Numbered,
+    classifiers,
+    match_numbers,
+)
 from windrow.algebra.physical import field_of, is_field
 from windrow.errors import NotSupportedError, WindrowError
-from windrow.kernels.patterns.plan import CLASSIFIER, STATE, Navigation
+from windrow.kernels.patterns.plan import CLASSIFIER, STATE
 from windrow.kernels.reference.aggregates import aggregate
 from windrow.kernels.reference.expressions import compile_expression
-from windrow.kernels.reference.match_recognize import Clause, Frame, Given, Seen, match_recognize
+from windrow.kernels.reference.match_recognize import (
+    LABEL,
+    NUMBER,
+    Clause,
+    Frame,
+    Given,
+    Seen,
+    match_recognize,
+)
 from windrow.kernels.reference.window_by import OrderKey
 from windrow.rules.match_draft import ARGUMENT, AggregateLeaf
 from windrow.rules.types import INTEGERS
 from windrow.spark.arrow import contains
 from windrow.spark.gateway import Gateway
 from windrow.spark.matching import BoundMatch, result_types, selected
+from windrow.spark.subquery_reference import apart, plain
+from windrow.syntax.subqueries import subqueries
 from windrow.syntax.tokens import tokenize
 
-__all__ = ["MatchReference", "plain", "with_parameters"]
+__all__ = ["MatchReference", "with_parameters"]
 
 Value = Callable[[Any], Any]
 
@@ -91,16 +109,30 @@ class MatchReference:
             frame=None if clause.frame is None else Frame(clause.frame.following, clause.frame.seek),
         )
 
-    def compiled(self, text: str) -> Value:
-        """An expression of the user's, with its parameters, over an environment."""
-        return compile_expression(with_parameters(self.gateway, text), ansi=self.analyzer.ansi)
+    def compiled(self, text: str, leaves: Mapping[str, DataType] | None = None) -> Value:
+        """An expression of the user's, with its parameters, over an environment.
+
+        Its subqueries are run anew by Spark over what they read of that: a row, and `leaves` of these types.
+        """
+        kinds = {field.name: field.dataType for field in self.analyzer.row.fields}
+        around = {**kinds, ROW: self.analyzer.row, **(leaves or {})}
+        written, queries = apart(text, self.gateway, self.match.prefix, around)
+        test = compile_expression(with_parameters(self.gateway, written), ansi=self.analyzer.ansi)
+        if not queries:
+            return test
+        return lambda env: test({**env, **{name: query(env) for name, query in queries.items()}})
 
     # -- DEFINE and WITHIN -------------------------------------------------------------------------
 
     def condition(self, item: Expression) -> Callable[[Seen], Any]:
         """A condition over what was taken."""
         names = {leaf.range: f"__l{number}" for number, leaf in enumerate(item.leaves)}
-        test = self.compiled(self.match.replace(item.range, names).render())
+        queries = list(subqueries(self.match.tokens, item.range))
+        inside = [
+            leaf for leaf in item.leaves if any(start < leaf.range[0] < stop for start, stop in queries)
+        ]
+        kinds = {names[leaf.range]: self.type_of(leaf) for leaf in inside}
+        test = self.compiled(self.match.replace(item.range, names).render(), kinds)
         values = {names[leaf.range]: self.leaf(leaf) for leaf in item.leaves}
 
         def holds(seen: Seen) -> Any:
@@ -109,6 +141,17 @@ class MatchReference:
 
         return holds
 
+    def type_of(self, leaf: Leaf) -> DataType:
+        """The type of what a subquery reads of the match."""
+        if isinstance(leaf, Numbered):
+            return LongType()
+        assert isinstance(leaf, Navigated)
+        if leaf.argument is None:
+            return StringType()
+        start = leaf.argument[0]
+        text = self.match.replace(leaf.argument, {(start, start + 1): ROW})
+        return self.analyzer.analyse([text], self.analyzer.scope(())).schema[0].dataType
+
     def within(self) -> Callable[[Seen], Any] | None:
         """The condition that WITHIN is."""
         clause = self.match.clause
@@ -116,7 +159,9 @@ class MatchReference:
             return None
         sign = "<=" if clause.inclusive else "<"
         assert self.draft.length is not None
-        test = self.compiled(f"(last - first) {sign} ({self.draft.length.render()})")
+        falls = self.match.order_by[0][1].descending
+        length = "first - last" if falls else "last - first"
+        test = self.compiled(f"({length}) {sign} ({self.draft.length.render()})")
         key = f"\0{order_key(0)}"
 
         def holds(seen: Seen) -> Any:
@@ -130,7 +175,9 @@ class MatchReference:
         if self.match.clause.duration is None:
             return None
         assert self.draft.length is not None
-        test = self.compiled(f"last < first + ({self.draft.length.render()})")
+        length = self.draft.length.render()
+        falls = self.match.order_by[0][1].descending
+        test = self.compiled(f"last > first - ({length})" if falls else f"last < first + ({length})")
         key = f"\0{order_key(0)}"
         return lambda first, last: test({"first": first[key], "last": last[key]})
 
@@ -157,6 +204,8 @@ class MatchReference:
         """The argument over a row."""
         assert leaf.argument is not None
         replaced = {(at, at + 1): ROW for at in range(*leaf.argument) if self.is_qualifier(at, leaf.argument)}
+        replaced |= dict.fromkeys(classifiers(self.match.tokens, leaf.argument), LABEL)
+        replaced |= dict.fromkeys(match_numbers(self.match.tokens, leaf.argument), NUMBER)
         path = self.match.tokens.text(*leaf.argument).rpartition(".")[2]
         is_time = path.upper() == "ELEMENT_TIME" and path.lower() not in map(str.lower, self.analyzer.fields)
         if is_time:
@@ -197,10 +246,6 @@ class MatchReference:
                 value, final = self.aggregated(leaf), leaf.leaf.final
                 return lambda given: value(given.seen(final=final))
         found = next(value for value in self.draft.values if value.name == name)
-        by_label = dict(self.draft.by_label).get(found.column)
-        if by_label is not None:
-            read = [self.hoisted(column) for column in by_label]
-            return lambda given: _at_label(given.seen(final=found.final), found, read)
         argument = None if found.column == CLASSIFIER else self.hoisted(found.column)
         return lambda given: given.seen(final=found.final).navigate(
             found.members, found.from_first, found.offset, found.shift, argument, self.match.labels
@@ -232,8 +277,8 @@ class MatchReference:
             scope = self.analyzer.scope(self.draft.arguments)
             spark = self.analyzer.analyse([item.text], scope).schema[0].dataType.simpleString()
             kind = "integer" if spark in INTEGERS else spark
-        distinct = leaf.leaf.function == "count_distinct"
-        function = "count" if distinct else leaf.leaf.function
+        distinct = leaf.function == "count_distinct"
+        function = "count" if distinct else leaf.function
 
         def value(seen: Seen) -> Any:
             taken = seen.of(members)
@@ -242,18 +287,9 @@ class MatchReference:
             else:
                 read = arguments if len(arguments) > 1 else arguments * len(self.match.labels)
                 values = [read[label](seen.rows[row]) if read else None for row, label in taken]
-            return aggregate(function, values, distinct=distinct, kind=kind)
+            return aggregate(function, values, distinct=distinct, ignore_nulls=leaf.ignores_nulls, kind=kind)
 
         return value
-
-
-def _at_label(seen: Seen, value: Navigation, read: list[Value]) -> Any:
-    """The value of an argument in which CLASSIFIER() stands, at the row of a navigation."""
-    taken = seen.of(value.members)
-    if value.offset >= len(taken):
-        return None
-    row, label = taken[value.offset] if value.from_first else taken[-1 - value.offset]
-    return read[label](seen.rows[row])
 
 
 def _key(name: str) -> Callable[[Mapping[str, Any]], Any]:
@@ -292,12 +328,3 @@ def _literal(value: Any) -> str:
                 f"a parameter of type {type(value).__name__} in the reference interpreter",
                 condition="REFERENCE_EXPRESSION",
             )
-
-
-def plain(value: Any) -> Any:
-    """Rows of Spark as dictionaries, all the way down."""
-    if isinstance(value, Row):
-        return {name: plain(value[name]) for name in value.__fields__}
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    return value

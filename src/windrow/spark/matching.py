@@ -21,7 +21,7 @@ from pyspark.sql.types import DataType, IntegerType, LongType, StringType, Struc
 from windrow.algebra.match import Match
 from windrow.algebra.names import ROW, order_key, partition_key
 from windrow.algebra.physical import Hoisted, field_of, is_field
-from windrow.errors import AnalysisError, NotSupportedError, WindrowError, did_you_mean
+from windrow.errors import AnalysisError, NotSupportedError, Span, WindrowError, did_you_mean
 from windrow.kernels.advance.slices import is_followed
 from windrow.kernels.aggregates import Aggregate, supports
 from windrow.kernels.patterns.plan import (
@@ -57,6 +57,7 @@ from windrow.spark.keyed_rows import (
 from windrow.spark.layout import survey
 from windrow.spark.spark_aggregates import aggregate_lists
 from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.subqueries import opens_query
 
 __all__ = [
     "BoundMatch",
@@ -111,6 +112,21 @@ class MatchTypes:
         self.fields = {item.name: item.dataType.simpleString() for item in row.fields}
         self.ansi = is_ansi(gateway)
         refuse_unorderable(match, rows)
+
+    def stands_alone(self, query: SqlText) -> bool:
+        """See the protocol."""
+        try:
+            self.gateway.sql(SqlText.of(self.match.prefix, "SELECT * FROM ", query))
+        except WindrowError:
+            return False
+        return True
+
+    def kernel_supports(self, function: str, argument: SqlText, arguments: Sequence[SqlText]) -> bool:
+        """See the protocol."""
+        kind = self.analyse([argument], self.scope(arguments)).schema[0].dataType
+        found = arrow_type(kind)
+        odd = contains(kind, "collated") or contains(kind, "months")
+        return found is not None and not odd and supports(function, found)
 
     def types_of(
         self, texts: Sequence[SqlText], arguments: Sequence[SqlText], sources: Sequence[Source]
@@ -178,7 +194,7 @@ class MatchTypes:
 
     def in_match_terms(self, error: WindrowError) -> WindrowError:
         """Say of an unknown qualifier that it is no variable."""
-        if error.span is None or error.sql is None:
+        if error.span is None or error.sql is None or self.is_in_query(error.span):
             return error
         if error.condition == "FIELD_NOT_FOUND":
             return self.unknown_field(error)
@@ -198,6 +214,16 @@ class MatchTypes:
             span=error.span,
             hint=did_you_mean(path[0].upper(), known) or f"there are {', '.join(known)}",
         )
+
+    def is_in_query(self, span: Span) -> bool:
+        """Whether a stretch begins in a subquery of the clause, which has names of its own."""
+        tokens = self.match.tokens
+        at = next((at for at, token in enumerate(tokens.tokens) if token.start == span.start), None)
+        while at is not None and at >= 0 and tokens[at].start > self.match.span.start:
+            if opens_query(tokens, at):
+                return True
+            at = tokens.parent[at]
+        return False
 
     def unknown_field(self, error: WindrowError) -> WindrowError:
         """The error for a column of a variable that the rows do not have."""
@@ -253,8 +279,8 @@ class MatchStage(KeyedRows):
         """The rows that the clause gives."""
         wide = self.wide()
         types = self.types(wide)
-        keyed = self.keyed(wide)
         result = self.result(types)
+        keyed = self.keyed(wide)
         plan = self.plan(result)
         cost = explain_cost(self.gateway, keyed)
         scanned = file_scan(self.gateway, keyed, self.partition)
@@ -306,7 +332,7 @@ class MatchStage(KeyedRows):
         measures: list[Measure] = [*draft.values, *(MatchNumber(name) for name in draft.numbers)]
         for item in draft.aggregates:
             kind = arrow_of(result[item.name].dataType)
-            spec = Aggregate(item.leaf.function, item.column, kind, ansi=self.analyzer.ansi)
+            spec = self.spec(item, kind)
             members = self.match.members_of(item.leaf.variable)
             measures.append(Aggregated(item.name, members, item.leaf.final and clause.all_rows, spec))
         outputs = enumerate(column for _, column in (*draft.before, *draft.after))
@@ -327,11 +353,11 @@ class MatchStage(KeyedRows):
         """The aggregates that conditions read."""
         scope = self.analyzer.scope(self.draft.arguments)
         for item in self.draft.running:
-            kind = self.analyzer.aggregate(item, scope)
-            yield (
-                item.name,
-                Aggregate(item.leaf.function, item.column, arrow_of(kind), ansi=self.analyzer.ansi),
-            )
+            yield item.name, self.spec(item, arrow_of(self.analyzer.aggregate(item, scope)))
+
+    def spec(self, item: AggregateLeaf, kind: pa.DataType) -> Aggregate:
+        """An aggregate as the kernel is told."""
+        return Aggregate(item.function, item.column, kind, item.ignores_nulls, ansi=self.analyzer.ansi)
 
     def result(self, types: Mapping[str, DataType]) -> StructType:
         """What the kernel gives, in Spark's own types."""
@@ -358,10 +384,9 @@ class MatchStage(KeyedRows):
             StringType() if item.column == CLASSIFIER else types.get(item.column or "", LongType())
         )
         found = arrow_type(kind)
-        odd = contains(kind, "collated") or contains(kind, "months")
-        if found is None or odd or not supports(item.leaf.function, found):
-            call = item.leaf.call
-            function = item.leaf.function if call is None else self.match.tokens.text(call[0], call[0] + 1)
+        odd = contains(kind, "months") or (item.of_spark is None and contains(kind, "collated"))
+        if found is None or odd or not supports(item.function, found):
+            function = self.match.tokens[item.leaf.call[0]].text
             raise NotSupportedError(
                 f"aggregate {function} of {kind.simpleString()} is not supported",
                 condition="UNSUPPORTED_MEASURE",

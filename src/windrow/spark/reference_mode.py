@@ -31,9 +31,10 @@ from windrow.rules.kernel_plan import ROWS
 from windrow.spark.arrow import contains
 from windrow.spark.batch import Bound, BoundWindow
 from windrow.spark.gateway import Gateway, is_ansi
-from windrow.spark.match_reference import MatchReference, plain, with_parameters
+from windrow.spark.match_reference import MatchReference, with_parameters
 from windrow.spark.matching import BoundMatch
 from windrow.spark.spark_aggregates import aggregate_in_spark
+from windrow.spark.subquery_reference import plain
 from windrow.syntax.match_recognize import parameter_marks
 from windrow.syntax.nodes import Role
 from windrow.syntax.tokens import tokenize

@@ -9,10 +9,11 @@ judges it. Precedence is Spark's
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from windrow.syntax.nodes import Range
+from windrow.syntax.subqueries import opens_query
 from windrow.syntax.tokens import Kind, TokenList
 
 __all__ = [
@@ -117,25 +118,32 @@ class _UnknownFormError(Exception):
     """The stretch has a form that this parser does not take apart."""
 
 
-Atoms = Mapping[int, Name]
-"""Stretches that stand for a name, by their first tokens."""
+Atoms = Mapping[int, Expression]
+"""What stretches stand for, by their first tokens: names, or what is made of names."""
 
 
 def parse_expression(
-    tokens: TokenList, start: int, stop: int, atoms: Atoms | None = None, *, deeply: bool = False
+    tokens: TokenList,
+    start: int,
+    stop: int,
+    atoms: Atoms | None = None,
+    *,
+    deeply: bool = False,
+    alone: Collection[int] | None = None,
 ) -> Expression:
-    """The expression between tokens `start` and `stop`, in which `atoms` are names whatever they hold.
+    """The expression between tokens `start` and `stop`, in which `atoms` are what they stand for.
 
-    `deeply` also takes apart CASE, CAST, ``||``, LIKE, and functions with a unit of time.
+    `deeply` also takes apart CASE, CAST, ``||``, LIKE, and functions with a unit of time. Where `alone` is
+    given, what stands around subqueries is taken apart too: those that open at its tokens mention no names of
+    what is around them but atoms.
     """
-    atoms = atoms or {}
     try:
-        parser = _Parser(tokens, start, stop, atoms, deeply)
+        parser = _Parser(tokens, start, stop, atoms or {}, deeply, alone)
         found = parser.disjunction()
         if parser.at != stop or _is_high(found):
             raise _UnknownFormError
     except _UnknownFormError:
-        return Opaque(tuple(_paths(tokens, start, stop, atoms)), (start, stop))
+        return Opaque(tuple(_paths(tokens, start, stop, atoms or {}, alone or ())), (start, stop))
     return found
 
 
@@ -188,13 +196,25 @@ def plain_names(expression: Expression) -> Iterator[Name]:
             return
 
 
-def _paths(tokens: TokenList, start: int, stop: int, atoms: Atoms) -> Iterator[Name]:
-    """Dotted paths of a stretch, function names and the like left out where the form shows them."""
+def _paths(
+    tokens: TokenList, start: int, stop: int, atoms: Atoms, alone: Collection[int] = ()
+) -> Iterator[Name]:
+    """Dotted paths of a stretch, function names and the like left out where the form shows them.
+
+    Of the subqueries that stand `alone`, atoms.
+    """
     at = start
     while at < stop:
         if at in atoms:
-            yield atoms[at]
+            yield from names_in(atoms[at])
             at = atoms[at].range[1]
+            continue
+        if at in alone:
+            close = tokens.partner[at]
+            for inner in range(at, close):
+                if inner in atoms:
+                    yield from names_in(atoms[inner])
+            at = close + 1
             continue
         if not tokens[at].is_name or tokens.is_symbol(at - 1, ".") or tokens.is_symbol(at - 1, ":"):
             at += 1
@@ -210,16 +230,23 @@ def _paths(tokens: TokenList, start: int, stop: int, atoms: Atoms) -> Iterator[N
 
 class _Parser:
     def __init__(
-        self, tokens: TokenList, start: int, stop: int, atoms: Atoms, deeply: bool, depth: int = 0
+        self,
+        tokens: TokenList,
+        start: int,
+        stop: int,
+        atoms: Atoms,
+        deeply: bool,
+        alone: Collection[int] | None,
+        depth: int = 0,
     ) -> None:
         self.tokens, self.at, self.stop, self.atoms, self.deeply = tokens, start, stop, atoms, deeply
-        self.depth = depth
+        self.alone, self.depth = alone, depth
 
     def inner(self, start: int, stop: int) -> Expression:
         """The expression between these tokens."""
         if self.depth >= _NESTED:
             raise _UnknownFormError
-        parser = _Parser(self.tokens, start, stop, self.atoms, self.deeply, self.depth + 1)
+        parser = _Parser(self.tokens, start, stop, self.atoms, self.deeply, self.alone, self.depth + 1)
         found = parser.disjunction()
         if parser.at != stop:
             raise _UnknownFormError
@@ -324,6 +351,9 @@ class _Parser:
         else:
             negated = self.take("NOT")
             if self.take("IN"):
+                if self.opens_query():
+                    self.at = self.tokens.partner[self.at] + 1
+                    return self.opaque(start, self.at)
                 items = self.arguments()
                 found = Operation("IN", (left, *items), (start, self.at))
             elif self.take("BETWEEN"):
@@ -409,6 +439,9 @@ class _Parser:
         if token.is_symbol(":") and self.at + 1 < self.stop and self.tokens[self.at + 1].is_name:
             self.at += 2
             return Literal((start, self.at))
+        if self.opens_query():
+            self.at = self.tokens.partner[self.at] + 1
+            return self.opaque(start, self.at)
         if token.is_symbol("("):
             return self.parenthesised()
         if not token.is_name:
@@ -432,6 +465,8 @@ class _Parser:
         start, close = self.at, self.tokens.partner[self.at]
         first, last = start + 1, close
         while self.tokens.is_symbol(first, "(") and self.tokens.partner[first] == last - 1:
+            if self.alone is not None and opens_query(self.tokens, first):
+                break
             first, last = first + 1, last - 1
         if self.tokens.word(first) in ("SELECT", "WITH", "VALUES", "FROM", "TABLE"):
             raise _UnknownFormError
@@ -550,7 +585,11 @@ class _Parser:
         return self.opaque(start, self.at)
 
     def opaque(self, start: int, stop: int) -> Opaque:
-        return Opaque(tuple(_paths(self.tokens, start, stop, self.atoms)), (start, stop))
+        return Opaque(tuple(_paths(self.tokens, start, stop, self.atoms, self.alone or ())), (start, stop))
+
+    def opens_query(self) -> bool:
+        """Whether a subquery stands at the cursor that is not to make all around it opaque."""
+        return self.alone is not None and self.at < self.stop and opens_query(self.tokens, self.at)
 
 
 def _widened(expression: Expression, to: Range) -> Expression:

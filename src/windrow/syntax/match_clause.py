@@ -14,7 +14,7 @@
 
 and of the like in a window of OVER, which has a frame:
 
-    ( [PARTITION BY …] ORDER BY … [MEASURES …]
+    ( [name] [PARTITION BY …] ORDER BY … [MEASURES …]
       ROWS BETWEEN CURRENT ROW AND { CURRENT ROW | n FOLLOWING | UNBOUNDED FOLLOWING } [EXCLUDE NO OTHERS]
       [AFTER MATCH SKIP …] [INITIAL | SEEK] PATTERN ( pattern ) [WITHIN …] [SUBSET …] DEFINE … )
 
@@ -23,6 +23,7 @@ None of these words is reserved. A part begins where its words stand and no oper
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NoReturn
 
@@ -63,6 +64,7 @@ _OPERATORS = {
 }
 
 
+_FRAMES = ("ROWS", "RANGE", "GROUPS")
 _FRAME_ORDER = (
     "PARTITION BY, ORDER BY, MEASURES, ROWS BETWEEN, AFTER MATCH, INITIAL or SEEK, PATTERN, WITHIN, "
     "SUBSET, DEFINE"
@@ -74,12 +76,13 @@ def parse_match_clause(tokens: TokenList, word: int) -> MatchClause:
     return _Parser(tokens, word).clause()
 
 
-def parse_pattern_window(tokens: TokenList, opened: int) -> MatchClause:
+def parse_pattern_window(tokens: TokenList, opened: int, named: Mapping[str, int]) -> MatchClause:
     """Parse the window of OVER in the parentheses that open at token `opened`.
 
-    Raises as `find_pattern_windows` does.
+    It may begin with a window of those that are `named`: where they open, by names in lower case. Raises as
+    `find_pattern_windows` does.
     """
-    return _WindowParser(tokens, opened - 1).clause()
+    return _WindowParser(tokens, opened - 1, named).clause()
 
 
 class _Parser(Cursor):
@@ -433,9 +436,39 @@ class _WindowParser(_Parser):
 
     what, order = "a window with a pattern", _FRAME_ORDER
 
+    def __init__(self, tokens: TokenList, word: int, named: Mapping[str, int]) -> None:
+        super().__init__(tokens, word)
+        self.named = named
+
+    def keys(self) -> tuple[list[Range], list[Range]]:
+        """PARTITION BY and ORDER BY, of the window that is named first or written out."""
+        base: tuple[list[Range], list[Range]] = ([], [])
+        at, token = self.at, self.tokens[self.at]
+        follows = self.begins_part(at + 1) or self.tokens.word(at + 1) in _FRAMES
+        if at < self.stop and token.is_name and follows and not self.begins_part(at):
+            others = {name: opened for name, opened in self.named.items() if name != token.name.lower()}
+            if len(others) == len(self.named):
+                raise AnalysisError(
+                    f"window {token.name} is not defined",
+                    condition="MISSING_WINDOW_SPECIFICATION",
+                    sqlstate="42P20",
+                    sql=self.tokens.sql,
+                    span=token.span,
+                    hint=did_you_mean(token.name, list(self.named)) or "write PARTITION BY and ORDER BY out",
+                )
+            base = _WindowParser(self.tokens, self.named[token.name.lower()] - 1, others).keys()
+            self.at += 1
+        found = []
+        for word, inherited in zip(("PARTITION", "ORDER"), base, strict=True):
+            if self.words(word, "BY") and (inherited or (word == "PARTITION" and self.at > at)):
+                hint = f"leave {word} BY out, or the window's name"
+                message = f"{word} BY stands beside a window that is named"
+                raise self.misplaced(message, (self.at, self.at + 2), hint)
+            found.append(self.list_after(word, "BY") or inherited)
+        return found[0], found[1]
+
     def clause(self) -> MatchClause:
-        partition_by = tuple(self.list_after("PARTITION", "BY"))
-        ordered = self.list_after("ORDER", "BY")
+        partition_by, ordered = self.keys()
         unordered_at = None if ordered else self.place_of_order()
         measures = tuple(self.measure(item) for item in self.list_after("MEASURES"))
         following = self.frame()
@@ -449,7 +482,7 @@ class _WindowParser(_Parser):
         defines = self.defines()
         clause = MatchClause(
             self.tokens.span(self.first + 1, self.stop + 1), self.tokens[self.first].span,
-            partition_by, tuple(order_item(self.tokens, item) for item in ordered), measures,
+            tuple(partition_by), tuple(order_item(self.tokens, item) for item in ordered), measures,
             False, True, True, skip, pattern, pattern_at, within, inclusive, subsets, defines,
             frame=FrameClause(following, seek), unordered_at=unordered_at,
         )  # fmt: skip

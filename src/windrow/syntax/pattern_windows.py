@@ -143,10 +143,14 @@ def _block(tokens: TokenList, select: int, opened: list[int]) -> PatternBlock:
     after = [at for at in own if at > (listed or marks["FROM"]) and _begins_tail(tokens, at)]
     tail = after[0] if after else stop
     source = (marks["FROM"], listed if listed is not None else tail)
-    windows, others = _windows(tokens, None if listed is None else (listed + 1, tail))
+    items = [] if listed is None else tokens.split(listed + 1, tail)
+    defined = {
+        tokens[start].name.lower(): start + 2 for start, _ in items if tokens.is_symbol(start + 2, "(")
+    }
+    windows, others = _windows(tokens, items, defined)
     named = {window.name.lower(): window for window in windows}
     inline = {
-        at: PatternWindow("", (at, tokens.partner[at] + 1), parse_pattern_window(tokens, at))
+        at: PatternWindow("", (at, tokens.partner[at] + 1), parse_pattern_window(tokens, at, defined))
         for at in opened
         if tokens.word(at - 1) == "OVER"
     }
@@ -189,14 +193,16 @@ def _begins_tail(tokens: TokenList, at: int) -> bool:
     return word in TAIL and begins and not tokens.is_symbol(at - 1, ".")
 
 
-def _windows(tokens: TokenList, listed: Range | None) -> tuple[list[PatternWindow], list[Range]]:
+def _windows(
+    tokens: TokenList, items: list[Range], defined: dict[str, int]
+) -> tuple[list[PatternWindow], list[Range]]:
     """The windows with patterns of a WINDOW list, and the ranges of the others."""
     windows: list[PatternWindow] = []
     others = []
-    for start, stop in tokens.split(*listed) if listed else []:
+    for start, stop in items:
         inside = tokens.level(start + 3, stop - 1) if tokens.is_symbol(start + 2, "(") else []
         if any(tokens.word(at) == "PATTERN" and tokens.is_symbol(at + 1, "(") for at in inside):
-            clause = parse_pattern_window(tokens, start + 2)
+            clause = parse_pattern_window(tokens, start + 2, defined)
             windows.append(PatternWindow(tokens[start].name, (start, stop), clause))
         else:
             others.append((start, stop))
@@ -220,7 +226,7 @@ def _calls(
                 window, stop = named.get(tokens[follows].name.lower()), follows + 1
         if window is not None:
             start = _start_of_call(tokens, at)
-            is_measure = start == at - 1
+            is_measure = start == at - 1 and tokens[start].is_name
             yield Call((start, stop), (start, at), tokens[start].name if is_measure else None, window)
             at = stop - 1
         at += 1
@@ -229,6 +235,8 @@ def _calls(
 def _start_of_call(tokens: TokenList, over: int) -> int:
     """The first token of what stands before OVER: a name, or a function with FILTER after it."""
     start = over - 1
+    if tokens.word(start) == "NULLS" and tokens.word(start - 1) in ("IGNORE", "RESPECT"):
+        start -= 2
     while tokens.is_symbol(start, ")"):
         start = tokens.partner[start] - 1
         if tokens.word(start) == "FILTER":

@@ -103,7 +103,7 @@ def parse_pattern(tokens: TokenList, opened: int) -> Pattern:
     ParseError
         ``PARSE_SYNTAX_ERROR``.
     AnalysisError
-        ``INVALID_QUANTIFIER`` for ``{0}``, ``{,0}`` and ``{3,2}``, ``NESTED_EXCLUSION``,
+        ``INVALID_QUANTIFIER`` for ``{0}``, ``{,0}`` and ``{3,2}``,
         ``PATTERN_TOO_LONG``.
     """
     parser = _Parser(tokens, opened + 1, tokens.partner[opened])
@@ -140,7 +140,6 @@ class _Parser:
 
     def __init__(self, tokens: TokenList, start: int, stop: int, depth: int = 0) -> None:
         self.tokens, self.at, self.stop, self.depth = tokens, start, stop, depth
-        self.excluding: Span | None = None
 
     def symbol(self, ahead: int = 0) -> str:
         at = self.at + ahead
@@ -264,7 +263,6 @@ class _Parser:
                 hint="write the pattern with fewer parentheses",
             )
         inner = _Parser(self.tokens, start, stop, self.depth + 1)
-        inner.excluding = self.excluding
         found = inner.alternation()
         if inner.at < stop:
             inner.fail("the end of the parentheses")
@@ -272,22 +270,11 @@ class _Parser:
 
     def exclusion(self) -> Pattern:
         span = self.tokens.span(self.at, self.at + 2)
-        if self.excluding is not None:
-            raise AnalysisError(
-                "exclusion stands in an exclusion",
-                condition="NESTED_EXCLUSION",
-                sqlstate="42601",
-                sql=self.tokens.sql,
-                span=span,
-                hint="leave the inner {- -} out: its rows are excluded already",
-            )
-        self.excluding = span
         self.at += 2
         part = self.alternation()
         if not (self.symbol() == "-" and self.symbol(1) == "}"):
             self.fail("-}")
         self.at += 2
-        self.excluding = None
         return Exclusion(part, span)
 
     def permutation(self) -> Pattern:

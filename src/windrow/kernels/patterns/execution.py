@@ -164,7 +164,7 @@ def find_matches(plan: MatchPlan, table: pa.Table, bounds: Array, so_far: SoFar 
         np.int64(_mode(plan)), limits, so_far.begin if so_far.since is None else so_far.since,
         np.array(edge, np.int64),
     )  # fmt: skip
-    lists = RunningAggregates(plan.running, table)
+    lists = RunningAggregates(plan.running, table, dict(plan.by_label))
     rows.running = lists
     answer = _found(others, rows, lists, arguments, may_compile=not plan.running)
     found, labels, kept, status, place, registers = answer
@@ -366,7 +366,7 @@ def _updates(plan: MatchPlan) -> Array:
 
 def _code(register: Register, number: int) -> int:
     names = machine.CODES
-    if register.kind in ("rows", "count", "number"):
+    if register.kind in ("rows", "labelled rows", "count", "number"):
         return names[register.kind]
     if register.from_first:
         head = register.offset == 0

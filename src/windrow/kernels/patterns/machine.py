@@ -28,7 +28,7 @@ SKIPS = {"past last": 0, "next": 1, "first": 2, "last": 3}
 
 CODES = {
     "row": -1, "head": -2, "rest": -3, "rows": -4, "label": -5, "label head": -6, "label rest": -7,
-    "number": -8, "count": -9,
+    "number": -8, "count": -9, "labelled rows": -10,
 }  # fmt: skip
 """How a row that is taken changes a register; from 0 on it is the register whose former value it gets."""
 
@@ -44,7 +44,10 @@ condition: Callable[..., int]
 """Whether a condition that reads registers holds: 1 true, 0 not, −1 it failed."""
 
 interned: Callable[[int, int], int]
-"""The number of a list of rows: the one of this number and a row after it."""
+"""The number of a list of rows: the one of this number and a row after it.
+
+Where labels count, the row is that of the table written once for each label.
+"""
 
 
 def grown(array: Any) -> Any:
@@ -216,6 +219,8 @@ def run(
                             elif code == -2 or code == -6:
                                 if old < 0:
                                     old = row if code == -2 else label
+                            elif code == -10:
+                                old = interned(old, row + label * holds.shape[2])  # noqa: F821
                             elif old < 0 and c_registers[c_threads[thread, 3], register - 1] >= 0:
                                 old = row if code == -3 else label
                             d_registers[sources, register] = old

@@ -68,15 +68,15 @@ class Written:
             self._members[labels] = np.flatnonzero(mask), before
         return self._members[labels]
 
-    def values(self, plan: MatchPlan, column: str, row: Array, label: Array, there: Array) -> pa.ChunkedArray:
-        """A column at rows that have these labels; NULL where there is none."""
+    def values(self, plan: MatchPlan, column: str, places: Array) -> pa.ChunkedArray:
+        """A column at the rows of these places."""
+        row = self.row[places]
         chosen = dict(plan.by_label).get(column)
         if chosen is None:
-            return self.table.column(column).take(pa.array(np.where(there, row, 0), mask=~there))
+            return self.table.column(column).take(pa.array(row))
         every = [self.table.column(name) for name in chosen]
         whole = pa.chunked_array([chunk for one in every for chunk in one.chunks], every[0].type)
-        at = label.astype(np.int64) * self.table.num_rows + row
-        return whole.take(pa.array(np.where(there, at, 0), mask=~there))
+        return whole.take(pa.array(self.matches.labels[places].astype(np.int64) * self.table.num_rows + row))
 
     def seen(
         self, members: frozenset[int] | None, given: Given, *, final: bool
@@ -118,8 +118,7 @@ def _navigated(plan: MatchPlan, measure: Navigation, written: Written, given: Gi
     if measure.shift and len(written.matches.start):
         match = np.maximum(given.match, 0)
         there = there & (row >= written.matches.low[match]) & (row < written.matches.high[match])
-    label = written.matches.labels[place] if len(written.row) else place
-    return written.values(plan, measure.column, row, label, there)
+    return written.table.column(measure.column).take(pa.array(np.where(there, row, 0), mask=~there))
 
 
 def _classifiers(
@@ -146,11 +145,7 @@ def _aggregated(plan: MatchPlan, measure: Aggregated, written: Written, given: G
         labels = written.matches.labels[places].astype(np.int64)
         rows = pa.table({CLASSIFIER: names.take(pa.array(labels))})
     elif spec.argument is not None:
-        every = np.ones(len(places), bool)
-        labels = written.matches.labels[places]
-        rows = pa.table(
-            {spec.argument: written.values(plan, spec.argument, written.row[places], labels, every)}
-        )
+        rows = pa.table({spec.argument: written.values(plan, spec.argument, places)})
     full = stop > low
     try:
         found = aggregate(spec, rows, low[full], stop[full])

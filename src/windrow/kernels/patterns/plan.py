@@ -50,7 +50,8 @@ class Register:
     """What a thread keeps, of the rows of `members`.
 
     `kind` is ``row`` or ``label``, of the first or the last row but `offset`; ``count``, how many there
-    are; ``rows``, the number of their list; ``number``, that of the match. Registers of one chain follow
+    are; ``rows``, the number of their list, ``labelled rows`` that of their list with their labels;
+    ``number``, that of the match. Registers of one chain follow
     each other, from offset 0 on.
     """
 

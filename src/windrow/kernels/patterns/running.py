@@ -1,14 +1,15 @@
 """Aggregates over the rows that a thread has taken, for conditions.
 
 A list of rows has a number: that of the list before its last row, and the row, lead to it. So equal lists
-have equal numbers, which is what threads are compared by. Values are computed once a list, from the state
-of the list before.
+have equal numbers, which is what threads are compared by. Where labels count, a column is the columns for
+the labels one after the other, and a row's number says which. Values are computed once a list, from the
+state of the list before.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
 from typing import Any
 
@@ -31,11 +32,24 @@ State = tuple[int, Any]
 class RunningAggregates:
     """The lists of rows of a search, and the aggregates over them by name."""
 
-    def __init__(self, running: tuple[tuple[str, Aggregate], ...], table: pa.Table) -> None:
+    def __init__(
+        self,
+        running: tuple[tuple[str, Aggregate], ...],
+        table: pa.Table,
+        by_label: Mapping[str, tuple[str, ...]],
+    ) -> None:
         self.names = {name for name, _ in running}
         self.numbers: dict[tuple[int, int], int] = {}
         self.lists: list[tuple[int, int]] = []
-        self.aggregates = {name: _Running(spec, table, self.lists) for name, spec in running}
+        self.aggregates = {}
+        for name, spec in running:
+            rows = pa.table({})
+            if spec.argument is not None:
+                columns = by_label.get(spec.argument, (spec.argument,))
+                chunks = [chunk for column in columns for chunk in table.column(column).chunks]
+                kind = table.schema.field(columns[0]).type
+                rows = pa.table({spec.argument: pa.chunked_array(chunks, kind)})
+            self.aggregates[name] = _Running(spec, rows, self.lists)
 
     def interned(self, before: int, row: int) -> int:
         """The number of the list with a row more than the one of number `before` (−1: the empty one)."""
@@ -88,8 +102,7 @@ class _Running:
         while number >= 0:
             number, row = self.lists[number]
             rows.append(row)
-        column = pa.table({}) if self.spec.argument is None else self.table.select([self.spec.argument])
-        some = column.take(pa.array(rows[::-1])) if column.num_columns else column
+        some = self.table.take(pa.array(rows[::-1])) if self.table.num_columns else self.table
         found = aggregate(self.spec, some, np.array([0]), np.array([len(rows)]))[0]
         if not found.is_valid:
             return None

@@ -21,7 +21,7 @@ from windrow.kernels.reference import arithmetic, functions
 from windrow.kernels.reference.casts import TARGETS, Type, cast
 from windrow.kernels.reference.comparison import compare, equals, identical
 from windrow.kernels.reference.intervals import UNITS, interval
-from windrow.kernels.reference.values import Env, mismatch
+from windrow.kernels.reference.values import Column, Env, mismatch
 
 __all__ = ["compile_expression"]
 
@@ -33,7 +33,7 @@ def compile_expression(sql: str, *, ansi: bool = True) -> Evaluator:
 
     ``v.field`` is a field of the row that the variable `v` is bound to, NULL if there is no such row; deeper
     paths go into structs. Where the environment is itself a row, its fields are written bare. Names are
-    matched as they are, else regardless of case.
+    matched as they are, else regardless of case. A name alone after IN may be bound to a `Column`.
 
     Parameters
     ----------
@@ -228,14 +228,17 @@ def _at_least(left: Any, right: Any) -> bool | None:
 def _in(node: exp.In, ansi: bool) -> Evaluator:
     _refuse_arguments(node, "query", "unnest", "field", "is_global")
     value, items = _compile(node.this, ansi), _compile_all(node.expressions, ansi)
+    is_name = len(items) == 1 and isinstance(node.expressions[0], exp.Column)
 
     def contained(env: Env) -> bool | None:
-        subject = value(env)
+        subject, column = value(env), items[0](env) if is_name else None
+        if isinstance(column, Column) and not column:
+            return False
         if subject is None:
             return None
         answer: bool | None = False
-        for item in items:
-            same = equals(subject, item(env))
+        for item in column if isinstance(column, Column) else (item(env) for item in items):
+            same = equals(subject, item)
             if same:
                 return True
             if same is None:

@@ -16,7 +16,10 @@ from windrow.kernels.patterns import tree as nodes
 from windrow.kernels.patterns.tree import Tree
 from windrow.kernels.reference.window_by import OrderKey, partitions
 
-__all__ = ["Area", "Clause", "Frame", "Given", "Seen", "match_recognize"]
+__all__ = ["LABEL", "NUMBER", "Area", "Clause", "Frame", "Given", "Seen", "match_recognize"]
+
+LABEL, NUMBER = "__label", "__number"
+"""What CLASSIFIER() and MATCH_NUMBER() are in the argument of a navigation."""
 
 Row = Mapping[str, Any]
 Taken = tuple[tuple[int, int], ...]
@@ -44,6 +47,17 @@ class Seen:
         """What was taken of these labels."""
         return tuple((row, label) for row, label in self.taken if members is None or label in members)
 
+    def place(self, members: frozenset[int] | None, from_first: bool, offset: int, shift: int) -> int | None:
+        """The row FIRST or LAST of the members but `offset`, `shift` rows on; it may be out of reach."""
+        found = [row for row, _ in self.of(members)]
+        if offset >= len(found):
+            return None
+        return (found[offset] if from_first else found[-1 - offset]) + shift
+
+    def label(self, at: int, labels: Sequence[str]) -> str | None:
+        """The variable of a row, if the match has it."""
+        return next((labels[label] for row, label in self.whole if row == at), None)
+
     def navigate(
         self,
         members: frozenset[int] | None,
@@ -53,19 +67,19 @@ class Seen:
         argument: Callable[[Row], Any] | None,
         labels: Sequence[str],
     ) -> Any:
-        """The value at FIRST or LAST of the members but `offset`, `shift` rows on; NULL where there is no
-        row.
+        """The value at a row, or without an argument its variable; NULL where there is no row.
 
-        Without an argument: the variable of that row, if the match has it.
+        An argument reads a row's variable and the match's number as fields of these names: `LABEL`, `NUMBER`.
         """
-        found = [row for row, _ in self.of(members)]
-        if offset >= len(found):
+        at = self.place(members, from_first, offset, shift)
+        if at is None:
             return None
-        at = (found[offset] if from_first else found[-1 - offset]) + shift
         if argument is None:
-            return next((labels[label] for row, label in self.whole if row == at), None)
+            return self.label(at, labels)
         first, stop = self.area or (0, len(self.rows))
-        return argument(self.rows[at]) if first <= at < stop else None
+        if not first <= at < stop:
+            return None
+        return argument({**self.rows[at], LABEL: self.label(at, labels), NUMBER: self.number})
 
 
 @dataclass(frozen=True)

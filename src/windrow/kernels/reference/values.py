@@ -19,6 +19,7 @@ from windrow.errors import AnalysisError
 __all__ = [
     "DECIMALS",
     "BoundRow",
+    "Column",
     "Env",
     "Months",
     "Row",
@@ -35,6 +36,10 @@ Env = Mapping[str, Any]
 
 DECIMALS = Context(prec=700, rounding=ROUND_HALF_UP)
 """Wide enough for a product of two decimals and for any double written out: nothing is rounded unasked."""
+
+
+class Column(tuple[Any, ...]):
+    """The values that a subquery of one column gives, as IN reads them."""
 
 
 class BoundRow(Mapping[str, Any]):

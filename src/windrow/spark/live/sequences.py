@@ -52,7 +52,8 @@ from windrow.spark.micro_batch import Coming, Given, MicroBatch, Span
 from windrow.spark.reference_mode import build_reference
 from windrow.spark.streams import ROWTIME, Stream
 from windrow.syntax.nodes import Range
-from windrow.syntax.sqltext import quoted
+from windrow.syntax.sqltext import SqlText, quoted
+from windrow.syntax.subqueries import subqueries
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["APART", "SequencePlan", "SequenceView", "sequence_plan"]
@@ -297,6 +298,7 @@ class SequencePlan(RowtimePlan):
                     clause.span,
                     "make a table of its result: CREATE TABLE … AS",
                 )
+            self._refuse_streams_inside(clause)
             come = beside(gateway, clause.rows, relations)
             come.refuse_gathering(self.tokens, self.span, clause.span)
             if order_key(0) not in come.rowtimes or clause.order_by[0][1].descending:
@@ -439,6 +441,24 @@ class SequencePlan(RowtimePlan):
             if rowtime
             else "order by the column that shows the rowtime: of windows that of the label row, or START's",
         )
+
+    def _refuse_streams_inside(self, clause: Window | Match) -> None:
+        """Refuse subqueries over live streams in conditions and measures, of which a step has no rows."""
+        found: list[tuple[SqlText, Place | None]] = []
+        if isinstance(clause, Match):
+            ranges = [item.range for item in (*clause.defines, *clause.measures)]
+            queries = [query for within in ranges for query in subqueries(clause.tokens, within)]
+            found = [(clause.replace(query, {}), clause.tokens.span(*query)) for query in queries]
+        else:
+            sides = (side for side in (clause.label, clause.start, clause.end) if side and side.when)
+            found = [(side.when.text, side.when.span) for side in sides if side.when]
+        for text, span in found:
+            if text.relations():
+                raise self._unsupported(
+                    "a subquery over a live stream in a condition or a measure is not supported",
+                    span or clause.span,
+                    "make a table of what it gives: CREATE TABLE … AS",
+                )
 
     def _refuse_unsteady(self, bound: Bound, stage: WindowStage | MatchStage, rows: DataFrame) -> None:
         """Refuse what takes a look at all rows of a partition at once."""

@@ -1,0 +1,101 @@
+"""Subqueries for the reference interpreter: each is run by itself, for every row and match that reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import Row
+from pyspark.sql.types import DataType, StructField, StructType
+
+from windrow.errors import ExecutionError
+from windrow.kernels.reference.values import Column
+from windrow.spark.gateway import Gateway
+from windrow.syntax.sqltext import Relation, SqlText
+from windrow.syntax.subqueries import subqueries
+from windrow.syntax.tokens import TokenList, tokenize
+
+__all__ = ["apart", "plain"]
+
+_AROUND = "around"
+
+
+def apart(
+    text: str, gateway: Gateway, prefix: SqlText, around: Mapping[str, DataType]
+) -> tuple[str, dict[str, Callable[[Mapping[str, Any]], Any]]]:
+    """An expression with names for its subqueries, and what the names are in an environment.
+
+    `around` are the names of the environment that a subquery may read, with their types.
+    """
+    tokens = tokenize(text)
+    found: dict[str, Callable[[Mapping[str, Any]], Any]] = {}
+    for start, stop in reversed(list(subqueries(tokens, (0, len(tokens))))):
+        name, query = f"__q{len(found)}", _Subquery(tokens, (start, stop), gateway, prefix, around)
+        first, written = start, name
+        if tokens.word(start - 1) == "EXISTS":
+            first, found[name] = start - 1, query.exists
+        elif tokens.word(start - 1) == "IN":
+            written, found[name] = f"({name})", query.column
+        else:
+            found[name] = query.value
+        text = text[: tokens[first].start] + written + text[tokens[stop - 1].stop :]
+    return text, found
+
+
+class _Subquery:
+    """One subquery, with its parentheses."""
+
+    def __init__(
+        self,
+        tokens: TokenList,
+        query: tuple[int, int],
+        gateway: Gateway,
+        prefix: SqlText,
+        around: Mapping[str, DataType],
+    ) -> None:
+        mentioned = {tokens[at].name.lower() for at in range(*query) if tokens[at].is_name}
+        self.around = {name: kind for name, kind in around.items() if name.lower() in mentioned}
+        self.gateway, self.prefix = gateway, prefix
+        self.text = tokens.text(*query)
+        self.known: dict[str, list[Any]] = {}
+
+    def rows(self, env: Mapping[str, Any]) -> list[Any]:
+        """The values of its one column."""
+        values = {name: plain(env[name]) for name in self.around}
+        key = repr(values)
+        if key not in self.known:
+            schema = StructType([StructField(name, kind) for name, kind in self.around.items()])
+            one = self.gateway.spark.createDataFrame([tuple(values.values())], schema)
+            query = SqlText.of(
+                self.prefix, "SELECT q.* FROM ", Relation(_AROUND), ", LATERAL ", self.text, " AS q"
+            )
+            with self.gateway.translated():
+                self.known[key] = [plain(row[0]) for row in self.gateway.sql(query, {_AROUND: one}).collect()]
+        return self.known[key]
+
+    def exists(self, env: Mapping[str, Any]) -> bool:
+        """Whether it has a row."""
+        return bool(self.rows(env))
+
+    def column(self, env: Mapping[str, Any]) -> Column:
+        """Its values."""
+        return Column(self.rows(env))
+
+    def value(self, env: Mapping[str, Any]) -> Any:
+        """Its one value, NULL where it has no row."""
+        rows = self.rows(env)
+        if len(rows) > 1:
+            raise ExecutionError(
+                "more than one row is returned by a subquery used as an expression",
+                condition="SCALAR_SUBQUERY_TOO_MANY_ROWS",
+            )
+        return rows[0] if rows else None
+
+
+def plain(value: Any) -> Any:
+    """Rows of Spark as dictionaries, all the way down."""
+    if isinstance(value, Row):
+        return {name: plain(value[name]) for name in value.__fields__}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return value
