@@ -7,7 +7,7 @@ Spark's own, over all windows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
@@ -154,7 +154,7 @@ def find_calls(
 
 
 def find_uses(
-    tokens: TokenList, ranges: list[Range], names: list[str], skip: list[Range], qualified: Mapping[int, Name]
+    tokens: TokenList, ranges: list[Range], names: list[str], skip: list[Range], qualified: Atoms
 ) -> tuple[Uses, ...]:
     """Which of these variables the ranges read, and which of their fields; `skip` is left out.
 
@@ -180,8 +180,10 @@ def find_uses(
             name = known[token.name.lower()]
             if index in qualified:
                 of_relations = fields.setdefault(QUALIFIED + name, set())
+                read = qualified[index]
                 assert of_relations is not None
-                of_relations.add(qualified[index].parts[1])
+                assert isinstance(read, Name)
+                of_relations.add(read.parts[1])
                 continue
             by_field = (
                 tokens.is_symbol(index + 1, ".") and index + 2 < len(tokens) and tokens[index + 2].is_name
