@@ -20,7 +20,7 @@ from windrow.kernels.reference.time_windows import windows_of
 from windrow.spark.live import Memory
 from windrow.spark.live.account import Account
 from windrow.spark.live.emitted_in_memory import EmittedInMemory
-from windrow.spark.live.staged_steps import steps_of
+from windrow.spark.live.hosts import steps_of
 from windrow.testing import playing
 
 

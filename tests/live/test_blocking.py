@@ -10,8 +10,8 @@ import pytest
 
 from tests.live.stepping import in_steps
 from windrow import Memory, Session, WindrowError
+from windrow.spark.live.hosts import steps_of
 from windrow.spark.live.into_stream import IntoStream
-from windrow.spark.live.staged_steps import steps_of
 from windrow.spark.live_source import NUMBER
 from windrow.spark.stored import in_spark
 from windrow.streams import FOREVER, NamedStream, Ordering

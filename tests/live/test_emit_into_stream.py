@@ -8,7 +8,7 @@ import pytest
 
 from windrow import NotSupportedError, Session, WindrowError
 from windrow.spark.live.emitted_in_memory import EmittedInMemory
-from windrow.spark.live.staged_steps import steps_of
+from windrow.spark.live.hosts import steps_of
 from windrow.spark.live.targets import in_mode, sink_of
 from windrow.streams import NamedStream
 

@@ -19,8 +19,8 @@ from windrow.errors import ExecutionError, InputError
 from windrow.spark.live import touched
 from windrow.spark.live.checkpoint import Checkpoint
 from windrow.spark.live.clause_steps import ClauseSteps
+from windrow.spark.live.hosts import steps_of
 from windrow.spark.live.in_memory import TOO_LARGE
-from windrow.spark.live.staged_steps import steps_of
 from windrow.spark.live.steps import Steps
 from windrow.streams import NamedStream, Ordering
 

@@ -15,7 +15,7 @@ from tests.live.test_blocking import entries
 from tests.live.test_endings import changes
 from windrow import Memory, Session, WindrowError
 from windrow.explain_live import explain_live
-from windrow.spark.live.staged_steps import steps_of
+from windrow.spark.live.hosts import steps_of
 from windrow.streams import NamedStream, Ordering
 
 pytestmark = pytest.mark.usefixtures("interpreted")

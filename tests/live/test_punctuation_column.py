@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from windrow import Memory, Session, WindrowError
-from windrow.spark.live.staged_steps import steps_of
+from windrow.spark.live.hosts import steps_of
 from windrow.spark.live.steps import Steps
 
 pytestmark = pytest.mark.usefixtures("interpreted")

@@ -41,9 +41,10 @@ from windrow.kernels.advance import Ended, Frontier, Growing, advance, moves_by_
 from windrow.kernels.patterns.plan import STATE, Duration
 from windrow.kernels.patterns.tree import Sequence
 from windrow.kernels.sorting import SortKey
+from windrow.kernels.stages import chunking
 from windrow.punctuations import Cover, lines_of
 from windrow.punctuations.boxes import Box
-from windrow.spark.live import chunks, kept_rows, touched
+from windrow.spark.live import kept_rows, touched
 from windrow.spark.live.endings import key_hashes
 from windrow.spark.live.kept_rows import KeptRows
 
@@ -74,9 +75,9 @@ class Files:
 def small_chunks():
     """Chunks are of few rows: some are merged, and of some the places of rows that are gone are kept."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (chunks, kept_rows):
+        for module in (chunking, kept_rows):
             patch.setattr(module, "SMALLEST", 1)
-        patch.setattr(chunks, "_FAN", 3)
+        patch.setattr(chunking, "_FAN", 3)
         yield
 
 
@@ -231,7 +232,7 @@ def test_which_partitions_time_alone_changes():
 @pytest.mark.parametrize("count", [1_000, 100_000])
 def test_what_one_closed_key_costs_does_not_grow_with_the_keys_kept(count, monkeypatch):
     monkeypatch.setattr(kept_rows, "SMALLEST", 512)
-    monkeypatch.setattr(chunks, "SMALLEST", 512)
+    monkeypatch.setattr(chunking, "SMALLEST", 512)
     (plan, rows) = planned(
         "SELECT COUNT(w.o) AS n FROM t WINDOW BY w AS (TYPE SLIDING ORDER BY o START AS s END UNBOUNDED)",
         Table(TYPES, [NULLS | {"o": 1}]),

@@ -14,8 +14,8 @@ from pyspark.errors import PySparkException
 from windrow import Memory, Session, WindrowError
 from windrow.spark.live.emitted_in_memory import EmittedInMemory
 from windrow.spark.live.failures import failure
+from windrow.spark.live.hosts import steps_of
 from windrow.spark.live.plan import ContinuousPlan
-from windrow.spark.live.staged_steps import steps_of
 from windrow.spark.live.uncomputable import Uncomputable
 
 COLUMNS = "ts bigint, k string, v int, w int"

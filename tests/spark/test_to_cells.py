@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import functions as F
 
-from windrow.spark.to_cells import CELL, _first_of_each, _that_goes_to
+from windrow.spark.to_cells import CELL, _that_goes_to, first_of_each
 
 
 @pytest.mark.parametrize("count", [1, 7, 200])
 def test_an_int_is_the_first_that_spark_puts_into_its_partition(spark, count):
-    firsts = _first_of_each(count)
+    firsts = first_of_each(count)
     tried = spark.range(int(firsts.max()) + 1).select(
         F.col("id").cast("int").alias("tried"), F.expr(f"pmod(hash(CAST(id AS INT)), {count})").alias("place")
     )

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from windrow.kernels.stages.block import Block, WindowInput
 from windrow.kernels.stages.changes import changes, netted
+from windrow.kernels.stages.chunking import PER_STEP, SMALLEST, merging
 from windrow.kernels.stages.completing import Completing, first_above
 from windrow.kernels.stages.grouping import goes_on
 from windrow.kernels.stages.held import Held, Times
 from windrow.kernels.stages.holding import Holding
-from windrow.kernels.stages.merging import PER_STEP, SMALLEST, merging
 from windrow.kernels.stages.operated import Operated, UnmatchedError
 from windrow.kernels.stages.operators import group, join, rows_of
 from windrow.kernels.stages.stepwise import stepwise

@@ -1,6 +1,6 @@
 """What the windows of a staged query hold: in memory between steps, and in files from which it is read again.
 
-The rows that a step takes in are a file of their own, a *chunk* (:mod:`.merging`). A chunk without rows that
+The rows that a step takes in are a file of their own, a *chunk* (:mod:`.chunking`). A chunk without rows that
 are still held is dropped, and where chunks are merged, the rows that have left are left out.
 """
 
@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.kernels.stages.block import WindowInput
+from windrow.kernels.stages.chunking import PER_STEP, Chunks, merging
 from windrow.kernels.stages.held import Held, Times
-from windrow.kernels.stages.merging import PER_STEP, Chunks, merging
 
 __all__ = ["Holding"]
 
