@@ -191,7 +191,8 @@ def test_matches_over_the_partitions_touched(tree, conditions, rows, shown, limi
         result = pa.schema([plan.result.field(name) for name in ("x", STATE)])
         plan = replace(plan, measures=(), result=result)
     table, bounds = table_of(rows)
-    table = table.select(["x"]).append_column("p", pa.array(np.repeat(np.arange(len(rows)), np.diff(bounds))))
+    table = table.select(["x", "one", "none"])
+    table = table.append_column("p", pa.array(np.repeat(np.arange(len(rows)), np.diff(bounds))))
     begins = data.draw(st.lists(st.integers(0, 4), min_size=len(rows), max_size=len(rows)))
     time = np.arange(table.num_rows) - np.repeat(bounds[:-1] - begins, np.diff(bounds))
     table = table.append_column("t", pa.array(time))
@@ -199,7 +200,7 @@ def test_matches_over_the_partitions_touched(tree, conditions, rows, shown, limi
     frontiers_ = sorted(data.draw(st.lists(st.integers(0, 12), min_size=5, max_size=5)))
     step_of = np.searchsorted(frontiers_, time, side="right")
     table = composed(data, table, ("p",))
-    growing = Growing(plan, KEYS, (SortKey("t"),), ("x", "t", "due"))
+    growing = Growing(plan, KEYS, (SortKey("t"),), ("x", "t", "due", "one", "none"))
 
     def known(step: int) -> Frontier:
         return Frontier(pa.table({"t": [frontiers_[min(step, 4)]]}))
