@@ -12,12 +12,16 @@ from hypothesis import strategies as st
 
 from tests.live.stepping import law, total
 from tests.live.test_law import COLUMNS, LAGS, admitted, entry, recorded, row, table
-from windrow import Session
-from windrow.errors import InputError, NotSupportedError, UsageError
+from windrow import Memory, Session
+from windrow.errors import InputError, NotSupportedError, UsageError, WindrowError
+from windrow.spark.live import hosts
 from windrow.spark.live.executors import bucket as buckets_of
 from windrow.spark.live.executors.bucket import Account, advanced
 from windrow.spark.live.executors.graph import graph_of
 from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE, pack
+from windrow.spark.live.executors.steps import ExecutorSteps
+from windrow.spark.live.hosts import steps_of
+from windrow.spark.live.staged_steps import StagedSteps
 from windrow.streams import FOREVER
 
 QUERIES = [
@@ -268,6 +272,15 @@ def test_a_live_relation_is_a_streaming_dataframe(spark, session, tmp_path, put)
     assert written(spark, tmp_path / "out") == [("a", 2, "delete", 6, 6), ("a", 2, "insert", 1, 1)]
 
 
+@pytest.mark.usefixtures("on_executors")
+def test_a_row_without_a_rowtime_ends_the_query(session, put):
+    put((None, "a", 1))
+    query = session.sql(PER_KEY).start(Memory())
+    with pytest.raises(WindrowError, match="NULL as its rowtime") as ended:
+        query.process_all_available()
+    assert ended.value.condition == "NULL_ROWTIME"
+
+
 def test_late_rows_are_a_streaming_dataframe(spark, session, tmp_path, put):
     put((1, "a", 1), (9, "a", 3))
     put((2, "b", 5), (7, "b", 6))
@@ -329,6 +342,27 @@ def test_explain_names_the_exchange(spark, session):
     assert f"exchange   {count} buckets: s by k" in plan
     keyless = session.sql("EXPLAIN SELECT COUNT(*) AS n FROM s [ROWS 5] GROUP BY k").plan()
     assert "host       executors, in one bucket: nothing divides the rows" in keyless
+
+
+def test_on_a_cluster_auto_is_executors_but_for_what_the_driver_has_begun(session, tmp_path, monkeypatch):
+    plan = session.sql(PER_KEY).live
+
+    def started(folder, on_malformed="fail"):
+        steps = steps_of(plan, Memory(), folder, "diff", "keep", on_malformed)
+        steps.close()
+        return type(steps)
+
+    folder = tmp_path / "begun"
+    steps = steps_of(plan, Memory(), folder, "diff", "keep")
+    ((_, _, stream),) = steps.streams()
+    rows = session.spark.createDataFrame([(1, "a", 1)], "ts bigint, k string, v int")
+    steps.take(steps.input({"s": rows.select(*stream.live.columns)}), 0)
+    steps.close()
+    assert started(tmp_path / "local") is StagedSteps
+    monkeypatch.setattr(hosts, "local_cores", lambda _: None)
+    assert started(tmp_path / "cluster") is ExecutorSteps
+    assert started(tmp_path / "malformed", "keep") is StagedSteps
+    assert started(folder) is StagedSteps
 
 
 def test_an_unknown_host(spark, session):

@@ -33,7 +33,7 @@ from windrow.spark.micro_batch import Kept
 from windrow.streams import Position
 from windrow.streams.files import flush
 
-__all__ = ["BUCKETS", "Checkpoint", "Step"]
+__all__ = ["BUCKETS", "Checkpoint", "Step", "form_in"]
 
 BUCKETS = "buckets"
 """The form of the state of a query on executors: Spark keeps it."""
@@ -330,12 +330,7 @@ class Checkpoint:
         if number in self._known:
             return self._known[number]
         folder = self.path(number)
-        try:
-            meta = json.loads((folder / _META).read_text())
-        except FileNotFoundError:
-            raise missing(folder / _META) from None
-        except ValueError:
-            raise torn(folder / _META) from None
+        meta = _meta(folder)
         if meta["version"] not in _READ:
             raise InputError(
                 f"the checkpoint has version {meta['version']}, this version of Windrow reads {_VERSION}",
@@ -387,7 +382,7 @@ class Checkpoint:
             )
 
     def _numbers(self) -> list[int]:
-        return sorted(int(path.name) for path in self.folder.iterdir() if path.name.isdigit())
+        return _numbers(self.folder)
 
     def path(self, number: int) -> Path:
         """The directory of a step."""
@@ -396,6 +391,34 @@ class Checkpoint:
     def _own(self, name: str) -> Path:
         """A name that no other process writes: the tasks of one that was killed may go on for a while."""
         return self.folder / f".{uuid.uuid4().hex}.{name}"
+
+
+def form_in(folder: Path) -> str | None:
+    """The form of the state that the last step in a folder has; None where there is no step.
+
+    Raises
+    ------
+    InputError
+        ``TORN_FILE``, ``MISSING_FILE``.
+    """
+    numbers = _numbers(folder) if folder.exists() else []
+    form: str | None = _meta(folder / str(numbers[-1]))["query"].get("state") if numbers else None
+    return form
+
+
+def _numbers(folder: Path) -> list[int]:
+    return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
+
+
+def _meta(step: Path) -> dict[str, Any]:
+    """What a step says of itself."""
+    try:
+        meta: dict[str, Any] = json.loads((step / _META).read_text())
+    except FileNotFoundError:
+        raise missing(step / _META) from None
+    except ValueError:
+        raise torn(step / _META) from None
+    return meta
 
 
 def _chunk_file(name: str, chunk: int) -> str:

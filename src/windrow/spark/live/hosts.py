@@ -8,6 +8,7 @@ from windrow.errors import UsageError, did_you_mean
 from windrow.spark.changelog import ENVELOPES
 from windrow.spark.live.blocking_plan import BlockingPlan
 from windrow.spark.live.blocking_steps import BlockingSteps
+from windrow.spark.live.checkpoint import BUCKETS, form_in
 from windrow.spark.live.clause_steps import ClauseSteps, is_one_clause
 from windrow.spark.live.emitted import EmittedPlan
 from windrow.spark.live.emitted_in_memory import EmittedInMemory
@@ -38,13 +39,7 @@ def why_on_driver(plan: LivePlan) -> str | None:
     UsageError
         ``INVALID_SETTING``.
     """
-    asked = str(plan.gateway.spark.conf.get(HOST_SETTING, None) or "auto").lower()
-    if asked not in _HOSTS:
-        raise UsageError(
-            f"{HOST_SETTING} is {asked!r}",
-            condition="INVALID_SETTING",
-            hint=did_you_mean(asked, _HOSTS) or f"it is one of {', '.join(_HOSTS)}",
-        )
+    asked = _asked(plan)
     if asked == "executors":
         return None
     if asked == "driver":
@@ -55,6 +50,17 @@ def why_on_driver(plan: LivePlan) -> str | None:
         return "the master is local"
     why = why_not(plan)
     return None if why is None else f"executors do not run it yet: {why}"
+
+
+def _asked(plan: LivePlan) -> str:
+    asked = str(plan.gateway.spark.conf.get(HOST_SETTING, None) or "auto").lower()
+    if asked not in _HOSTS:
+        raise UsageError(
+            f"{HOST_SETTING} is {asked!r}",
+            condition="INVALID_SETTING",
+            hint=did_you_mean(asked, _HOSTS) or f"it is one of {', '.join(_HOSTS)}",
+        )
+    return asked
 
 
 def steps_of(
@@ -89,15 +95,26 @@ def steps_of(
             condition="UNKNOWN_OPTION",
             hint="use 'keep' or 'fail'",
         )
-    steps = _made(plan, sink, folder, envelope, on_late)
+    if _is_for_executors(plan, sink, folder, on_malformed):
+        steps: Steps = ExecutorSteps(plan, sink, folder, envelope, on_late)
+    else:
+        steps = _on_driver(plan, sink, folder, envelope, on_late)
     steps.keeps_malformed = on_malformed == "keep"
     return steps
 
 
-def _made(plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str) -> Steps:
+def _is_for_executors(plan: LivePlan, sink: Sink | IntoStream, folder: Path, on_malformed: str) -> bool:
+    """Whether executors take the query; by ``auto`` not what they do not, nor what the driver has begun."""
+    if why_on_driver(plan) is not None:
+        return False
+    if _asked(plan) == "executors":
+        return True
+    takes = not isinstance(sink, IntoStream) and on_malformed == "fail"
+    return takes and form_in(folder / "windrow") in (None, BUCKETS)
+
+
+def _on_driver(plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str) -> Steps:
     given = sink, folder, envelope, on_late
-    if why_on_driver(plan) is None:
-        return ExecutorSteps(plan, *given)
     if isinstance(plan, BlockingPlan):
         return BlockingSteps(plan, *given)
     if isinstance(plan, EmittedPlan):

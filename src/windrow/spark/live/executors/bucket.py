@@ -139,9 +139,26 @@ class _Bucket:
     groups: Operated | None
     carried: tuple[int, int, int] | None = None
 
+    @property
+    def size(self) -> int:
+        """The bytes of what is stored of windows."""
+        return sum(sum(sizes.values()) for sizes in self.sizes)
+
 
 _KNOWN: dict[str, _Bucket] = {}
 """The buckets that this process has seen last, by a name that each gets when it is made."""
+_MOST = 1 << 28
+"""So many bytes of them: another process may have them by now."""
+
+
+def _remember(life: str, bucket: _Bucket) -> None:
+    """Keep a bucket at hand, and of those before the last ones."""
+    _KNOWN[life] = bucket
+    size = sum(one.size for one in _KNOWN.values())
+    for other in list(_KNOWN):
+        if size <= _MOST or other == life:
+            break
+        size -= _KNOWN.pop(other).size
 
 
 def advanced(task: Task, store: Store, packets: Iterable[Packet]) -> Iterator[Packet]:
@@ -181,7 +198,7 @@ def advanced(task: Task, store: Store, packets: Iterable[Packet]) -> Iterator[Pa
     chunks = _kept(task, store, bucket, number)
     after = replace(bucket, token=uuid.uuid4().hex, number=number)
     store.keep(_text(task, life, after, chunks))
-    _KNOWN[life] = after
+    _remember(life, after)
     _told_of(task, after, account)
     yield json.dumps({"kind": "account", **asdict(account)}), None
     yield from late
