@@ -16,6 +16,7 @@ from windrow import Memory, Session
 from windrow.errors import InputError, NotSupportedError, UsageError, WindrowError
 from windrow.spark.live import hosts
 from windrow.spark.live.executors import bucket as buckets_of
+from windrow.spark.live.executors import packing
 from windrow.spark.live.executors.bucket import Account, advanced
 from windrow.spark.live.executors.graph import graph_of
 from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE, pack
@@ -137,9 +138,19 @@ def counted(changes):
     return {row: count for row, count in changes.items() if count}
 
 
+@pytest.fixture
+def small():
+    """Groups are stored in place of few rows, and packets have few."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(buckets_of, "_FEWEST", 1)
+        for module in (buckets_of, packing):
+            patch.setattr(module, "_ROWS_AT_ONCE", 2)
+        yield
+
+
 @law(6)
 @given(st.data(), st.sampled_from(LAGS), st.integers(1, 4), st.integers(1, 3))
-@pytest.mark.usefixtures("interpreted")
+@pytest.mark.usefixtures("interpreted", "small")
 def test_buckets_cuts_parts_and_new_workers_change_nothing(spark, tmp_path_factory, data, lag, count, parts):
     folder = tmp_path_factory.mktemp("executors")
     query = data.draw(st.sampled_from(QUERIES))
