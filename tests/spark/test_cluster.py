@@ -83,6 +83,23 @@ def live(query, folder):
     return sorted((list(row.values()) for row in given), key=repr)
 
 
+def where_auto_says(spark, folder):
+    arriving = folder / "arriving"
+    arriving.mkdir()
+    for number in range(3):
+        rows = [{"k": "ab"[i % 2], "ts": 5 * number + i, "v": i} for i in range(5)]
+        pq.write_table(pa.Table.from_pylist(rows), arriving / f"{number}.parquet")
+        os.utime(arriving / f"{number}.parquet", (number, number + 1_000_000_000))
+    session = windrow.Session(spark)
+    frame = spark.readStream.schema("k string, ts bigint, v bigint").option("maxFilesPerTrigger", 1)
+    session.stream("r", frame.parquet(f"file://{arriving}"), rowtime="ts", unit="seconds")
+    query = session.sql("SELECT k, SUM(v) AS v FROM r [RANGE 3] GROUP BY k")
+    plan = session.sql(f"EXPLAIN {query.live.text}").plan()
+    host = "executors" if "host       executors" in plan else "driver"
+    (folder / "auto").mkdir()
+    return host, live(query, folder / "auto")
+
+
 if __name__ == "__main__":
     from pyspark.sql import SparkSession
 
@@ -92,6 +109,7 @@ if __name__ == "__main__":
     told = {"windrow": windrow.__file__, "executors": sorted({row.place for row in places.collect()})}
     found, query = answers(spark, Path(sys.argv[1]))
     told |= found | {"live": live(query, Path(sys.argv[1]))}
+    told |= {"auto": where_auto_says(spark, Path(sys.argv[1]))}
     Path(sys.argv[2]).write_text(json.dumps(told))
     spark.stop()
 """
@@ -219,5 +237,10 @@ def test_everything_runs_on_a_cluster_to_which_the_package_is_shipped(spark, clu
     exec(PROGRAM, here)
     assert told.pop("live") == told["of the log"]
     wanted, _ = here["answers"](spark, tmp_path / "here")
+    host, changes = told.pop("auto")
+    local, same = here["where_auto_says"](spark, tmp_path / "here")
+    assert (host, local) == ("executors", "driver")
+    assert changes == json.loads(json.dumps(same))
+    assert changes
     assert told == wanted
     assert all(told.values())
