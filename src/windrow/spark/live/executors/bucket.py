@@ -24,7 +24,7 @@ from windrow.spark.live.arrivals import VIOLATED
 from windrow.spark.live.executors.packing import PROMISED, SEEN, from_bytes, to_bytes
 from windrow.spark.live.executors.task import Task
 from windrow.spark.streams import REASON
-from windrow.streams.entries import FOREVER, Decision, reasons
+from windrow.streams.entries import FOREVER, NO_BOUND, Decision, reasons
 from windrow.streams.parts import Part, Said, judged
 
 __all__ = ["EARLIER", "LATE_AT", "Account", "Store", "advanced"]
@@ -227,7 +227,9 @@ def _judged(task: Task, side: int, rows: pa.Table, before: Said) -> tuple[pa.Tab
     told, block = task.sides[side], task.block.inputs[side]
     stream = task.streams[told.stream]
     at = rows.column(stream.rowtime).to_numpy()
-    seen, promised = rows.column(SEEN).to_numpy(), rows.column(PROMISED).to_numpy()
+    seen = rows.column(SEEN).to_numpy()
+    has_bounds = PROMISED in rows.column_names
+    promised = rows.column(PROMISED).to_numpy() if has_bounds else np.full(len(seen), NO_BOUND)
     decision, violated = judged(stream.ordering, before, at, seen, promised)
     is_late = decision != Decision.ADMITTED
     late = None

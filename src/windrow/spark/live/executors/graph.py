@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from windrow.errors import NotSupportedError
@@ -19,6 +21,7 @@ from windrow.spark.exchange import in_worker
 from windrow.spark.gateway import Gateway
 from windrow.spark.interpreter import map_in_arrow, transform_with_state
 from windrow.spark.live.arrivals import VIOLATED
+from windrow.spark.live.envelopes import IN_MEMORY
 from windrow.spark.live.executors.bucket import LATE_AT
 from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE, PACKETS, pack
 from windrow.spark.live.executors.processor import BucketProcessor
@@ -135,21 +138,33 @@ class Graph:
 
     def changes(self, packets: DataFrame, envelope: str) -> DataFrame:
         """What changes, from packets: of a relation in the form of an envelope, of a stream its rows."""
-        stage, clock = self.stage, self.plan.clock
-        names, columns = tuple(stage.names), columns_of(stage.names)
-        if stage.after is None:
-            chosen, rows = tuple(stage.block.chosen), packets
-        else:
-            chosen, rows = tuple(columns), self._after(packets)
-        is_relation = stage.kind is None
-        shown = envelope if is_relation and envelope != "cql" else None if is_relation else stage.kind
-        is_net = stage.is_net or stage.passes_on
-        shape = Shape(names, chosen, clock, shown, is_net, is_packed=stage.after is None)
-        result = shape.schema(stage.result)
+        shape, rows = self._shape(envelope), packets
+        if not shape.is_packed:
+            rows = self._after(packets)
+        result = shape.schema(self.stage.result)
         made = map_in_arrow(
             rows, in_worker(lambda batches, _: told(shape, batches), self.plan.text), _numbered(result)
         ).toDF(*result.names)
-        return as_cql(made, columns, clock) if is_relation and envelope == "cql" else made
+        if shape.form is not None:
+            return made
+        return as_cql(made, columns_of(self.stage.names), self.plan.clock)
+
+    def changes_of(self, tables: Sequence[pa.Table], envelope: str) -> pa.Table | None:
+        """The same of the rows of packets, in memory; None where Spark is needed for it."""
+        shape = self._shape(envelope)
+        if not shape.is_packed or shape.form is None:
+            return None
+        if not tables:
+            return to_arrow_schema(shape.schema(self.stage.result)).empty_table()
+        return shape.of(pa.concat_tables(tables))
+
+    def _shape(self, envelope: str) -> Shape:
+        """How changes are shown; without a form where an envelope is made of them by Spark."""
+        stage, columns = self.stage, columns_of(self.stage.names)
+        chosen = stage.block.chosen if stage.after is None else columns
+        shown = stage.kind or (envelope if envelope in IN_MEMORY else None)
+        is_net, is_packed = stage.is_net or stage.passes_on, stage.after is None
+        return Shape(tuple(stage.names), tuple(chosen), self.plan.clock, shown, is_net, is_packed)
 
     def late(self, packets: DataFrame, place: int) -> DataFrame:
         """The late rows of a stream, from packets: its columns, `ROWTIME`, `PRODUCER`, `VIOLATED` and

@@ -155,7 +155,8 @@ def _packed(
         if side.stream != place:
             continue
         told = {name: entries.column(name) for name in _travelling(task, side)}
-        table = pa.table({**told, SEEN: seen, PROMISED: promised})
+        said = {SEEN: seen} if bounds is None else {SEEN: seen, PROMISED: promised}
+        table = pa.table({**told, **said})
         rows = table if is_row.all() else table.filter(pa.array(is_row))
         note = json.dumps({"side": at, "order": order, "place": counted})
         buckets, data = [], []

@@ -9,15 +9,18 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from windrow.errors import NotSupportedError, UsageError
+from windrow.spark.collected import is_plain
 from windrow.spark.live.checkpoint import BUCKETS, Step
 from windrow.spark.live.executors.bucket import Account
 from windrow.spark.live.executors.graph import graph_of
-from windrow.spark.live.executors.packing import NOTE
+from windrow.spark.live.executors.packing import DATA, NOTE, from_bytes
+from windrow.spark.live.executors.unpacking import is_of_rows
 from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.plan import LivePlan
-from windrow.spark.live.sinks import Sink
+from windrow.spark.live.sinks import Sink, TableSink, takes_tables
 from windrow.spark.live.state import Kept, State, state_of
 from windrow.spark.live.steps import Steps
 from windrow.spark.settings import STATE_STORE
@@ -25,6 +28,9 @@ from windrow.streams import Position
 from windrow.streams.parts import Said
 
 __all__ = ["ExecutorSteps"]
+
+_SMALL = 1 << 16
+"""Bytes of a packet that comes to the driver with its note."""
 
 _KEPT = "kept."
 """What the names of counts begin with that are of what is kept."""
@@ -88,13 +94,16 @@ class ExecutorSteps(Steps):
             own.unpersist()
 
     def _step(self, batch: DataFrame, number: int, before: Step) -> None:
-        notes = batch.select(NOTE).toArrow().column(0).to_pylist()
+        small = F.when(F.length(DATA) <= _SMALL, F.col(DATA)).alias(DATA)
+        packets = batch.select(NOTE, small).toArrow()
+        notes, data = (packets.column(name).to_pylist() for name in (NOTE, DATA))
         accounts = [one for one in map(Account.read, notes) if one is not None]
         clocks = dict(before.clocks)
         for place, name, _ in self._graph.streams:
             clocks[name] = self._position(place, accounts, before.clocks.get(name))
         self._tell_late(self._late_rows(batch, before, clocks), number)
-        given = self._target.write(self._graph.changes(batch, self._envelope), number) or 0
+        rows = [told for note, told in zip(notes, data, strict=True) if is_of_rows(note)]
+        given = self._given(batch, rows, number)
         came = sum(sum(one.came.values()) for one in accounts)
         known = before.counts
         kept = {name: count for name, count in known.items() if name.startswith(_KEPT)}
@@ -120,6 +129,17 @@ class ExecutorSteps(Steps):
             "state_bytes": sum(one.bytes or 0 for one in state.windows.values()),
             "buckets": len(accounts),
         }
+
+    def _given(self, batch: DataFrame, rows: Sequence[bytes | None], number: int) -> int:
+        """Hand what changes to the sink; in memory where all packets with rows are here."""
+        tables = [from_bytes(data) for data in rows if data is not None]
+        if len(tables) == len(rows) and isinstance(self._target, TableSink) and takes_tables(self._target):
+            table = self._graph.changes_of(tables, self._envelope)
+            names = () if table is None else table.column_names
+            is_plain_table = len({name.lower() for name in names}) == len(names)
+            if table is not None and is_plain_table and is_plain(self._graph.stage.result):
+                return self._target.write_table(table, number)
+        return self._target.write(self._graph.changes(batch, self._envelope), number) or 0
 
     def state(self) -> State:
         """What is kept after the last step."""

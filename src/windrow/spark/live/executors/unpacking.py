@@ -19,7 +19,7 @@ from windrow.spark.live.executors.bucket import EARLIER
 from windrow.spark.live.executors.packing import DATA, NOTE, from_bytes
 from windrow.spark.varying import columns_of
 
-__all__ = ["Shape", "late_rows", "rows_of_groups", "told"]
+__all__ = ["Shape", "is_of_rows", "late_rows", "rows_of_groups", "told"]
 
 _TOLD_NOW = Times(EARLIER + 1, NEVER)
 
@@ -89,6 +89,11 @@ def told(shape: Shape, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     if tables:
         shown = shape.of(pa.concat_tables(tables))
         yield from _numbered(shown).to_batches()
+
+
+def is_of_rows(note: str) -> bool:
+    """Whether a packet has what changes."""
+    return bool(json.loads(note)["kind"] == "rows")
 
 
 def rows_of_groups(names: list[str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
