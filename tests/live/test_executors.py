@@ -33,6 +33,8 @@ QUERIES = [
     "SELECT k, AVG(v) AS v FROM s [RANGE UNBOUNDED] GROUP BY k",
     "SELECT k, COUNT(v) + 1 AS n FROM s [RANGE 3 SECONDS] GROUP BY k HAVING COUNT(*) > 1",
     "SELECT COUNT(*) AS n FROM s [RANGE 3 SECONDS] GROUP BY k",
+    "SELECT v % 2 AS p, COUNT(*) AS n FROM s [RANGE 3 SECONDS] GROUP BY v % 2",
+    "SELECT v * CAST('-0.0' AS DOUBLE) AS z, COUNT(*) AS n FROM s [RANGE 3 SECONDS] GROUP BY z",
     "SELECT k, v, ts FROM s [PARTITION BY k ROWS 1]",
     "SELECT k, v + 1 AS v FROM s [RANGE 2 SECONDS] WHERE v > 0",
     "SELECT v FROM s [ROWS 2]",
@@ -281,6 +283,23 @@ def test_a_live_relation_is_a_streaming_dataframe(spark, session, tmp_path, put)
     query = writer.trigger(availableNow=True).start(str(tmp_path / "out"), format="parquet")
     query.awaitTermination()
     assert written(spark, tmp_path / "out") == [("a", 2, "delete", 6, 6), ("a", 2, "insert", 1, 1)]
+
+
+@pytest.mark.usefixtures("on_executors", "interpreted")
+def test_a_micro_batch_that_was_taken_is_not_taken_again_in_however_many_packets(spark, tmp_path):
+    entries = [("a", 5, 1, 1, None), ("a", 1, 1, 2, None), ("a", 2, 1, 3, None), ("a", 9, 1, 4, None)]
+    plan = declared(spark, tmp_path, ["s"], 2).sql(PER_KEY).live
+    sizes, sink = set(), Memory()
+    for parts in (1, 4):  # as with more tasks after a restart
+        _, [given_], _ = in_buckets(spark, plan, {"s": entries}, [], parts, 1, set(), set())
+        sizes.add(len(given_))
+        steps = steps_of(plan, sink, tmp_path / "checkpoint", "diff", "keep")
+        steps.take(spark.createDataFrame(given_, f"{NOTE} string, {DATA} binary"), 0)
+        late = steps.aside_table("late").num_rows
+        steps.close()
+        assert late == 2
+    assert len(sizes) == 2
+    assert list(sink.batches) == [0]
 
 
 @pytest.mark.usefixtures("on_executors")

@@ -8,6 +8,7 @@ import pytest
 
 import windrow
 from windrow.errors import WindrowError
+from windrow.spark.settings import settings
 
 ROWS = "SELECT * FROM VALUES ('a', 1, 5), ('a', 2, 3), ('a', 3, 4), ('b', 1, 2), ('b', 2, 2) AS t(k, i, v)"
 
@@ -107,3 +108,14 @@ def test_many_rows_give_what_plain_sql_gives(spark):
     assert ours == theirs
     assert len(ours) > 1000
     spark.catalog.dropTempView("many")
+
+
+def test_without_an_order_a_long_partition_is_not_cut(session):
+    session.spark.range(1000).createOrReplaceTempView("unordered")
+    rows = {"spark.windrow.slice.rows": "100", "spark.windrow.task.rows": "100"}
+    with settings(session.spark, rows):
+        found = session.sql(
+            "SELECT * FROM unordered MATCH_RECOGNIZE ("
+            "MEASURES COUNT(*) AS n, SUM(id) AS total PATTERN (A+) DEFINE A AS id >= 0)"
+        ).collect()
+    assert found == [(1000, 499500)]

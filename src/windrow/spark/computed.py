@@ -18,13 +18,26 @@ from windrow.kernels.computed.values import Column, Value
 from windrow.spark.expressions import Scope, Span, Struct, Typed, Unread, read
 from windrow.spark.plan_tree import Node
 
-__all__ = ["PASS", "Reading", "columns_read", "condition_of", "wanted"]
+__all__ = ["PASS", "Reading", "columns_read", "condition_of", "not_in_arrow", "wanted"]
 
 PASS = ("Filter", "Window", "WindowGroupLimit")
 """What has the columns of what is below, and more."""
 
 _OWN = count(-1, -1)
 """Numbers of columns that plans do not tell."""
+
+
+def not_in_arrow(made: Computed, columns: pa.Schema) -> str | None:
+    """What Arrow says where it does not compute something of these columns; None where it does.
+
+    Which types a function of Arrow's takes depends on its version: only calling it tells, of no rows as well
+    as of many. Spark, whose expressions these are, computes such values in its place: docs/limits.md.
+    """
+    try:
+        is_made = made.of(columns.empty_table()) is not None
+    except pa.ArrowNotImplementedError as error:
+        return str(error).splitlines()[0]
+    return None if is_made else "a type that a constant does not have"
 
 
 class Reading:

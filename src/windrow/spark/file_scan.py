@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from windrow.kernels.computed.steps import Computed, of_codes, only
 from windrow.kernels.files import FileScan, Part
 from windrow.spark.arrow import arrow_type
-from windrow.spark.computed import Reading, condition_of
+from windrow.spark.computed import Reading, condition_of, not_in_arrow
 from windrow.spark.expressions import Unread
 from windrow.spark.footers import Footer, coded, footers_of, is_full, most, says_the_same, size_of, span_of
 from windrow.spark.gateway import Gateway
@@ -84,7 +84,10 @@ def _scanned(gateway: Gateway, planned: PlannedFiles, schema: pa.Schema, partiti
     spans = _spans(planned, files, read)
     reading = Reading(planned.operators, planned.names, planned.kinds, spans, certain=True)
     made = only(reading.of(schema), schema.names)
-    _try(made, planned)
+    kinds = pa.schema([(planned.names[number], kind) for number, kind in planned.kinds.items()])
+    other = not_in_arrow(made, kinds)
+    if other is not None:
+        raise Unread(f"Arrow says: {other}")
     tasks = _tasks(files, types, gateway.spark.sparkContext.defaultParallelism)
     if not tasks:
         raise Unread("there are none")
@@ -163,15 +166,6 @@ def _spans(planned: PlannedFiles, files: Sequence[_File], read: Iterable[int]) -
             if span is not None:
                 found[number] = span
     return found
-
-
-def _try(made: Computed, planned: PlannedFiles) -> None:
-    """Which types a function of Arrow's takes depends on its version: only calling it tells."""
-    kinds = {planned.names[number]: kind for number, kind in planned.kinds.items()}
-    try:
-        made.rows({name: pa.array([], kinds[name]) for name in made.columns.values()}, 0)
-    except pa.ArrowNotImplementedError as error:
-        raise Unread(f"Arrow says: {str(error).splitlines()[0]}") from error
 
 
 def split_scan(splits: Sequence[tuple[str, int, int]], schema: pa.Schema) -> FileScan | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from windrow.kernels.computed.steps import Computed, Step
-from windrow.spark.computed import PASS, Reading, columns_read, condition_of, wanted
+from windrow.spark.computed import PASS, Reading, columns_read, condition_of, not_in_arrow, wanted
 from windrow.spark.expressions import Scope, Typed, Unread, read
 from windrow.spark.live.lookups import LookUp, SmallTable
 from windrow.spark.live.ranks import RANKS, Ordered, Ranked
@@ -38,13 +38,9 @@ def computed(plan: Node, leaf: str, columns: pa.Schema, result: pa.Schema, table
     """
     try:
         found = _Reading(plan, leaf, columns, tables).of(result)
-        return None if found.of(columns.empty_table()) is None else found
     except Unread:
         return None
-    except pa.ArrowNotImplementedError:
-        # Which types a function of Arrow's takes depends on its version; only calling it tells, of no rows as
-        # well as of many. Spark, whose expressions these are, computes such values: docs/limits.md.
-        return None
+    return found if not_in_arrow(found, columns) is None else None
 
 
 class _Reading(Reading):

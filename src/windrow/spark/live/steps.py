@@ -256,7 +256,7 @@ class Steps:
 
     def _take_sound(self, sound: DataFrame, malformed: DataFrame | None, number: int) -> None:
         """Take the entries that are not malformed, and set the others aside."""
-        before = self._checkpoint.before(number, sound.count)
+        before = self._checkpoint.before(number, lambda: self._count(sound))
         if before is None:
             return
         if malformed is not None:
@@ -273,6 +273,10 @@ class Steps:
         came, used, held, late = (self.progress[f"rows_{name}"] for name in ("in", "used", "held", "late"))
         account = Account(came + malformed_in_all, used, held, late, malformed_in_all)
         self.progress |= account.counts
+
+    def _count(self, batch: DataFrame) -> int:
+        """How many entries a micro-batch has."""
+        return batch.count()
 
     keeps_malformed = False
     """Whether malformed entries go to a side output of their own."""

@@ -93,23 +93,27 @@ class ExecutorSteps(Steps):
         finally:
             own.unpersist()
 
+    def _count(self, batch: DataFrame) -> int:
+        """How many rows came: in how many packets depends on how many tasks read them."""
+        return _came(_accounts(batch.select(NOTE).toArrow().column(0).to_pylist()))
+
     def _step(self, batch: DataFrame, number: int, before: Step) -> None:
         small = F.when(F.length(DATA) <= _SMALL, F.col(DATA)).alias(DATA)
         packets = batch.select(NOTE, small).toArrow()
         notes, data = (packets.column(name).to_pylist() for name in (NOTE, DATA))
-        accounts = [one for one in map(Account.read, notes) if one is not None]
+        accounts = _accounts(notes)
         clocks = dict(before.clocks)
         for place, name, _ in self._graph.streams:
             clocks[name] = self._position(place, accounts, before.clocks.get(name))
         self._tell_late(self._late_rows(batch, before, clocks), number)
         rows = [told for note, told in zip(notes, data, strict=True) if is_of_rows(note)]
         given = self._given(batch, rows, number)
-        came = sum(sum(one.came.values()) for one in accounts)
+        came = _came(accounts)
         known = before.counts
         kept = {name: count for name, count in known.items() if name.startswith(_KEPT)}
         counts = {
             "now": max(known.get("now", 0), time.time_ns() // 1000),
-            "entries": len(notes),
+            "entries": came,
             **self._came_and_late(before, clocks, came),
             "rows_used": known.get("rows_used", 0) + sum(one.used for one in accounts),
             "rows_given": known.get("rows_given", 0) + given,
@@ -199,3 +203,11 @@ class ExecutorSteps(Steps):
             size = sum(one.size[at] for one in accounts)
             note(side.name, (one.held[at] for one in accounts), size, (one.oldest[at] for one in accounts))
         return found
+
+
+def _accounts(notes: Iterable[str]) -> list[Account]:
+    return [one for one in map(Account.read, notes) if one is not None]
+
+
+def _came(accounts: Iterable[Account]) -> int:
+    return sum(sum(one.came.values()) for one in accounts)
