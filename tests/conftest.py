@@ -34,7 +34,7 @@ os.environ.setdefault(
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=256m",
 )
 
-FEW = 16
+FEW = 24
 """`--few` tries one of so many random examples."""
 SAMPLE = 12
 """And one of so many written ones, where many are written of one property, or as the mark says."""

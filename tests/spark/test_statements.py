@@ -49,7 +49,7 @@ def in_both_modes(session: windrow.Session, sql: str) -> list[tuple[Any, ...]]:
 # -- queries ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     "sql",
     [
@@ -120,7 +120,7 @@ def test_an_outer_select_may_use_sparks_own_named_window_called_by(session):
 # -- views, tables ----------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     ("create", "columns"),
     [
@@ -188,7 +188,7 @@ def test_a_view_with_too_few_names_is_refused_at_the_names(session):
     assert (error.condition, context.fragment()) == ("CREATE_VIEW_COLUMN_ARITY_MISMATCH", "(x)")
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     ("statement", "marked"),
     [
@@ -292,7 +292,7 @@ def test_explain_with_sparks_plan(session, word):
     assert "MapInArrow" in row.plan
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     "head", ["CREATE TEMP VIEW made AS", "CREATE TABLE made AS", "INSERT INTO made", "INSERT INTO made (k)"]
 )
@@ -305,7 +305,7 @@ def test_explain_of_a_statement_is_that_of_its_query_and_does_nothing(session, h
 # -- Spark's own ------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     ("sql", "wanted"),
     [
@@ -370,7 +370,7 @@ OURS = ["r", "p0", "o0", "h0", "c0", "w", "__position", "__row", "__rows", "__nu
         "s_n", "x0", "scope", "pairs", "s", "e"]  # fmt: skip
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     "predicate",
     ["e.h0 > s.h0", COLUMN_OVER_BOTH_ROWS.format("r"), "ep - sp = 1"],
@@ -390,7 +390,7 @@ def test_columns_called_as_our_own_collide_with_nothing(session, predicate):
         assert found[0] == (0, 201, 5 + 205, 208, 1, [6, 206])
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("predicate", ["h0.i > r.i", "upper(concat(h0.i, r.i)) > '1'"], ids=["scan", "join"])
 @pytest.mark.parametrize("aggregate", ["SUM(w.v)", "max_by(w.v, w.i)"])
 def test_variables_called_as_our_own_collide_with_nothing(session, predicate, aggregate):
