@@ -1,0 +1,107 @@
+"""How the project reads, in figures: ``python -m tests.structure``.
+
+Folders and their files, file names that repeat, circles of imports, lines, the words of the map, and how
+often the words stand that the field has better ones for.
+"""
+
+from __future__ import annotations
+
+import re
+import tokenize
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from io import StringIO
+from pathlib import Path
+
+from tests.test_imports import circles, imports, name_of, needed
+
+__all__ = ["figures", "private_words"]
+
+ROOT = Path(__file__).parent.parent
+FULL = 20
+"""A folder has so many files at most."""
+PRIVATE = (
+    "tells?|told|telling|given?|gives|gave|giving|shown|settled?|settles|settling|holds?|held|holding|keeps?|kept"
+    "|keeping|lives|lifetimes?|clocks?|upto|promises?|promised|endings?|box(?:es)?|var(?:y|ies|ied|ying)|folded"
+    "|touched|cells?|cascades?|seals?|sealed|few|asked|gathered|feeds|flows?|blocks?|stages?|staged|steps?"
+)
+"""The words that the glossary replaces, as an expression; some have a plain use too, which counts as well."""
+
+
+def private_words(text: str) -> Counter[str]:
+    """How often each word of the project's own stands in a text.
+
+    >>> sorted(private_words("Rows that were told are kept. It tells and keeps no box.").items())
+    [('box', 1), ('keeps', 1), ('kept', 1), ('tells', 1), ('told', 1)]
+    """
+    return Counter(re.findall(rf"\b(?:{PRIVATE})\b", text.lower()))
+
+
+def prose_of(source: str) -> str:
+    """The comments, strings and names of a module, names apart at their underscores.
+
+    >>> prose_of("told_rows = 1  # what is kept")
+    'told rows # what is kept'
+    """
+    kinds = (tokenize.COMMENT, tokenize.STRING, tokenize.NAME)
+    parts = [
+        part.string for part in tokenize.generate_tokens(StringIO(source).readline) if part.type in kinds
+    ]
+    return " ".join(part.replace("_", " ").strip() for part in parts)
+
+
+def figures() -> Iterator[tuple[str, str]]:
+    """What is counted, and how much of it there is."""
+    modules = sorted((ROOT / "src" / "windrow").rglob("*.py"))
+    sources = {module: module.read_text(encoding="utf-8") for module in modules}
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    rooms = Counter(
+        module.parent.relative_to(ROOT / "src") for module in modules if module.name != "__init__.py"
+    )
+    names = Counter(module.name for module in modules if module.name != "__init__.py")
+    repeated = {name: count for name, count in names.items() if count > 1}
+    yield "modules", f"{len(modules)}"
+    yield "lines of src", f"{sum(source.count(chr(10)) for source in sources.values()):,}"
+    yield (
+        "modules of more than 600 lines",
+        listed(
+            {
+                str(module.relative_to(ROOT / "src")): source.count("\n")
+                for module, source in sources.items()
+                if source.count("\n") > 600
+            }
+        ),
+    )
+    yield (
+        f"folders of more than {FULL} modules",
+        listed({str(room): count for room, count in rooms.items() if count > FULL}),
+    )
+    yield "file names that repeat", f"{len(repeated)}: {', '.join(sorted(repeated))}"
+    yield "circles of imports", f"{len(circles(graph_of(modules)))}"
+    texts = {
+        "pages": "\n".join(page.read_text(encoding="utf-8") for page in pages),
+        "src": "\n".join(prose_of(source) for source in sources.values()),
+    }
+    yield "words of docs/architecture.md", f"{words_of((ROOT / 'docs' / 'architecture.md').read_text()):,}"
+    for name, text in texts.items():
+        found, words = private_words(text), words_of(text)
+        yield f"words of {name}", f"{words:,}"
+        yield f"private words in {name}, per 1,000", f"{1000 * found.total() / words:.1f}"
+        yield f"the commonest in {name}", listed(dict(found.most_common(8)))
+
+
+def graph_of(modules: list[Path]) -> dict[str, set[str]]:
+    return needed({name_of(module): [name for _, name in imports(module)] for module in modules})
+
+
+def words_of(text: str) -> int:
+    return len(re.findall(r"[A-Za-z]+", text))
+
+
+def listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items()) or "none"
+
+
+if __name__ == "__main__":
+    for name, figure in figures():
+        print(f"{name:45} {figure}")
