@@ -14,6 +14,7 @@ from itertools import zip_longest
 from windrow.algebra.names import AGGREGATE, QUALIFIED
 from windrow.algebra.nodes import AggregateCall, Fragment, Uses, Window
 from windrow.errors import Span
+from windrow.kernels.aggregates import FUNCTIONS
 from windrow.syntax.expressions import Atoms, Name, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText
@@ -30,38 +31,8 @@ __all__ = [
     "kernel_function",
 ]
 
-# Spark's names of aggregates that the kernel computes, with the kernel's names
-_KERNEL = {
-    "count": "count",
-    "count_if": "count_if",
-    "sum": "sum",
-    "avg": "avg",
-    "mean": "avg",
-    "min": "min",
-    "max": "max",
-    "std": "stddev_samp",
-    "stddev": "stddev_samp",
-    "stddev_samp": "stddev_samp",
-    "stddev_pop": "stddev_pop",
-    "variance": "var_samp",
-    "var_samp": "var_samp",
-    "var_pop": "var_pop",
-    "first": "first",
-    "first_value": "first",
-    "last": "last",
-    "last_value": "last",
-    "any_value": "any_value",
-    "bool_and": "bool_and",
-    "every": "bool_and",
-    "bool_or": "bool_or",
-    "any": "bool_or",
-    "some": "bool_or",
-    "median": "median",
-    "percentile": "percentile",
-    "mode": "mode",
-    "collect_list": "collect_list",
-    "array_agg": "collect_list",
-}
+_KERNEL = {name: own for own, function in FUNCTIONS.items() for name in function.names}
+"""Spark's names of aggregates that the kernel computes, with the kernel's names."""
 _OTHER = {
     "approx_count_distinct", "approx_percentile", "approx_top_k", "approx_top_k_accumulate",
     "approx_top_k_combine", "bit_and", "bit_or", "bit_xor", "bitmap_and_agg", "bitmap_construct_agg",
@@ -88,10 +59,6 @@ def kernel_function(name: str) -> str | None:
     ('avg', '', None)
     """
     return _KERNEL.get(name, "" if name in _OTHER else None)
-
-
-_SKIP_NULLS = {"count", "sum", "avg", "min", "max", "stddev_samp", "stddev_pop", "var_samp", "var_pop",
-               "count_if", "bool_and", "bool_or", "median", "percentile", "mode", "collect_list"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -322,7 +289,7 @@ def _call(
     # what COUNT(*) counts is there in every row
     argument = SqlText.of("1") if tokens.is_symbol(first, "*") else piece((first, last))
     if rest < stop:
-        if tokens.word(rest) != "FILTER" or canonical not in _SKIP_NULLS | {"count_distinct"}:
+        if tokens.word(rest) != "FILTER" or not FUNCTIONS[canonical].skips_nulls:
             return unknown
         # an aggregate that skips NULLs skips the rows that FILTER drops when they are NULL
         condition = rest + 3

@@ -19,6 +19,7 @@ from windrow.algebra.navigations import (
 from windrow.algebra.nodes import Fragment
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.kernels import plan as kernel
+from windrow.kernels.aggregates import FUNCTIONS
 from windrow.kernels.patterns.plan import LABELS, NUMBERS, Condition, Duration, Register, register_side
 from windrow.rules.hoister import KERNEL_TYPES, NotTypedError, Ranks, RowVariable
 from windrow.rules.match_conditions import Conditions, Source
@@ -234,7 +235,7 @@ class Definitions:
         side = register_side(self.register(Register(members, kind=kind)))
         name = f"__d{len(self.running)}"
         self.running.append(RunningLeaf(name, leaf, column, text))
-        counts = leaf.function in ("count", "count_distinct", "count_if")
+        counts = FUNCTIONS[leaf.function].empty == 0
         return self.made(side, name, text, counts=counts)
 
     def made(self, side: str, column: str, value: SqlText, *, counts: bool) -> Source:

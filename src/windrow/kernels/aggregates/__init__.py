@@ -11,6 +11,7 @@ Each strategy is a file of its own:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -38,11 +39,42 @@ __all__ = ["FUNCTIONS", "Aggregate", "Function", "Gaps", "aggregate", "combined"
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """An aggregate function: how it is evaluated, which argument types it takes, how it is done in parts."""
+    """An aggregate function, and all that the rest of the project asks of it.
+
+    Attributes
+    ----------
+    evaluate
+        Its values over many windows.
+    accepts
+        Which types of arguments it takes.
+    partial
+        How it is evaluated in parts; None where all rows of a window are needed.
+    names
+        Spark's names of it. `COUNT(*)` and `COUNT(DISTINCT …)` are written in another way.
+    empty
+        Its value over no rows.
+    skips_nulls
+        Whether it passes over NULLs.
+    is_arbitrary
+        Whether its value is that of some row, or a list, so that ties or the order of rows decide.
+    in_any_order
+        For which types the same rows in another order give the same value, to the last digit.
+    retracts
+        For which types the states of rows that leave can be subtracted from the group's.
+    merges
+        Whether a group to which rows are only added needs no more than its state.
+    """
 
     evaluate: Evaluate
     accepts: Callable[[pa.DataType], bool]
     partial: Partial | None = None
+    names: tuple[str, ...] = ()
+    empty: object = None
+    skips_nulls: bool = True
+    is_arbitrary: bool = False
+    in_any_order: Callable[[pa.DataType], bool] = lambda _: False
+    retracts: Callable[[pa.DataType], bool] = lambda _: False
+    merges: bool = False
 
 
 def aggregate(spec: Aggregate, rows: pa.Table, lo: Ints, hi: Ints, gaps: Gaps | None = None) -> Result:
@@ -118,30 +150,46 @@ def _is_numeric_or_interval(type_: pa.DataType) -> bool:
     return _is_numeric(type_) or type_ == pa.duration("us")
 
 
-#: Every function, under its canonical name.
+def _is_exact(type_: pa.DataType) -> bool:
+    return not pa.types.is_floating(type_)
+
+
+_COUNT = functools.partial(Function, empty=0, in_any_order=_any, retracts=_any)
+_TRUTH = functools.partial(Function, in_any_order=_any, retracts=_any)
+_TOTAL = functools.partial(Function, in_any_order=_is_exact, retracts=_is_exact, merges=True)
+_EXTREME = functools.partial(Function, in_any_order=_any, merges=True)
+_RANK = functools.partial(Function, in_any_order=_any)
+_ROW = functools.partial(Function, skips_nulls=False, is_arbitrary=True)
+_LIST = functools.partial(Function, empty=(), is_arbitrary=True)
+_is_truth = pa.types.is_boolean
+_is_amount = _is_numeric_or_interval
+
 FUNCTIONS: Mapping[str, Function] = MappingProxyType(
     {
-        "count_star": Function(counts.count_star, _any, counts.COUNT_STAR),
-        "count": Function(counts.count, _any, counts.COUNT),
-        "count_if": Function(counts.count_if, pa.types.is_boolean, counts.COUNT_IF),
-        "bool_and": Function(counts.every, pa.types.is_boolean, counts.EVERY),
-        "bool_or": Function(counts.some, pa.types.is_boolean, counts.SOME),
-        "sum": Function(sums.total, _is_numeric_or_interval, sums.TOTAL),
-        "avg": Function(sums.average, _is_numeric_or_interval, sums.AVERAGE),
-        "min": Function(extremes.extreme, is_orderable, extremes.EXTREME),
-        "max": Function(extremes.extreme, is_orderable, extremes.EXTREME),
-        "stddev_samp": Function(variance.variance, _is_numeric, variance.VARIANCE),
-        "stddev_pop": Function(variance.variance, _is_numeric, variance.VARIANCE),
-        "var_samp": Function(variance.variance, _is_numeric, variance.VARIANCE),
-        "var_pop": Function(variance.variance, _is_numeric, variance.VARIANCE),
-        "first": Function(positions.first, _any, positions.FIRST),
-        "last": Function(positions.last, _any, positions.LAST),
-        "any_value": Function(positions.first, _any, positions.FIRST),
-        "median": Function(percentiles.percentile, _is_numeric_or_interval),
-        "percentile": Function(percentiles.percentile, _is_numeric_or_interval),
-        "count_distinct": Function(distinct.count_distinct, is_orderable),
-        "mode": Function(frequencies.mode, is_orderable),
-        "collect_list": Function(lists.collect_list, _any),
-        "collect_set": Function(frequencies.collect_set, is_orderable),
+        "count_star": _COUNT(counts.count_star, _any, counts.COUNT_STAR, skips_nulls=False),
+        "count": _COUNT(counts.count, _any, counts.COUNT, ("count",)),
+        "count_if": _COUNT(counts.count_if, _is_truth, counts.COUNT_IF, ("count_if",)),
+        "count_distinct": Function(distinct.count_distinct, is_orderable, empty=0, in_any_order=_any),
+        "bool_and": _TRUTH(counts.every, _is_truth, counts.EVERY, ("bool_and", "every")),
+        "bool_or": _TRUTH(counts.some, _is_truth, counts.SOME, ("bool_or", "any", "some")),
+        "sum": _TOTAL(sums.total, _is_amount, sums.TOTAL, ("sum",)),
+        "avg": _TOTAL(sums.average, _is_amount, sums.AVERAGE, ("avg", "mean")),
+        "min": _EXTREME(extremes.extreme, is_orderable, extremes.EXTREME, ("min",)),
+        "max": _EXTREME(extremes.extreme, is_orderable, extremes.EXTREME, ("max",)),
+        "stddev_samp": Function(
+            variance.variance, _is_numeric, variance.VARIANCE, ("stddev_samp", "stddev", "std")
+        ),
+        "stddev_pop": Function(variance.variance, _is_numeric, variance.VARIANCE, ("stddev_pop",)),
+        "var_samp": Function(variance.variance, _is_numeric, variance.VARIANCE, ("var_samp", "variance")),
+        "var_pop": Function(variance.variance, _is_numeric, variance.VARIANCE, ("var_pop",)),
+        "first": _ROW(positions.first, _any, positions.FIRST, ("first", "first_value")),
+        "last": _ROW(positions.last, _any, positions.LAST, ("last", "last_value")),
+        "any_value": _ROW(positions.first, _any, positions.FIRST, ("any_value",)),
+        "median": _RANK(percentiles.percentile, _is_amount, names=("median",)),
+        "percentile": _RANK(percentiles.percentile, _is_amount, names=("percentile",)),
+        "mode": Function(frequencies.mode, is_orderable, names=("mode",), is_arbitrary=True),
+        "collect_list": _LIST(lists.collect_list, _any, names=("collect_list", "array_agg")),
+        "collect_set": _LIST(frequencies.collect_set, is_orderable),
     }
 )
+"""Every function, under the name that the kernels have for it."""

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.errors import ExecutionError
-from windrow.kernels.aggregates import aggregate
+from windrow.kernels.aggregates import FUNCTIONS, aggregate
 from windrow.kernels.patterns.execution import Matches
 from windrow.kernels.patterns.plan import CLASSIFIER, Aggregated, MatchNumber, MatchPlan, Measure, Navigation
 
@@ -152,14 +152,8 @@ def _aggregated(plan: MatchPlan, measure: Aggregated, written: Written, given: G
     except ExecutionError as error:
         raise error.located(plan.sql or "") from None
     whole = found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
-    nothing = pa.array([_over_nothing(spec.function)], whole.type)
+    nothing = pa.array([FUNCTIONS[spec.function].empty], whole.type)
     values = pa.chunked_array([*whole.chunks, nothing], whole.type)
     index = np.full(len(full), len(whole), np.int64)
     index[full] = np.arange(len(whole))
     return values.take(pa.array(index))
-
-
-def _over_nothing(function: str) -> object:
-    if function in ("count", "count_star", "count_if", "count_distinct"):
-        return 0
-    return [] if function in ("collect_list", "collect_set") else None

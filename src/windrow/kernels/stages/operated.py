@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.errors import WindrowError
-from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.aggregates import FUNCTIONS, Aggregate
 from windrow.kernels.hashing import hashes
 from windrow.kernels.stages.held import Times
 from windrow.kernels.trace import Trace
@@ -34,10 +34,6 @@ Ints = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.uint64]
 
 _TIMES = (pa.field(ENTER, pa.int64()), pa.field(LEAVE, pa.int64()))
-
-_SAME_IN_ANY_ORDER = frozenset(
-    {"bool_and", "bool_or", "count", "count_distinct", "count_if", "max", "median", "min", "percentile"}
-)
 
 
 class UnmatchedError(Exception):
@@ -148,10 +144,8 @@ class Operated:
     def _is_exact(self, aggregate: tuple[str, Aggregate]) -> bool:
         """Whether an aggregate gives the same of the same rows in any order."""
         _, spec = aggregate
-        if spec.function in _SAME_IN_ANY_ORDER or spec.argument is None:
-            return True
-        kind = self.schemas[0].field(spec.argument).type
-        return spec.function in ("sum", "avg") and not pa.types.is_floating(kind)
+        kind = pa.null() if spec.argument is None else self.schemas[0].field(spec.argument).type
+        return FUNCTIONS[spec.function].in_any_order(kind)
 
     @property
     def held(self) -> int:

@@ -23,9 +23,6 @@ __all__ = ["Added", "Distinct", "Events", "Extreme", "Merged", "MismatchError", 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
-_ADDED = frozenset({"bool_and", "bool_or", "count", "count_if", "count_star"})
-_EXACT = frozenset({"sum", "avg"})
-_MERGED = frozenset({"avg", "max", "min", "sum"})
 _REFERENCES = 1 << 22
 _PLACE = "place"
 
@@ -474,11 +471,12 @@ def running(spec: Aggregate, kind: pa.DataType, *, appends: bool) -> Running | N
     """
     if pa.types.is_null(kind):
         return None
-    if spec.function in _ADDED or (spec.function in _EXACT and not pa.types.is_floating(kind)):
+    function = FUNCTIONS[spec.function]
+    if function.retracts(kind):
         return Added(spec, kind)
     if spec.function == "count_distinct":
         return Distinct(spec, kind)
-    if appends and spec.function in _MERGED:
+    if appends and function.merges:
         return Merged(replace(spec, any_order=True), kind)
     if spec.function in ("min", "max") and _is_in_codes(kind):
         return Extreme(spec, kind)

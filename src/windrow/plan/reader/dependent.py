@@ -21,6 +21,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from windrow.kernels.aggregates import FUNCTIONS
 from windrow.kernels.sorting import SortKey
 from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Aggregate, Distinct, Join, Mark, Node, Over, Project, Sort, Value
@@ -38,9 +39,6 @@ from windrow.syntax.select_list import alias_of
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["Dependent", "count_nothing", "dependent", "joined_back", "null_safe"]
-
-_COUNTS = ("count", "count_if", "count_distinct")
-"""Aggregates that are 0 of no rows; others are NULL."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +212,8 @@ def count_nothing(statement: Statement, groups: Rows) -> None:
     for call in groups.node.calls:
         if not call.is_known:
             raise NotPlannedError("an aggregate that only Spark knows", call.at)
-        if call.call.function in _COUNTS:
+        assert call.call.function is not None
+        if FUNCTIONS[call.call.function].empty == 0:
             statement.instead[call.at] = f"coalesce({ROWS}.{call.column.id}, 0L)"
             del statement.columns_at[call.at]
 

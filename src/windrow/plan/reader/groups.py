@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from windrow.algebra.aggregates import calls_aggregate, find_calls
 from windrow.algebra.nodes import AggregateCall
 from windrow.errors import WindrowError
+from windrow.kernels.aggregates import FUNCTIONS
 from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Aggregate, Call, Project
 from windrow.plan.reader.rows import Rows, expression, filtered, passed, source_of
@@ -22,7 +23,6 @@ from windrow.syntax.window_calls import window_calls
 __all__ = ["grouped", "groups_by_all", "is_grouped", "key_places", "keys_of"]
 
 # what they give depends on the order in which rows come, or on which of equals is taken
-_ARBITRARY = {"first", "last", "any_value", "collect_list", "collect_set", "mode"}
 _SETS = {"ROLLUP", "CUBE", "GROUPING"}
 
 
@@ -124,7 +124,9 @@ def grouped(
 
 def _is_known(call: AggregateCall) -> bool:
     """Whether its name says what an aggregate gives, of whatever order its rows are."""
-    return call.function is not None and call.argument is not None and call.function not in _ARBITRARY
+    if call.function is None or call.argument is None:
+        return False
+    return not FUNCTIONS[call.function].is_arbitrary
 
 
 def keys_of(statement: Statement, select: Select, rows: Rows) -> list[Range] | None:
