@@ -172,6 +172,13 @@ def spread(function: str) -> Callable[[list[Any], pa.DataType], Any]:
     return compute
 
 
+def bitwise(values: list[int], holds: Callable[[list[int]], bool]) -> int | None:
+    """A number made of its 64 bits, of which each depends on those of the values at its place."""
+    places = [[value >> place & 1 for value in values] for place in range(64)]
+    number = sum(1 << place for place, own in enumerate(places) if holds(own))
+    return (number - (1 << 64) if number >> 63 else number) if values else None
+
+
 NAIVE: dict[str, Callable[[list[Any], pa.DataType], Any]] = {
     "count": lambda values, _: len(values),
     "count_if": lambda values, _: sum(values),
@@ -182,6 +189,9 @@ NAIVE: dict[str, Callable[[list[Any], pa.DataType], Any]] = {
     **{name: spread(name) for name in ("stddev_samp", "stddev_pop", "var_samp", "var_pop")},
     "bool_and": lambda values, _: all(values) if values else None,
     "bool_or": lambda values, _: any(values) if values else None,
+    "bit_and": lambda values, _: bitwise(values, all),
+    "bit_or": lambda values, _: bitwise(values, any),
+    "bit_xor": lambda values, _: bitwise(values, lambda bits: sum(bits) % 2 == 1),
     "count_distinct": lambda values, _: len(set(map(merged, values))),
     "median": lambda values, _: interpolated(values, 0.5) if values else None,
     "percentile": lambda values, _: interpolated(values, 0.3) if values else None,

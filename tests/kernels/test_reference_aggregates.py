@@ -183,5 +183,6 @@ def test_aggregates_agree_with_their_definitions(values: list[float | None]) -> 
 def test_the_order_of_the_values_decides_only_what_depends_on_order(values: list[Any], random: Any) -> None:
     shuffled = random.sample(values, len(values))
     for function in sorted(AGGREGATES - LISTS - {"first", "first_value", "last", "last_value", "any_value"}):
-        if function not in ("any", "some", "every", "bool_and", "bool_or", "count_if"):
+        of_floats = not function.startswith("bit_")
+        if of_floats and function not in ("any", "some", "every", "bool_and", "bool_or", "count_if"):
             assert run(function, shuffled) == run(function, values), function

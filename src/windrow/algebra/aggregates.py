@@ -35,7 +35,7 @@ _KERNEL = {name: own for own, function in FUNCTIONS.items() for name in function
 """Spark's names of aggregates that the kernel computes, with the kernel's names."""
 _OTHER = {
     "approx_count_distinct", "approx_percentile", "approx_top_k", "approx_top_k_accumulate",
-    "approx_top_k_combine", "bit_and", "bit_or", "bit_xor", "bitmap_and_agg", "bitmap_construct_agg",
+    "approx_top_k_combine", "bitmap_and_agg", "bitmap_construct_agg",
     "bitmap_or_agg", "collect_set", "collect_union", "corr", "count_min_sketch", "covar_pop", "covar_samp",
     "histogram_numeric", "hll_sketch_agg", "hll_union_agg", "kll_merge_agg_bigint", "kll_merge_agg_double",
     "kll_merge_agg_float", "kll_sketch_agg_bigint", "kll_sketch_agg_double", "kll_sketch_agg_float",

@@ -4,7 +4,7 @@
 Each strategy is a file of its own:
 
 * ``counts``: differences of running counts; ``exact`` and ``sums``: differences of exact running totals;
-* ``fold``: float sums, variances and extremes from the window's own rows, never by subtraction;
+* ``fold``: float sums, variances, extremes and bits from the window's own rows, never by subtraction;
 * ``wavelet``: percentiles and distinct counts, one walk down the bits for all windows;
 * ``frequencies`` and ``lists``: the rows of each window written out, in pieces of bounded size.
 """
@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.aggregates import (
+    bits,
     counts,
     distinct,
     extremes,
@@ -157,7 +158,7 @@ def _is_exact(type_: pa.DataType) -> bool:
 _COUNT = functools.partial(Function, empty=0, in_any_order=_any, retracts=_any)
 _TRUTH = functools.partial(Function, in_any_order=_any, retracts=_any)
 _TOTAL = functools.partial(Function, in_any_order=_is_exact, retracts=_is_exact, merges=True)
-_EXTREME = functools.partial(Function, in_any_order=_any, merges=True)
+_FOLDED = functools.partial(Function, in_any_order=_any, merges=True)
 _RANK = functools.partial(Function, in_any_order=_any)
 _ROW = functools.partial(Function, skips_nulls=False, is_arbitrary=True)
 _LIST = functools.partial(Function, empty=(), is_arbitrary=True)
@@ -174,8 +175,11 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "bool_or": _TRUTH(counts.some, _is_truth, counts.SOME, ("bool_or", "any", "some")),
         "sum": _TOTAL(sums.total, _is_amount, sums.TOTAL, ("sum",)),
         "avg": _TOTAL(sums.average, _is_amount, sums.AVERAGE, ("avg", "mean")),
-        "min": _EXTREME(extremes.extreme, is_orderable, extremes.EXTREME, ("min",)),
-        "max": _EXTREME(extremes.extreme, is_orderable, extremes.EXTREME, ("max",)),
+        "min": _FOLDED(extremes.extreme, is_orderable, extremes.EXTREME, ("min",)),
+        "max": _FOLDED(extremes.extreme, is_orderable, extremes.EXTREME, ("max",)),
+        "bit_and": _FOLDED(bits.bits, pa.types.is_signed_integer, bits.BITS, ("bit_and",)),
+        "bit_or": _FOLDED(bits.bits, pa.types.is_signed_integer, bits.BITS, ("bit_or",)),
+        "bit_xor": _FOLDED(bits.bits, pa.types.is_signed_integer, bits.BITS, ("bit_xor",)),
         "stddev_samp": Function(
             variance.variance, _is_numeric, variance.VARIANCE, ("stddev_samp", "stddev", "std")
         ),

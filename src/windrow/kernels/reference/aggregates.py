@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 import math
+import operator
 import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -196,6 +197,10 @@ def _some(values: Values) -> bool:
     return any(values)
 
 
+def _bits(combine: Callable[[int, int], int]) -> Callable[[Values], int]:
+    return lambda values: functools.reduce(combine, values)
+
+
 def _median(values: Values) -> Any:
     return _percentile(values, (0.5,))
 
@@ -251,6 +256,9 @@ _PLAIN: dict[str, Callable[[Values], Any]] = {
     "any": _some,
     "any_value": _first,
     "array_agg": _collect_list,
+    "bit_and": _bits(operator.and_),
+    "bit_or": _bits(operator.or_),
+    "bit_xor": _bits(operator.xor),
     "bool_and": _every,
     "bool_or": _some,
     "collect_list": _collect_list,
