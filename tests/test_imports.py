@@ -44,7 +44,7 @@ SPARK_LAYERS = {
         """,
     "streams and what is known by name": """
         admission arrived catalog changelog clause_view ghcn limited_log live_source log_source micro_batch
-        named snapshots sources stored streams table_log text_log varying
+        files_in_text named snapshots sources stored streams table_log text_log varying
         """,
     "operators over relations that vary": """
         aggregates_of_plan bags groups_of_plan pairs_of_plan relation_of_plan stream_windows table_functions

@@ -30,6 +30,7 @@ from windrow.relation_kinds import LiveRelation
 from windrow.sequences import names_sequence, run_sequence
 from windrow.spark.batch import bind_statement, build_window, explained, run_statement
 from windrow.spark.catalog import Catalog
+from windrow.spark.files_in_text import with_files
 from windrow.spark.gateway import Gateway
 from windrow.spark.lengths import with_lengths
 from windrow.spark.live import SequencePlan, sequence_plan
@@ -94,6 +95,9 @@ def _run(
     gateway: Gateway, text: str, positional: list[Any], execution: str, catalog: Catalog | None
 ) -> Relation:
     known = catalog or Catalog()
+    if (read_of_files := with_files(gateway, text)) is not None:
+        with gateway.instead(read_of_files) as named:
+            return _run(gateway, named, [], execution, catalog)
     if (piped := _in_blocks(text)) is not None:
         with gateway.instead(piped) as block:
             return _run(gateway, block, [], execution, catalog)

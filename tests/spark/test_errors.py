@@ -449,8 +449,8 @@ def recorded(spark) -> windrow.Session:
             "leave DISTINCT ON (k) out, and write QUALIFY",
         ),
         ("SELECT * FROM came [RANGE 1 DAY] WHERE ts > 80", "ts > 80", "compare a time with a time"),
-        ("SELECT * FROM read_csv('a.csv')", "read_csv('a.csv')", "name the file, --table t=PATH"),
-        ("SELECT * FROM day.csv", "day.csv", "name the file, --table day=day.csv or session.register("),
+        ("SELECT * FROM read_csv('a.csv')", "read_csv('a.csv')", "put the path in quotes: FROM 'PATH'"),
+        ("SELECT * FROM day.csv", "day.csv", "put the path in quotes: FROM 'day.csv'"),
         ("CREATE STREAM x (ts TIMESTAMP, WATERMARK FOR ts AS ts)", "WATERMARK", "write ROWTIME ts among the"),
     ],
 )

@@ -163,12 +163,6 @@ def test_a_name_of_from_is_found(name, is_one):
             " = 1 at the end",
         ),
         (
-            "SELECT * FROM 'data/day 1.csv'",
-            "'data",
-            "name the file, --table day_1=data/day 1.csv or session.register('day_1', 'data/day 1.csv'),"
-            " and read day_1",
-        ),
-        (
             "CREATE TABLE x (ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)",
             "ts AS",
             "write FROM STREAM t WATERMARK ts DELAY OF INTERVAL 5 SECONDS in the query",

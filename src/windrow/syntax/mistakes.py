@@ -6,7 +6,6 @@ later. Here the text is read again, for what its author had in mind.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from contextlib import suppress
 
@@ -137,7 +136,7 @@ def meant_syntax(sql: str, span: Span) -> str | None:
     >>> meant_syntax("SELECT a b c FROM t", Span(11, 12))
     'is a comma missing? write a comma before c'
     """
-    guesses = [_meant_path, _meant_watermark, meant_unit, meant_one_row_each, meant_keyword]
+    guesses = [_meant_watermark, meant_unit, meant_one_row_each, meant_keyword]
     guesses += [missing_comma, _extra_comma]
     return next((hint for guess in guesses if (hint := guess(sql, span)) is not None), None)
 
@@ -146,31 +145,17 @@ def meant_file(called: str) -> str | None:
     """The hint for what is no table, where it is the name of a file or a function that reads one.
 
     >>> meant_file("`day`.`csv`")
-    "name the file, --table day=day.csv or session.register('day', 'day.csv'), and read day"
+    "put the path in quotes: FROM 'day.csv'"
     >>> meant_file("weather") is None
     True
     """
     name = called.replace("`", "")
     if name.lower().startswith("read_"):
-        return "name the file, --table t=PATH or session.register('t', 'PATH'), and read t"
-    return _of_file(name) if name.lower().endswith(_FILES) else None
+        return "put the path in quotes: FROM 'PATH'"
+    return f"put the path in quotes: FROM '{name}'" if name.lower().endswith(_FILES) else None
 
 
 _FILES = (".csv", ".parquet", ".json", ".jsonl", ".ndjson", ".orc", ".tsv")
-
-
-def _meant_path(sql: str, span: Span) -> str | None:
-    """The hint for the path of a file where FROM has a table."""
-    tokens = _tokens(sql)
-    at = _at(tokens, span)
-    if at is None or tokens[at].kind is not Kind.STRING or tokens.word(at - 1) not in ("FROM", "JOIN"):
-        return None
-    return _of_file(tokens[at].text[1:-1])
-
-
-def _of_file(path: str) -> str:
-    name = re.sub(r"\W+", "_", path.rsplit("/", 1)[-1].split(".")[0]).strip("_") or "t"
-    return f"name the file, --table {name}={path} or session.register('{name}', '{path}'), and read {name}"
 
 
 def _meant_watermark(sql: str, span: Span) -> str | None:
