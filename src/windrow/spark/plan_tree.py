@@ -10,6 +10,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from windrow.spark.jvm.plans import optimized_json, zoned_times
+
 __all__ = ["Node", "optimized_tree"]
 
 _OF_NO_MEANING = frozenset(
@@ -65,14 +67,16 @@ class Node:
             yield from child.walk()
 
 
-def optimized_tree(frame: DataFrame) -> Node:
-    """The optimized plan of a DataFrame of a classic session."""
-    plan = frame._jdf.queryExecution().optimizedPlan()
-    nodes = json.loads(plan.toJSON())
+def optimized_tree(frame: DataFrame) -> Node | None:
+    """The optimized plan of a DataFrame; None on Spark Connect."""
+    said = optimized_json(frame)
+    if said is None:
+        return None
+    nodes = json.loads(said)
     times = [each for each in _literals(nodes) if each["dataType"] == "timestamp"]
     if times:
         # texts of them are of a zone, in which one may stand for two times: they are asked for
-        values = list(_times(plan))
+        values = zoned_times(frame)
         if len(values) == len(times):
             for each, value in zip(times, values, strict=True):
                 each["value"] = None if value is None else str(value)
@@ -89,20 +93,6 @@ def _literals(said: Any) -> Iterator[dict[str, Any]]:
     elif isinstance(said, list):
         for each in said:
             yield from _literals(each)
-
-
-def _times(plan: Any) -> Iterator[int | None]:
-    """The values of the literals that are times in a zone, of an operator and those below it."""
-    for expression in _items(plan.expressions()):
-        for leaf in _items(expression.collectLeaves()):
-            if leaf.getClass().getSimpleName() == "Literal" and leaf.dataType().typeName() == "timestamp":
-                yield leaf.value()
-    for child in _items(plan.children()):
-        yield from _times(child)
-
-
-def _items(found: Any) -> list[Any]:
-    return [found.apply(number) for number in range(found.size())]
 
 
 def _tree(nodes: Sequence[Mapping[str, Any]]) -> Node:

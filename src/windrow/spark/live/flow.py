@@ -210,13 +210,14 @@ class Flow:
 
     def _computed(self, frame: DataFrame, leaf: int, schema: pa.Schema) -> Computed | None:
         """What is computed of the rows of a leaf, if that can be done in memory."""
-        if self.gateway.is_connect:
+        plan = optimized_tree(frame)
+        if plan is None:
             return None
 
         def table(path: Sequence[int]) -> SmallTable | None:
             return small_table(self.gateway, frame, path)
 
-        return computed(optimized_tree(frame), _name_of(leaf), in_memory(self._schemas[leaf]), schema, table)
+        return computed(plan, _name_of(leaf), in_memory(self._schemas[leaf]), schema, table)
 
     def _reads(self, plan: list[str]) -> dict[int, frozenset[str]]:
         """The leaves that an optimized plan reads, and which of their columns."""
