@@ -37,7 +37,7 @@ SPARK_LAYERS = {
     "session, types and what Spark says": """
         analyzer arrow collected column_text computed errors expressions gateway given_columns interpreter
         java java_classes jvm jvm.bridge jvm.columns jvm.connect jvm.files jvm.functions jvm.plans jvm.process
-        jvm.streams keyed_rows lengths local plan_text plan_tree quiet row_fields schemas settings
+        jvm.streams keyed_rows lengths local plan_tree quiet row_fields schemas settings
         temporary version worker_daemon
         """,
     "kernels in tasks": """

@@ -79,9 +79,8 @@ def planned_files(gateway: Gateway, rows: DataFrame) -> PlannedFiles | None:
         return None
     if found.above is not None:
         raise Unread(f"{found.above.lower()} is between them and the files")
-    tree = optimized_tree(rows)
-    assert tree is not None, "its files are known"
-    return _planned(tree, found)
+    tree = optimized_tree(gateway, rows)
+    return None if tree is None else _planned(tree, found)
 
 
 def _planned(tree: Node, found: ParquetFiles) -> PlannedFiles:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 from pyspark.sql import DataFrame
 
-__all__ = ["explained_by_connect", "of_connect"]
+__all__ = ["estimated_by_connect", "explained_by_connect", "of_connect"]
+
+
+_SIZE = re.compile(r"sizeInBytes=([0-9.]+(?:E[+-]?[0-9]+)?) ?([KMGTPE]?)i?B")
+_UNITS = {unit: 1024**power for power, unit in enumerate(["", "K", "M", "G", "T", "P", "E"])}
 
 
 def of_connect(given: object) -> bool:
@@ -15,3 +22,12 @@ def of_connect(given: object) -> bool:
 def explained_by_connect(frame: DataFrame, mode: str) -> str:
     """What ``frame.explain`` prints."""
     return str(frame._explain_string(mode=mode))  # type: ignore[operator]
+
+
+def estimated_by_connect(frame: DataFrame) -> float:
+    """Spark's estimate of the size of the rows; infinite if it has none.
+
+    It is read from the text of a plan, as Connect has no other way to tell it.
+    """
+    found = _SIZE.search(explained_by_connect(frame, "cost"))
+    return float(found[1]) * _UNITS[found[2]] if found else math.inf

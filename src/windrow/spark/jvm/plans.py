@@ -9,12 +9,14 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.spark.jvm.bridge import class_of, items_of
-from windrow.spark.jvm.connect import explained_by_connect, of_connect
+from windrow.spark.jvm.connect import estimated_by_connect, explained_by_connect, of_connect
 
 __all__ = [
     "PlanPart",
     "changes_by_run",
+    "estimated_bytes",
     "explained",
+    "function_number",
     "hidden_columns",
     "in_session",
     "optimized_json",
@@ -35,6 +37,18 @@ def explained(frame: DataFrame, mode: str) -> str:
 def optimized_json(frame: DataFrame) -> str | None:
     """The tree of the optimized plan, as Spark writes it; None on Connect."""
     return None if of_connect(frame) else str(optimized_of(frame).toJSON())
+
+
+def estimated_bytes(frame: DataFrame) -> float:
+    """Spark's estimate of the size of the rows; infinite if it has none."""
+    if of_connect(frame):
+        return estimated_by_connect(frame)
+    return float(str(optimized_of(frame).stats().sizeInBytes()))
+
+
+def function_number(frame: DataFrame) -> int:
+    """By which plans tell the function of what `mapInArrow` has given; of a classic session."""
+    return int(frame._jdf.queryExecution().analyzed().functionExpr().resultId().id())
 
 
 def zoned_times(frame: DataFrame) -> list[int | None]:
