@@ -63,8 +63,8 @@ SPARK_LAYERS = {
         live.beside live.blocking live.changes live.clauses live.computed
         live.conditions live.endings live.expected live.flow live.flow_of_plan
         live.incremental live.kept_rows live.known_streams live.lookups
-        live.moved_rowtime live.of_each_row live.origins live.pairs live.promised live.ranks
-        live.row_maps live.rowtimes live.settling live.stages live.touched
+        live.moved_rowtime live.of_each_row live.operators_of_plan live.origins live.pairs live.promised
+        live.ranks live.row_maps live.rowtimes live.settling live.stages live.touched
         live.window_flow
         """,
     "live: plans": """
