@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -35,7 +36,8 @@ FACE = 6
 SPARK_LAYERS = {
     "session, types and what Spark says": """
         analyzer arrow collected column_text computed errors expressions gateway given_columns interpreter
-        java java_classes keyed_rows lengths local plan_text plan_tree quiet row_fields schemas settings
+        java java_classes jvm jvm.bridge jvm.columns jvm.connect jvm.files jvm.functions jvm.plans jvm.process
+        jvm.streams keyed_rows lengths local plan_tree quiet row_fields schemas settings
         temporary version worker_daemon
         """,
     "kernels in tasks": """
@@ -61,8 +63,8 @@ SPARK_LAYERS = {
         live.beside live.blocking live.changes live.clauses live.computed
         live.conditions live.endings live.expected live.flow live.flow_of_plan
         live.incremental live.kept_rows live.known_streams live.lookups
-        live.moved_rowtime live.of_each_row live.origins live.pairs live.promised live.ranks
-        live.row_maps live.rowtimes live.settling live.stages live.touched
+        live.moved_rowtime live.of_each_row live.operators_of_plan live.origins live.pairs live.promised
+        live.ranks live.row_maps live.rowtimes live.settling live.stages live.touched
         live.window_flow
         """,
     "live: plans": """
@@ -101,6 +103,12 @@ MAY_IMPORT_PYSPARK = {
     "notebook",
 }
 MAY_NOT_IMPORT_SQLGLOT = {"kernels"}
+
+INSIDE = re.compile(
+    r"py4j|_jvm|_jdf|_jgd|_jc|_jsc|_jsq|_judf|_create_judf|_jsparkSession|_gateway_server|_expr|_explain_string"
+    r"|queryExecution|getClass"
+)
+"""Names of PySpark's own: the bridge to Java, what is behind it, and what Connect has in its place."""
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -149,6 +157,30 @@ def test_a_module_of_spark_imports_only_its_layer_and_those_below(graph):
 def test_pyspark_is_known_only_where_queries_meet_spark(imported):
     knowing = [module for module, names in imported.items() if roots(names) & {"pyspark", "py4j"}]
     assert [identify(module) for module in knowing if part_of(module) not in MAY_IMPORT_PYSPARK] == []
+
+
+def test_one_package_knows_what_java_and_connect_have_inside():
+    knowing = {
+        f"{identify(module)}, line {line}: {name}"
+        for module in MODULES
+        for line, name in names_in(module.read_text(encoding="utf-8"))
+        if INSIDE.fullmatch(name) and not module.is_relative_to(PACKAGE / "spark" / "jvm")
+    }
+    assert {one for one in knowing if not one.startswith("tracebacks.py")} == set()
+    assert [one.rpartition(": ")[2] for one in knowing] == ["py4j"]  # of which no frames are shown
+
+
+def test_what_java_has_inside_is_found_in_every_form():
+    source = (
+        "import py4j.protocol\n"
+        "frame._jdf.queryExecution()\n"
+        "getattr(spark, '_jvm', None)\n"
+        "column._expr\n"
+        "from py4j.java_gateway import JavaObject\n"
+        "_judge(frame)\n"
+    )
+    found = [(line, name) for line, name in names_in(source) if INSIDE.fullmatch(name)]
+    assert found == [(1, "py4j"), (2, "_jdf"), (2, "queryExecution"), (3, "_jvm"), (4, "_expr"), (5, "py4j")]
 
 
 def test_plans_know_types_of_spark_and_no_session(imported):
@@ -226,6 +258,20 @@ def imports(module: Path) -> Iterator[tuple[int, str]]:
                 base = ".".join(package[: len(package) - node.level + 1])
                 origin = f"{base}.{origin}".rstrip(".")
             yield from ((node.lineno, f"{origin}.{alias.name}") for alias in node.names)
+
+
+def names_in(source: str) -> Iterator[tuple[int, str]]:
+    """The lines and names of all attributes and modules, also of those that are asked for as texts."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Attribute(attr=name) | ast.Constant(value=str(name)):
+                found.append((node.lineno, name))
+            case ast.Import(names=names):
+                found += [(node.lineno, part) for each in names for part in each.name.split(".")]
+            case ast.ImportFrom(module=str(name)):
+                found += [(node.lineno, part) for part in name.split(".")]
+    yield from sorted(found)
 
 
 def name_of(module: Path) -> str:

@@ -31,7 +31,8 @@ from windrow.given_clause import (
 )
 from windrow.relation import Relation
 from windrow.spark.column_text import column_text
-from windrow.spark.given_columns import refuse_changing_column, sort_order
+from windrow.spark.given_columns import refuse_changing_column
+from windrow.spark.jvm.columns import sort_order
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.tracebacks import brief
 

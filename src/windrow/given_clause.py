@@ -20,9 +20,9 @@ from windrow.errors import NotSupportedError, ParseError, UsageError, WindrowErr
 from windrow.explain import explain
 from windrow.relation import Relation
 from windrow.spark.batch import build_window, run_statement
-from windrow.spark.column_text import column_text, name_of
+from windrow.spark.column_text import column_text
 from windrow.spark.gateway import Gateway
-from windrow.spark.given_columns import sort_order
+from windrow.spark.jvm.columns import alias_of, sort_order
 from windrow.syntax.sqltext import quoted
 from windrow.syntax.tokens import tokenize
 
@@ -181,7 +181,7 @@ def as_sql(given: Given, argument: str, hint: str = _FIRST) -> str:
 def named_item(given: Given, argument: str, hint: str = _FIRST) -> str:
     """An expression, with its alias where a Column has one."""
     text = as_sql(given, argument, hint)
-    name = None if isinstance(given, str) else name_of(given)
+    name = None if isinstance(given, str) else alias_of(given)
     return text if name is None else f"{text} AS {as_name(name)}"
 
 

@@ -13,7 +13,6 @@ from functools import partial
 
 import pyarrow as pa
 import pytest
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
@@ -22,6 +21,7 @@ from tests.live.stepping import total
 from tests.live.test_query import COLUMNS, COUNTS, declared, given_by, put
 from tests.streams.test_log import small_disk
 from windrow import Memory, Session, WindrowError
+from windrow.spark.jvm.bridge import JavaError
 from windrow.spark.live.failures import failure
 from windrow.spark.live.sinks import Files
 from windrow.spark.live.staged_steps import StagedSteps
@@ -306,7 +306,7 @@ def test_a_disk_that_is_full_for_late_rows_loses_none(spark, tmp_path, in_memory
     with small_disk(tmp_path / "checkpoint" / "late") as disk:
         with Run(spark, tmp_path, sink, in_memory=in_memory) as run:
             run.take(0, batches[0])
-            with full(disk), pytest.raises((WindrowError, PySparkException, Py4JJavaError)) as caught:
+            with full(disk), pytest.raises((WindrowError, PySparkException, JavaError)) as caught:
                 run.take(1, batches[1])
             assert failure(caught.value).condition == "DISK_FULL"
             assert run.steps.aside("late").count() == 0

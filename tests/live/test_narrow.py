@@ -7,12 +7,15 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.types import IntegerType, StructField, StructType
 
 from tests.live.stepping import rows_of
 from tests.live.test_emit_law import counted, live, recorded
 from windrow import Memory, Session
+from windrow.spark.gateway import Gateway
 from windrow.spark.live import emitted_in_memory
 from windrow.spark.live.checkpoint import Checkpoint
+from windrow.spark.live.flow import Flow
 from windrow.spark.live.in_memory import InMemorySteps
 from windrow.spark.live.staged_steps import StagedSteps
 from windrow.spark.live.steps import Steps
@@ -92,3 +95,16 @@ def test_rows_are_kept_without_what_nothing_reads(spark, tmp_path, monkeypatch, 
     assert told["rows_late"] == 2
     assert kept
     assert all(set(schema.names) == {"ts", "k", ROWTIME, ARRIVED, BEFORE} for schema in kept)
+
+
+@pytest.mark.parametrize("count", [5, 40])  # of more than 25, Spark's printed plans show some
+def test_of_rows_with_many_columns_those_are_read_that_the_query_names(spark, tmp_path, count):
+    flow = Flow(Gateway(spark), tmp_path)
+    number, rows = flow.leaf(StructType([StructField(f"c{at}", IntegerType()) for at in range(count)]))
+    some = flow.output(rows.filter("c3 > 1").selectExpr("c1 + 1 AS x"))
+    assert dict(some.reads) == {number: {"c1", "c3"}}
+    chosen = flow.output(rows.selectExpr("c4 AS c1", "c1 AS x"))
+    assert dict(chosen.reads) == {number: {"c1", "c4"}}
+    assert chosen.chosen == ("c4", "c1")
+    assert len(flow.output(rows.filter("c3 > 1")).reads[number]) == count
+    assert flow.why_not is None

@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql import functions as classic
 from pyspark.sql.connect.functions import builtin as connect
 
-from windrow.spark.column_text import column_text, name_of
+from windrow.spark.column_text import column_text
+from windrow.spark.jvm.columns import alias_of
 
 NOON = datetime.datetime(2024, 2, 29, 12, 30, 1, 5)
 
@@ -55,8 +56,8 @@ def test_columns_of_classic_spark_are_the_same_sql(spark):
 
 def test_aliases_are_apart(spark):
     for functions in (classic, connect):
-        assert name_of(functions.sum("v").alias("total")) == "total"
-        assert name_of(functions.sum("v")) is None
+        assert alias_of(functions.sum("v").alias("total")) == "total"
+        assert alias_of(functions.sum("v")) is None
 
 
 @pytest.mark.parametrize(

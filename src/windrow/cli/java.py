@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from windrow.session import Session
 
-__all__ = ["Java", "interrupts_ignored", "no_more_counts", "py4j_silent", "signals_held"]
+__all__ = ["Java", "bridge_silent", "interrupts_ignored", "no_more_counts", "signals_held"]
 
 _PATIENCE = 3.0
 _ENDING = (signal.SIGINT, signal.SIGTERM)
@@ -174,8 +174,8 @@ def no_more_counts(session: Session | None) -> None:
 
 
 @contextmanager
-def py4j_silent() -> Iterator[None]:
-    """Keep Py4J from logging tracebacks of connections that are cut; what matters of them is raised too."""
+def bridge_silent() -> Iterator[None]:
+    """Keep the bridge to Java from logging tracebacks of lost connections; what matters is raised too."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

@@ -17,7 +17,7 @@ import typer
 from windrow import __version__
 from windrow.cli.connection import Connection, SessionFactory, cancel, connection, start_spark
 from windrow.cli.formats import Format, chosen_format
-from windrow.cli.java import Java, interrupts_ignored, no_more_counts, py4j_silent
+from windrow.cli.java import Java, bridge_silent, interrupts_ignored, no_more_counts
 from windrow.cli.options import (
     COMMAND,
     CONF,
@@ -567,7 +567,7 @@ class _Call:
 @contextmanager
 def _command(context: typer.Context, debug: bool) -> Iterator[_Call]:
     call = _Call(context.obj)
-    with py4j_silent(), reporting(debug, call.end), terminable():
+    with bridge_silent(), reporting(debug, call.end), terminable():
         from windrow.spark.version import check_version
 
         check_version()

@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
-from pyspark.errors.exceptions.captured import convert_exception
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windrow.errors import ExecutionError, Span, WindrowError
 from windrow.spark.errors import malformed_record, translate
+from windrow.spark.jvm.bridge import JavaError, LostError, told_by_spark
 from windrow.spark.quiet import quiet
 
 if TYPE_CHECKING:
@@ -82,13 +81,13 @@ def translated(sql: str) -> Iterator[None]:
             yield
         except PySparkException as error:
             raise _located(translate(error), error, sql) from None
-        except Py4JJavaError as error:
+        except JavaError as error:
             if (malformed := malformed_record(str(error))) is not None:
                 raise malformed from None
             # The local iterator lets this through, where `collect` does not.
-            cause = _spark_error(error)
+            cause = told_by_spark(error)
             raise _located(translate(cause), cause, sql) from None
-        except (Py4JNetworkError, ConnectionError, EOFError):
+        except (LostError, ConnectionError, EOFError):
             raise ExecutionError(
                 "Spark has ended while it computed the rows",
                 condition="SPARK_LOST",
@@ -123,16 +122,6 @@ def _length(column: Column) -> Column:
         .otherwise(F.concat(days, F.lit(" days ")))
     )
     return F.when(column.isNotNull(), F.concat(sign, whole, rest))
-
-
-def _spark_error(error: Py4JJavaError) -> PySparkException:
-    """The first error with a condition among the causes of what Java threw."""
-    cause = error.java_exception
-    first = found = convert_exception(cause)
-    while cause is not None and not found.getCondition():
-        found = convert_exception(cause)
-        cause = cause.getCause()
-    return found if found.getCondition() else first
 
 
 def _located(error: WindrowError, cause: PySparkException, sql: str) -> WindrowError:

@@ -15,6 +15,7 @@ from windrow.algebra.nodes import AggregateCall
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.columns import ROWS, Column, Completeness, Expression, Scope
+from windrow.plan.reasons import Reason
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.streams import StreamWindow as Bracket
@@ -476,7 +477,7 @@ class Pieces:
     halves: tuple[SqlText, SqlText]
     empty: SqlText | None
     columns: tuple[Column, ...]
-    why: Exception
+    why: Reason
     label: str
     is_grouped: bool
     passes: tuple[tuple[str, str], ...]

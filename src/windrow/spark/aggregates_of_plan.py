@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from windrow.kernels.aggregates import Aggregate, supports
 from windrow.plan import nodes as plan
-from windrow.plan.reader import NotPlannedError
+from windrow.plan.reasons import Reason
 from windrow.spark.arrow import arrow_type
 from windrow.spark.gateway import Gateway, is_ansi
 
@@ -17,25 +17,20 @@ __all__ = ["kernel_aggregates"]
 
 def kernel_aggregates(
     gateway: Gateway, node: plan.Aggregate, held: Callable[[str], str] = lambda column: column
-) -> tuple[tuple[str, Aggregate], ...]:
-    """The aggregates by the ids of their columns.
+) -> tuple[tuple[str, Aggregate], ...] | Reason:
+    """The aggregates by the ids of their columns, or which of them the kernel does not have.
 
     Parameters
     ----------
     held
         What holds a column of the input.
-
-    Raises
-    ------
-    NotPlannedError
-        For one that the kernel does not have.
     """
     kinds = {column.id: column.type for column in node.input.columns}
     found = []
     for one in node.calls:
         call, result = one.call, arrow_type(one.column.type)
         if not one.is_known:
-            raise NotPlannedError("an aggregate that only Spark knows", one.at)
+            return Reason("an aggregate that only Spark knows", one.at)
         if one.argument is None:
             found.append((one.column.id, Aggregate("count_star", None, pa.int64())))
             continue
@@ -46,7 +41,7 @@ def kernel_aggregates(
             or result is None
             or not supports(call.function, argument)
         ):
-            raise NotPlannedError("an aggregate that only Spark knows", one.at)
+            return Reason("an aggregate that only Spark knows", one.at)
         ansi = is_ansi(gateway)
         spec = Aggregate(call.function, held(one.argument), result, call.ignore_nulls, call.parameters, ansi)
         found.append((one.column.id, spec))

@@ -20,7 +20,7 @@ from windrow.rules.types import INTEGERS
 from windrow.spark.arrow import arrow_type, contains
 from windrow.spark.errors import in_window_terms
 from windrow.spark.gateway import Gateway, is_ansi
-from windrow.spark.given_columns import changes_by_run
+from windrow.spark.jvm.plans import changes_by_run
 from windrow.spark.keyed_rows import refuse_unorderable
 from windrow.spark.quiet import quiet
 from windrow.spark.row_fields import as_variable, row_type, told_apart

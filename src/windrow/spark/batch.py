@@ -44,10 +44,10 @@ from windrow.spark.exchange import run_stage
 from windrow.spark.file_scan import file_scan
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.join_plan import POSITION, add_positions
-from windrow.spark.keyed_rows import KeyedRows, arrow_of, explain_cost, travelling_schema
+from windrow.spark.keyed_rows import KeyedRows, arrow_of, travelling_schema
 from windrow.spark.layout import survey
 from windrow.spark.matching import BoundMatch, bind_match, build_match
-from windrow.spark.plan_text import optimized, plain_choice
+from windrow.spark.plan_tree import choice_of, optimized_tree
 from windrow.spark.row_fields import as_variable, shown
 from windrow.spark.spark_aggregates import aggregate_in_spark
 from windrow.syntax.nodes import Side
@@ -113,11 +113,14 @@ def _straight(gateway: Gateway, frame: DataFrame, bound: Bound) -> DataFrame | N
     made = bound.made if isinstance(bound, BoundWindow) else None
     if made is None or made.stage.layout.cells == 1 or len(set(frame.columns)) < len(frame.columns):
         return None
-    plan = optimized(explain_cost(gateway, frame))
-    columns = plain_choice(plan[0], frame.columns, made.result.names) if plan else None
+    plan, given = optimized_tree(gateway, frame), optimized_tree(gateway, made.given)
+    choice = None if plan is None or plan.name != "Project" else choice_of(plan)
     # by the numbers that Spark gives to columns, the rows can only be those of this window
-    if columns is None or plan[1:2] != optimized(explain_cost(gateway, made.given))[:1]:
+    if choice is None or given is None or choice.below.output != given.output:
         return None
+    if any(field is not None for _, field in choice.columns):
+        return None
+    columns = tuple(made.result.names[place] for place, _ in choice.columns)
     kinds = [made.result[column].dataType for column in columns]
     if kinds != [field.dataType for field in frame.schema]:
         return None
@@ -228,10 +231,9 @@ class WindowStage(KeyedRows):
         keyed = self.keyed(wide)
         plan = self.plan(types)
         sliceable = slices.unsliceable(plan) is None and not needs_join(self.draft)
-        told = explain_cost(self.gateway, keyed)
         scanned = file_scan(self.gateway, keyed, self.partition)
         scan, self.bound.reads = scanned.scan, scanned.told
-        layout = survey(self.gateway, keyed, self.partition, self.order[0], told, scan, sliceable=sliceable)
+        layout = survey(self.gateway, keyed, self.partition, self.order[0], scan, sliceable=sliceable)
         read = self.read(keyed, types)
         key = keyed.schema[self.order[0].column]
         may_be_null = key.nullable and (scan is None or not scan.is_full(key.name))

@@ -20,17 +20,19 @@ from windrow.algebra.continuous import (
 )
 from windrow.errors import AnalysisError, NotSupportedError, Span, WindrowError, did_you_mean
 from windrow.plan.nodes import Node
-from windrow.plan.reader import NotPlannedError
+from windrow.plan.reader import NotPlannedError, reason_of
+from windrow.plan.reasons import Reason
 from windrow.spark.catalog import Catalog
 from windrow.spark.changelog import changelog
 from windrow.spark.gateway import Gateway
 from windrow.spark.lengths import nanoseconds_of
-from windrow.spark.relation_of_plan import relation_of
+from windrow.spark.relation_of_plan import plan_of, relation_of_plan
 from windrow.spark.snapshots import by_snapshots
 from windrow.spark.stream_windows import Sizes, windowed
 from windrow.spark.streams import Stream
 from windrow.spark.varying import ENTER, LEAVE, Varying, columns_of
 from windrow.syntax.lengths import Length
+from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.streams import StreamWindow
 
 __all__ = ["Result", "Runner"]
@@ -96,15 +98,14 @@ class Runner:
                 return unrun
             return by_snapshots(self.gateway, query.text, inputs, tables, clock)
         try:
-            found, plan = relation_of(self.gateway, self.reader, query, clock, inputs, tables)
-        except NotPlannedError as reason:
-            if self.gateway.operators is not None:  # they are told why, and leave the query to Spark
-                raise
-            raise self._not_planned(query, reason) from None
+            plan = plan_of(self.gateway, self.reader, query, inputs, tables)
+            found = relation_of_plan(self.gateway, plan, clock, inputs, tables, self.tokens)
+        except (NotPlannedError, UnknownShapeError) as refused:
+            raise self._not_planned(query, reason_of(refused)) from None
         self.plans[query.span] = plan
         return found.renamed(unrun.names)
 
-    def _not_planned(self, query: Query, reason: NotPlannedError) -> NotSupportedError:
+    def _not_planned(self, query: Query, reason: Reason) -> NotSupportedError:
         return NotSupportedError(
             f"{reason} over windows of streams is not supported",
             condition="UNSUPPORTED_QUERY",

@@ -25,7 +25,7 @@ from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE
 from windrow.plan import nodes
 from windrow.plan.event_time import HIDDEN, Completeness, Judging, Occurrence, Sessions, Timed
 from windrow.plan.event_time.windows import window_of
-from windrow.plan.reader import NotPlannedError
+from windrow.plan.reader import NotPlannedError, reason_of
 from windrow.plan.sql import sql_of_plan
 from windrow.spark.admission import PROMISED
 from windrow.spark.changelog import changelog, one_sql
@@ -350,8 +350,8 @@ class Emitted:
             return self.varying_over(
                 {name: rows.withColumn(LEAVE, never) for name, rows in self.arrived.items()}
             )
-        except NotPlannedError as reason:
-            raise self.reading.unsupported(reason) from None
+        except NotPlannedError as refused:
+            raise self.reading.unsupported(reason_of(refused)) from None
 
     def varying_over(self, arrived: Mapping[str, DataFrame]) -> Varying:
         """The same over these rows of each stream in the query.

@@ -16,7 +16,8 @@ from windrow.plan.columns import Column, Scope
 from windrow.plan.event_time import EventTimes, Source, Timed
 from windrow.plan.event_time.refusals import unsupported
 from windrow.plan.nodes import Node
-from windrow.plan.reader import NotPlannedError, QueryReader
+from windrow.plan.reader import NotPlannedError, QueryReader, reason_of
+from windrow.plan.reasons import Reason
 from windrow.plan.rules import TIMED, applied
 from windrow.spark.gateway import Gateway
 from windrow.spark.local_clocks import clocks_of
@@ -93,7 +94,7 @@ class PlanReading:
             times = EventTimes(self.tokens, self.sources, watermark, place, typed, lifetime)
             return times.read(applied(self.plan, TIMED))
 
-    def unsupported(self, reason: NotPlannedError) -> NotSupportedError:
+    def unsupported(self, reason: Reason) -> NotSupportedError:
         """The error for a part of the query that has no operator."""
         return _unsupported(self.tokens, reason, None)
 
@@ -164,8 +165,8 @@ def read_plan(
         gateway.sql(query.text, {item.key: known.frame(item).limit(0) for item in query.inputs})
         try:
             node = QueryReader(query_reader, SparkAnalyser(gateway), known).relation(query)
-        except (NotPlannedError, UnknownShapeError) as reason:
-            raise _unsupported(tokens, reason, query.span) from None
+        except (NotPlannedError, UnknownShapeError) as refused:
+            raise _unsupported(tokens, reason_of(refused), query.span) from None
     clocks = clocks_of(gateway, streams)
     sources, tables = {}, {}
     keys: dict[str, str] = {}
@@ -185,12 +186,9 @@ def read_plan(
     return PlanReading(texts, tokens, node, sources, tables, own)
 
 
-def _unsupported(
-    tokens: TokenList, reason: NotPlannedError | UnknownShapeError, place: Span | None
-) -> NotSupportedError:
+def _unsupported(tokens: TokenList, reason: Reason, place: Span | None) -> NotSupportedError:
     span = place if reason.at is None else tokens.span(*reason.at)
-    hint = reason.hint if isinstance(reason, NotPlannedError) else None
-    return unsupported(tokens, str(reason), span, *([] if hint is None else [hint]))
+    return unsupported(tokens, str(reason), span, *([] if reason.hint is None else [reason.hint]))
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,8 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any
 from urllib.parse import unquote
 
-from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import Column
@@ -30,6 +28,7 @@ from windrow.errors import (
     WindrowError,
     did_you_mean,
 )
+from windrow.spark.jvm.bridge import JavaError, messages
 from windrow.syntax.mistakes import (
     is_name_of_from,
     meant_clause,
@@ -372,16 +371,19 @@ def _locate_among(
     return None
 
 
-def of_java(error: Py4JJavaError) -> WindrowError:
+def of_java(error: JavaError) -> WindrowError:
     """An error that PySpark has no exception for, without its trace."""
     if (known := _full(str(error)) or malformed_record(str(error)) or _from_worker(str(error))) is not None:
         return known
-    said = [text := _said(cause := error.java_exception)]
+    said = []
     # what only says that a job or waiting for it has failed has the reason as its cause
-    while not _CONDITION.match(text) and (cause := cause.getCause()) is not None:
-        said.append(text := _said(cause))
-    if not _CONDITION.match(text):
-        text = next((one for one in said if not one.startswith(_WAITED)), said[0])
+    for text in messages(error):
+        said.append(text)
+        if _CONDITION.match(text):
+            break
+    if not _CONDITION.match(said[-1]):
+        said.append(next((one for one in said if not one.startswith(_WAITED)), said[0]))
+    text = said[-1]
     condition, state = re.match(r"\[([\w.]+)\]", text), _STATE.search(text)
     return ExecutionError(
         _STATE.sub("", _CONDITION.sub("", text)).strip(),
@@ -407,10 +409,6 @@ def _full(text: str) -> ExecutionError | None:
     """The error where Java says that a disk is full; `text` has its causes."""
     is_full = any(said in text for said in ("No space left on device", "Disk quota exceeded"))
     return disk_full() if is_full else None
-
-
-def _said(exception: Any) -> str:
-    return str(exception.getMessage() or exception.getClass().getSimpleName())
 
 
 def malformed_record(text: str) -> InputError | None:

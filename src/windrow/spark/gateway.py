@@ -1,6 +1,6 @@
 """The one door to a SparkSession: runs generated SQL over DataFrames and translates Spark's errors.
 
-A Spark Connect session serves as well: but for the text of a plan, only the public DataFrame API is used.
+A Spark Connect session serves as well.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.errors import UsageError, WindrowError, did_you_mean
 from windrow.spark.errors import of_java, translate
+from windrow.spark.jvm.bridge import JavaError
+from windrow.spark.jvm.connect import of_connect
+from windrow.spark.jvm.plans import explained
 from windrow.spark.quiet import quiet
 from windrow.syntax.cql import DIALECTS, in_spark
 from windrow.syntax.sqltext import Piece, Relation, SqlText
@@ -79,7 +81,7 @@ class Gateway:
         self.prefers_live = False
         self.reopens = False
         self.operators: Operators | None = None
-        self.is_connect = type(spark).__module__.startswith("pyspark.sql.connect")
+        self.is_connect = of_connect(spark)
 
     @contextmanager
     def reading(self, text: str) -> Iterator[str]:
@@ -162,23 +164,19 @@ class Gateway:
             except PySparkException as error:
                 told = self._with_near_table(translate(error, text, names, self.given))
                 raise self.as_written(told) from None
-            except Py4JJavaError as error:
+            except JavaError as error:
                 raise of_java(error) from None
 
     def spark_plan(self, frame: DataFrame, mode: str) -> str:
         """Spark's own plan of a DataFrame, as EXPLAIN in this mode gives it."""
-        # What `frame.explain` prints, from where it has it: stdout is the user's, of all threads.
         with self.translated():
-            if self.is_connect:
-                return str(frame._explain_string(mode=mode)).strip()  # type: ignore[operator]
-            java: Any = self.spark._jvm
-            return str(java.PythonSQLUtils.explainString(frame._jdf.queryExecution(), mode)).strip()
+            return explained(frame, mode).strip()
 
     def _with_near_table(self, error: WindrowError) -> WindrowError:
         """The error; of a table that is not there, with the one that has nearly its name as the hint."""
         context = error.getQueryContext()
         if error.condition == "TABLE_OR_VIEW_NOT_FOUND" and context:
-            with suppress(PySparkException, Py4JJavaError):
+            with suppress(PySparkException, JavaError):
                 known = [row["tableName"] for row in self.spark.sql("SHOW TABLES").collect()]
                 error.hint = did_you_mean(context[0].fragment().strip("`"), known) or error.hint
         return error

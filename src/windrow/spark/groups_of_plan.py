@@ -22,7 +22,7 @@ from windrow.kernels.zset.stage import First
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS
 from windrow.plan.event_time.windows import window_of
-from windrow.plan.reader import NotPlannedError
+from windrow.plan.reasons import Reason
 from windrow.spark.aggregates_of_plan import kernel_aggregates
 from windrow.spark.arrow import is_orderable
 from windrow.spark.bags import Bags, Rows, inner
@@ -40,10 +40,8 @@ def kernel_groups(bags: Bags, node: plan.Aggregate, rows_of: RowsOf) -> Specs | 
     """The aggregates as the kernel's; None where the groups are beyond it."""
     if not node.columns or not can_be_keyed(rows_of(node.input).frame):
         return None
-    try:
-        return kernel_aggregates(bags.gateway, node)
-    except NotPlannedError:
-        return None
+    found = kernel_aggregates(bags.gateway, node)
+    return None if isinstance(found, Reason) else found
 
 
 def grouped(bags: Bags, node: plan.Aggregate, specs: Specs | None, rows_of: RowsOf) -> Rows:
@@ -147,8 +145,6 @@ def _beside_others(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> Rows:
 
 def _timeline(bags: Bags, frames: Sequence[DataFrame]) -> DataFrame:
     """The pieces of time between changes of any of these relations, from the logs' first instant on."""
-    if bags.gateway.operators is not None:
-        raise NotPlannedError("what only Spark understands, over all of its rows at once")
     origin = bags.origin()
     whole = [] if origin is None else [(origin, NEVER)]
     times = bags.gateway.spark.createDataFrame(whole, f"{ENTER} bigint, {LEAVE} bigint")

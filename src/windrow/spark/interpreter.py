@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.udf import UserDefinedFunction, _wrap_function
 from pyspark.util import PythonEvalType
 
+from windrow.spark.jvm import functions
 from windrow.spark.local import local_cores
 
 if TYPE_CHECKING:
-    from py4j.java_gateway import JavaObject
     from pyspark.sql import GroupedData
     from pyspark.sql.datasource import DataSource
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
@@ -38,27 +37,21 @@ __all__ = [
     "transform_with_state",
 ]
 
-_SOURCE = "org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource"
-
 
 def map_in_arrow(frame: DataFrame, function: Callable[..., Any], schema: StructType | str) -> DataFrame:
     """``frame.mapInArrow`` of a function of ours."""
-    spark = frame.sparkSession
-    if not is_another(spark):
+    if not is_another(frame.sparkSession):
         return frame.mapInArrow(function, schema)
-    made = _OwnFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
-    return DataFrame(frame._jdf.mapInArrow(_called(made, frame), False, None), spark)
+    return functions.map_in_arrow(frame, function, schema)
 
 
 def apply_in_arrow(
     frame: DataFrame, keys: list[str], function: Callable[..., Any], schema: StructType | str
 ) -> DataFrame:
     """``frame.groupBy(*keys).applyInArrow`` of a function of ours that takes a table."""
-    spark, grouped = frame.sparkSession, frame.groupBy(*keys)
-    if not is_another(spark):
-        return grouped.applyInArrow(function, schema)
-    made = _OwnFunction(function, schema, evalType=PythonEvalType.SQL_GROUPED_MAP_ARROW_UDF)
-    return DataFrame(grouped._jgd.flatMapGroupsInArrow(_called(made, frame)), spark)
+    if not is_another(frame.sparkSession):
+        return frame.groupBy(*keys).applyInArrow(function, schema)
+    return functions.apply_in_arrow(frame, keys, function, schema)
 
 
 def transform_with_state(grouped: GroupedData, processor: StatefulProcessor, schema: str) -> DataFrame:
@@ -69,11 +62,7 @@ def transform_with_state(grouped: GroupedData, processor: StatefulProcessor, sch
     from pyspark.sql.streaming.stateful_processor_util import TransformWithStateInPandasUdfUtils
 
     function = TransformWithStateInPandasUdfUtils(processor, "None").transformWithStateUDF
-    made = _OwnFunction(function, schema, evalType=PythonEvalType.SQL_TRANSFORM_WITH_STATE_PANDAS_UDF)
-    kind = frame.sparkSession._jsparkSession.parseDataType(made.returnType.json())
-    called = _called(made, frame)
-    java = grouped._jgd.transformWithStateInPandas(called, kind, "append", "None", None, "")
-    return DataFrame(java, frame.sparkSession)
+    return functions.transform_with_state(grouped, function, schema)
 
 
 def series_function(
@@ -83,17 +72,15 @@ def series_function(
     if not is_another(spark):
         made: Callable[..., Column] = F.pandas_udf(function, kind)  # type: ignore[attr-defined]
         return made
-    return _OwnFunction(function, kind, evalType=PythonEvalType.SQL_SCALAR_PANDAS_UDF)
+    return functions.OwnFunction(function, kind, evalType=PythonEvalType.SQL_SCALAR_PANDAS_UDF)
 
 
 def register_source(spark: SparkSession, source: type[DataSource]) -> None:
     """``spark.dataSource.register`` of a source of ours."""
     if not is_another(spark):
         spark.dataSource.register(source)
-        return
-    context = spark.sparkContext
-    made = getattr(context._jvm, _SOURCE)(_by_this_interpreter(_wrap_function(context, source)))
-    spark._jsparkSession.dataSource().registerPython(source.name(), made)
+    else:
+        functions.register_source(spark, source)
 
 
 def is_another(spark: SparkSession) -> bool:
@@ -104,28 +91,6 @@ def is_another(spark: SparkSession) -> bool:
         and local_cores(str(context.master)) is not None
         and not _is_own(context.pythonExec)
     )
-
-
-class _OwnFunction(UserDefinedFunction):
-    """A function that is run by this interpreter."""
-
-    def _create_judf(self, *arguments: Any, **named: Any) -> JavaObject:
-        made = super()._create_judf(*arguments, **named)
-        return _with(made, "func", _by_this_interpreter(made.func()))
-
-
-def _by_this_interpreter(function: JavaObject) -> JavaObject:
-    return _with(function, "pythonExec", sys.executable)
-
-
-def _with(made: Any, name: str, value: object) -> Any:
-    """A copy of an instance of a Scala case class, with another value of a field; versions have others."""
-    fields = {made.productElementName(at): made.productElement(at) for at in range(made.productArity())}
-    return made.copy(*(fields | {name: value}).values())
-
-
-def _called(function: UserDefinedFunction, frame: DataFrame) -> JavaObject:
-    return function(*(frame[name] for name in frame.columns))._jc
 
 
 def _is_own(python: str) -> bool:

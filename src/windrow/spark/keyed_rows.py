@@ -13,12 +13,11 @@ from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 from windrow.algebra.match import Match
 from windrow.algebra.names import order_key, partition_key
 from windrow.algebra.nodes import Window
-from windrow.errors import AnalysisError, NotSupportedError, WindrowError
+from windrow.errors import AnalysisError, NotSupportedError
 from windrow.kernels.sorting import SortKey
 from windrow.spark.arrow import arrow_type, can_travel, contains, encode, is_orderable, travelling_type
-from windrow.spark.gateway import Gateway
 
-__all__ = ["KeyedRows", "arrow_of", "explain_cost", "refuse_unorderable", "sort_key", "travelling_schema"]
+__all__ = ["KeyedRows", "arrow_of", "refuse_unorderable", "sort_key", "travelling_schema"]
 
 
 class KeyedRows:
@@ -89,14 +88,6 @@ def refuse_unorderable(clause: Window | Match, rows: DataFrame) -> None:
                 span=key.span,
                 hint="use a field of it, or cast it to a type with an order",
             )
-
-
-def explain_cost(gateway: Gateway, rows: DataFrame) -> str:
-    """What Spark's EXPLAIN COST says of the rows; what fails here fails again when the query is run."""
-    try:
-        return gateway.spark_plan(rows, "cost")
-    except WindrowError:
-        return ""
 
 
 def arrow_of(kind: DataType) -> pa.DataType:

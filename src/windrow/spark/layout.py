@@ -7,8 +7,8 @@ costs time, never rows. The cells themselves are :mod:`windrow.kernels.cells`.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,7 @@ from windrow.kernels.sorting import SortKey, cut_codes
 from windrow.spark.file_scan import tasks_of
 from windrow.spark.gateway import Gateway
 from windrow.spark.interpreter import map_in_arrow
+from windrow.spark.jvm.plans import estimated_bytes
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["BYTES_SETTING", "ROWS_SETTING", "TASK_SETTING", "shuffled", "survey"]
@@ -41,8 +42,6 @@ TASK_SETTING = "spark.windrow.task.rows"
 _DEFAULTS = {ROWS_SETTING: 2_000_000, BYTES_SETTING: 256 << 20, TASK_SETTING: 100_000}
 _SAMPLED = 0.01
 _SMALL = 4 << 20  # bytes by Spark's estimate, below which the rows are few
-_SIZE = re.compile(r"sizeInBytes=([0-9.]+(?:E[+-]?[0-9]+)?) ?([KMGTPE]?)i?B")
-_UNITS = {unit: 1024**power for power, unit in enumerate(["", "K", "M", "G", "T", "P", "E"])}
 
 
 def survey(
@@ -50,20 +49,19 @@ def survey(
     rows: DataFrame,
     partition: tuple[str, ...],
     order: SortKey,
-    plan: str,
     scan: FileScan | None,
     *,
     sliceable: bool,
 ) -> Layout:
     """The layout for these rows, by a job over a sample of their keys where they may be many.
 
-    `plan` is what Spark's EXPLAIN COST says of the rows, `scan` how tasks read them if they do.
+    `scan` is how tasks read them if they do.
     """
     shuffled = Layout(_tasks(gateway, math.inf) if partition else 1)
     if gateway.plan_only:
         return shuffled
     budget = min(_setting(gateway, ROWS_SETTING), max(_setting(gateway, BYTES_SETTING) // _width(rows), 1))
-    few = _few(plan, rows, scan, budget)
+    few = _few(gateway, rows, scan, budget)
     if few is not None:
         return Layout(_tasks(gateway, few, budget) if partition else 1)
     try:
@@ -93,11 +91,11 @@ def shuffled(gateway: Gateway) -> int:
     return _tasks(gateway, math.inf)
 
 
-def _few(plan: str, rows: DataFrame, scan: FileScan | None, budget: int) -> float | None:
+def _few(gateway: Gateway, rows: DataFrame, scan: FileScan | None, budget: int) -> float | None:
     """The number of rows, about, if it is certain that no partition is long."""
     if scan is not None:
         return scan.rows if scan.longest <= budget else None
-    size = _bytes(plan)
+    size = _bytes(gateway, rows)
     return size / _width(rows) if size < _SMALL else None
 
 
@@ -145,10 +143,11 @@ def _setting(gateway: Gateway, name: str) -> int:
     return int(gateway.spark.conf.get(name, str(_DEFAULTS[name])) or _DEFAULTS[name])
 
 
-def _bytes(plan: str) -> float:
+def _bytes(gateway: Gateway, rows: DataFrame) -> float:
     """Spark's estimate of the size of the rows; infinite if it has none."""
-    found = _SIZE.search(plan)
-    return float(found[1]) * _UNITS[found[2]] if found else math.inf
+    with suppress(WindrowError), gateway.translated():
+        return estimated_bytes(rows)
+    return math.inf  # what fails here fails again, and is told, when the query is run
 
 
 def _width(rows: DataFrame) -> int:

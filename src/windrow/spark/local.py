@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 from windrow.errors import UsageError
 from windrow.spark import java_classes
 from windrow.spark.java import ensure_java, quiet_home
+from windrow.spark.jvm.process import delete_at_end
 from windrow.spark.settings import STATE_STORE
-from windrow.spark.temporary import deleted_by_java
 
 __all__ = ["JAVA_OPTIONS", "local_cores", "local_session"]
 
@@ -90,7 +90,7 @@ def local_session(
                 raise
             session = builder.config(JAVA_OPTIONS, settings[JAVA_OPTIONS].replace(kept, "")).getOrCreate()
     for directory in _temporary:  # which stay where a signal ends this process
-        deleted_by_java(session, directory)
+        delete_at_end(session, directory)
     return session
 
 

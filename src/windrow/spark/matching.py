@@ -49,7 +49,6 @@ from windrow.spark.join_plan import POSITION, tie_break
 from windrow.spark.keyed_rows import (
     KeyedRows,
     arrow_of,
-    explain_cost,
     refuse_unorderable,
     sort_key,
     travelling_schema,
@@ -282,12 +281,11 @@ class MatchStage(KeyedRows):
         result = self.result(types)
         keyed = self.keyed(wide)
         plan = self.plan(result)
-        cost = explain_cost(self.gateway, keyed)
         scanned = file_scan(self.gateway, keyed, self.partition)
         scan, self.bound.reads = scanned.scan, scanned.told
         self.bound.halo, self.bound.is_followed = matches_halo(plan), is_followed(plan)
         sliceable = self.bound.halo is not None or self.bound.is_followed
-        layout = survey(self.gateway, keyed, self.partition, self.order[0], cost, scan, sliceable=sliceable)
+        layout = survey(self.gateway, keyed, self.partition, self.order[0], scan, sliceable=sliceable)
         key = pa.field(self.order[0].column, pa.null())
         halo = halo_for(plan, layout, self.order[0], key)
         read = tuple(name for name in keyed.columns if name in types) or (keyed.columns[0],)

@@ -1,16 +1,24 @@
-"""Spark's optimized plans as trees, with the types of all literals: texts of plans do not show these."""
+"""Spark's optimized plans as trees: what Spark will do with a DataFrame.
+
+Spark Connect tells no trees: there nothing is done that needs one.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame
 
-__all__ = ["Node", "optimized_tree"]
+from windrow.errors import WindrowError
+from windrow.spark.gateway import Gateway
+from windrow.spark.jvm.plans import optimized_json, zoned_times
+
+__all__ = ["Choice", "Node", "choice_of", "optimized_tree", "with_above"]
 
 _OF_NO_MEANING = frozenset(
     {"exprId", "qualifier", "metadata", "explicitMetadata", "nonInheritableMetadataKeys"}
@@ -49,6 +57,17 @@ class Node:
         """By which plans tell a column."""
         return int(self.fields["exprId"]["id"])
 
+    @property
+    def output(self) -> list[int] | None:
+        """The numbers of the columns of an operator that says them, as what reads rows does."""
+        return [node.number for node in self.trees("output")] if "output" in self.fields else None
+
+    @property
+    def function(self) -> int | None:
+        """The number of the function of an operator that `mapInArrow` has given."""
+        called = self.tree("functionExpr") if self.name == "MapInArrow" else None
+        return None if called is None else int(called.fields["resultId"]["id"])
+
     @cached_property
     def key(self) -> str:
         """Equal for expressions that give equal values of a row."""
@@ -65,14 +84,68 @@ class Node:
             yield from child.walk()
 
 
-def optimized_tree(frame: DataFrame) -> Node:
-    """The optimized plan of a DataFrame of a classic session."""
-    plan = frame._jdf.queryExecution().optimizedPlan()
-    nodes = json.loads(plan.toJSON())
+@dataclass(frozen=True)
+class Choice:
+    """What a plan chooses and renames of what the operator below gives, where it does no more.
+
+    Attributes
+    ----------
+    below
+        That operator, which says its columns.
+    columns
+        Of each column of the plan the place of one of `below`, and the place of a field of that; None for the
+        column itself.
+    """
+
+    below: Node
+    columns: list[tuple[int, int | None]]
+
+
+def choice_of(plan: Node) -> Choice | None:
+    """What a plan chooses; None where it does more."""
+    below = plan.children[0] if plan.name == "Project" else plan
+    output = below.output
+    if output is None:
+        return None
+    if below is plan:
+        return Choice(plan, [(place, None) for place in range(len(output))])
+    columns = []
+    for item in plan.trees("projectList"):
+        value, field = item.children[0] if item.name == "Alias" else item, None
+        if value.name == "GetStructField":
+            field, value = int(value.fields["ordinal"]), value.children[0]
+        if value.name != "AttributeReference" or value.number not in output:
+            return None
+        columns.append((output.index(value.number), field))
+    return Choice(below, columns)
+
+
+def with_above(plan: Node, above: tuple[Node, ...] = ()) -> Iterator[tuple[Node, tuple[Node, ...]]]:
+    """Each operator of a plan, with those above it from the nearest on."""
+    yield plan, above
+    for child in plan.children:
+        yield from with_above(child, (plan, *above))
+
+
+def optimized_tree(gateway: Gateway, frame: DataFrame) -> Node | None:
+    """The optimized plan of a DataFrame; None on Spark Connect, and where Spark fails to make one.
+
+    What fails here fails again, and is told, when the query is run.
+    """
+    with suppress(WindrowError), gateway.translated():
+        return _optimized(frame)
+    return None
+
+
+def _optimized(frame: DataFrame) -> Node | None:
+    said = optimized_json(frame)
+    if said is None:
+        return None
+    nodes = json.loads(said)
     times = [each for each in _literals(nodes) if each["dataType"] == "timestamp"]
     if times:
         # texts of them are of a zone, in which one may stand for two times: they are asked for
-        values = list(_times(plan))
+        values = zoned_times(frame)
         if len(values) == len(times):
             for each, value in zip(times, values, strict=True):
                 each["value"] = None if value is None else str(value)
@@ -89,20 +162,6 @@ def _literals(said: Any) -> Iterator[dict[str, Any]]:
     elif isinstance(said, list):
         for each in said:
             yield from _literals(each)
-
-
-def _times(plan: Any) -> Iterator[int | None]:
-    """The values of the literals that are times in a zone, of an operator and those below it."""
-    for expression in _items(plan.expressions()):
-        for leaf in _items(expression.collectLeaves()):
-            if leaf.getClass().getSimpleName() == "Literal" and leaf.dataType().typeName() == "timestamp":
-                yield leaf.value()
-    for child in _items(plan.children()):
-        yield from _times(child)
-
-
-def _items(found: Any) -> list[Any]:
-    return [found.apply(number) for number in range(found.size())]
 
 
 def _tree(nodes: Sequence[Mapping[str, Any]]) -> Node:

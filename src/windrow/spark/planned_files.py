@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -14,6 +13,7 @@ from windrow.errors import WindrowError
 from windrow.spark.errors import local_path
 from windrow.spark.expressions import Unread, kind_of
 from windrow.spark.gateway import Gateway
+from windrow.spark.jvm.files import ParquetFiles, parquet_files
 from windrow.spark.plan_tree import Node, optimized_tree
 
 __all__ = ["Constants", "PlannedFiles", "planned_files"]
@@ -21,7 +21,6 @@ __all__ = ["Constants", "PlannedFiles", "planned_files"]
 Constants = tuple[int | str | None, ...]
 """What a directory says: of dates and times days and microseconds."""
 
-_BETWEEN = ("Project", "Filter")
 # Options of a reader that say which files there are, or what is checked, and not how values are read
 _OPTIONS = frozenset(
     {
@@ -73,27 +72,24 @@ def planned_files(gateway: Gateway, rows: DataFrame) -> PlannedFiles | None:
     """
     try:
         with gateway.translated():
-            plan: Any = rows._jdf.queryExecution().optimizedPlan()
+            found = parquet_files(rows)
     except WindrowError:  # what fails here fails again, and is told, when the query is run
         return None
-    leaves = _items(plan.collectLeaves())
-    if not any(map(_is_of_parquet, leaves)):
+    if found is None:
         return None
-    while (name := plan.getClass().getSimpleName()) in _BETWEEN:
-        plan = plan.child()
-    if name != "LogicalRelation":
-        raise Unread(f"{name.lower()} is between them and the files")
-    return _planned(gateway, optimized_tree(rows), plan.relation())
+    if found.above is not None:
+        raise Unread(f"{found.above.lower()} is between them and the files")
+    tree = optimized_tree(gateway, rows)
+    return None if tree is None else _planned(tree, found)
 
 
-def _planned(gateway: Gateway, tree: Node, relation: Any) -> PlannedFiles:
+def _planned(tree: Node, found: ParquetFiles) -> PlannedFiles:
     operators = []
     while tree.children:
         operators.append(tree)
         (tree,) = tree.children
-    options = set(relation.options().keys().mkString("\n").lower().split("\n")) - {""}
-    if not options <= _OPTIONS:
-        raise Unread(f"the files are read with the option {min(options - _OPTIONS)}")
+    if others := found.options - _OPTIONS:
+        raise Unread(f"the files are read with the option {min(others)}")
     names, kinds = {}, {}
     for node in tree.trees("output"):
         try:
@@ -102,13 +98,10 @@ def _planned(gateway: Gateway, tree: Node, relation: Any) -> PlannedFiles:
             continue
         if not pa.types.is_duration(kind):
             names[node.number], kinds[node.number] = str(node.fields["name"]), kind
-    of_directories = relation.partitionSchema().fieldNames()
+    of_directories = found.directory_columns
     numbers = {name: number for number, name in names.items()}
-    location = relation.location()
-    array = gateway.spark._jvm.scala.collection.immutable.ArraySeq  # type: ignore[union-attr]
-    said = array.unsafeWrapArray(location.inputFiles()).mkString("\n")
-    paths = [local_path(uri) for uri in said.split("\n")] if said else []
-    values = _values(location.partitionSpec(), kinds, numbers) if len(of_directories) else None
+    paths = [local_path(uri) for uri in found.paths]
+    values = _values(found, kinds, numbers) if of_directories else None
     directories = [numbers[name] for name in of_directories]
     return PlannedFiles(operators, names, kinds, directories, _files(paths, values))
 
@@ -123,39 +116,14 @@ def _files(paths: Sequence[str], values: Mapping[str, Constants] | None) -> list
     return known
 
 
-def _values(spec: Any, kinds: Mapping[int, pa.DataType], numbers: Mapping[str, int]) -> dict[str, Constants]:
+def _values(
+    found: ParquetFiles, kinds: Mapping[int, pa.DataType], numbers: Mapping[str, int]
+) -> Mapping[str, Constants]:
     """What directories say, by their paths."""
-    columns = [
-        (at, field.name(), field.dataType()) for at, field in enumerate(_items(spec.partitionColumns()))
-    ]
-    for _, name, kind in columns:
+    for name, kind in found.directory_types.items():
         known = kinds.get(numbers.get(name, -1))
         if known is None or not (
             pa.types.is_signed_integer(known) or pa.types.is_string(known) or pa.types.is_temporal(known)
         ):
-            raise Unread(f"directories have the column {name}, of type {kind.simpleString()}")
-    found = {}
-    for directory in _items(spec.partitions()):
-        row = directory.values()
-        given = [None if row.isNullAt(at) else row.get(at, kind) for at, _, kind in columns]
-        found[directory.path().toUri().getPath()] = tuple(
-            one if one is None or isinstance(one, int) else str(one.toString()) for one in given
-        )
-    return found
-
-
-def _is_of_parquet(leaf: Any) -> bool:
-    """Whether a leaf is a list of Parquet files, which no table format has a say in."""
-    if leaf.getClass().getSimpleName() != "LogicalRelation":
-        return False
-    relation = leaf.relation()
-    if relation.getClass().getSimpleName() != "HadoopFsRelation":
-        return False
-    return bool(
-        relation.fileFormat().getClass().getSimpleName() == "ParquetFileFormat"
-        and relation.location().getClass().getSimpleName() == "InMemoryFileIndex"
-    )
-
-
-def _items(found: Any) -> list[Any]:
-    return [found.apply(number) for number in range(found.size())]
+            raise Unread(f"directories have the column {name}, of type {kind}")
+    return found.directories

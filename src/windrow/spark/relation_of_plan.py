@@ -2,8 +2,7 @@
 
 Every row carries the time in which it is there through projections and filters, which are Spark's. Joins,
 groups and set operators are kernels (:mod:`windrow.kernels.zset`). Expressions are the user's text, evaluated
-by Spark over a scope in which the relations of FROM have their names. For what has no operator the reader and
-this module raise :class:`NotPlannedError`, which says why.
+by Spark over a scope in which the relations of FROM have their names.
 """
 
 from __future__ import annotations
@@ -25,7 +24,8 @@ from windrow.kernels.zset.time_windows import TimeWindows
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, schema_of
 from windrow.plan.net import net_by
-from windrow.plan.reader import NotPlannedError, QueryReader
+from windrow.plan.reader import QueryReader
+from windrow.plan.reasons import Reason
 from windrow.spark.arrow import arrow_type
 from windrow.spark.bags import Bags, Rows
 from windrow.spark.errors import raising
@@ -36,22 +36,51 @@ from windrow.spark.pairs_of_plan import joined, marked, valued
 from windrow.spark.schemas import SparkAnalyser
 from windrow.spark.streams import Stream
 from windrow.spark.varying import Varying, columns_of
-from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["relation_of", "relation_of_plan"]
+__all__ = ["plan_of", "relation_of_plan", "why_not_in_steps"]
 
 
-def relation_of(
+def plan_of(
     gateway: Gateway,
     reader: Reader,
     query: Query,
+    inputs: Mapping[str, Varying],
+    tables: Mapping[str, DataFrame],
+) -> plan.Node:
+    """The plan of a query.
+
+    Parameters
+    ----------
+    inputs, tables
+        What varies in the query and what does not, by key.
+
+    Raises
+    ------
+    NotPlannedError, UnknownShapeError
+        Saying what of it has no node.
+    """
+    return QueryReader(reader, SparkAnalyser(gateway), _Given(inputs, tables)).relation(query)
+
+
+def why_not_in_steps(node: plan.Node) -> Reason | None:
+    """What of a plan reads all rows that are there at an instant; None where steps of changes do."""
+    for one in plan.walk(node):
+        if isinstance(one, plan.Pieces) and (one.input is None or one.beside):
+            return Reason("what only Spark understands, over all of its rows at once", one.why.at)
+    return None
+
+
+def relation_of_plan(
+    gateway: Gateway,
+    node: plan.Node,
     clock: Clock,
     inputs: Mapping[str, Varying],
     tables: Mapping[str, DataFrame],
-) -> tuple[Varying, plan.Node]:
-    """The relation of a query, and its plan.
+    tokens: TokenList,
+) -> Varying:
+    """The relation of a plan, of which the places are in a text.
 
     Parameters
     ----------
@@ -63,25 +92,8 @@ def relation_of(
     Raises
     ------
     NotPlannedError
-        Saying what of it has no operator for whole logs.
+        For columns of types that no operator takes.
     """
-    known = _Given(inputs, tables)
-    try:
-        node = QueryReader(reader, SparkAnalyser(gateway), known).relation(query)
-    except UnknownShapeError as shape:
-        raise NotPlannedError(str(shape), shape.at) from None
-    return relation_of_plan(gateway, node, clock, inputs, tables, reader.tokens), node
-
-
-def relation_of_plan(
-    gateway: Gateway,
-    node: plan.Node,
-    clock: Clock,
-    inputs: Mapping[str, Varying],
-    tables: Mapping[str, DataFrame],
-    tokens: TokenList,
-) -> Varying:
-    """The relation of a plan, of which the places are in a text."""
     bags = Bags(gateway, inputs)
     lowering = _Lowering(bags, tables, tokens)
     rows = bags.varying(lowering.rows_of(node))

@@ -17,13 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.errors import InputError, UsageError, did_you_mean
 from windrow.spark import ghcn
 from windrow.spark.errors import MEND_RECORD, local_path, malformed_record
+from windrow.spark.jvm.bridge import JavaError
 
 __all__ = ["FORMATS", "Found", "look", "of_table", "read_table"]
 
@@ -93,7 +93,7 @@ def read_table(
             frame = _load(spark, kind, targets, files)
             # A Connect session finds out what is wrong only when it is asked for the schema.
             columns = frame.columns
-        except (PySparkException, Py4JJavaError) as error:
+        except (PySparkException, JavaError) as error:
             if kind == "json" and "[MALFORMED_RECORD" in str(error):
                 shown = _file_of_malformed_json(spark, targets, _spans_lines(files)) or shown
                 raise _malformed(shown) from None
@@ -397,7 +397,7 @@ def _spans_lines(files: Sequence[_File]) -> bool:
 def _spark_failures_as_input_errors(shown: str) -> Iterator[None]:
     try:
         yield
-    except (PySparkException, Py4JJavaError) as error:
+    except (PySparkException, JavaError) as error:
         raise _input_error(shown, str(error)) from None
 
 

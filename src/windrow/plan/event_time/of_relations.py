@@ -205,8 +205,7 @@ def of_whole(deriving: Deriving, node: plan.Pieces) -> Derived:
     if not any(facts.varies for facts in known):
         return found, Facts()
     if deriving.waits:
-        at = getattr(node.why, "at", None)
-        span = None if at is None else deriving.tokens.span(*at)
+        span = None if node.why.at is None else deriving.tokens.span(*node.why.at)
         raise unsupported(deriving.tokens, f"AFTER WATERMARK of {node.why}", span)
     facts = Facts(
         whole=True,

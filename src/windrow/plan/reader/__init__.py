@@ -6,6 +6,6 @@ are replaced where they stand.
 """
 
 from windrow.plan.reader.queries import QueryReader
-from windrow.plan.reader.statement import Analyser, NotPlannedError, Texts
+from windrow.plan.reader.statement import Analyser, NotPlannedError, Texts, reason_of
 
-__all__ = ["Analyser", "NotPlannedError", "QueryReader", "Texts"]
+__all__ = ["Analyser", "NotPlannedError", "QueryReader", "Texts", "reason_of"]

@@ -21,7 +21,7 @@ from windrow.plan.reader.reading import Reading
 from windrow.plan.reader.rows import Rows, column_of, filtered
 from windrow.plan.reader.select import listed, sources_of
 from windrow.plan.reader.sources import input_of
-from windrow.plan.reader.statement import NotPlannedError, Statement
+from windrow.plan.reader.statement import NotPlannedError, Statement, reason_of
 from windrow.plan.reader.subqueries import alone, has_subquery, subqueries
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, UnknownShapeError, conjuncts
@@ -32,14 +32,14 @@ from windrow.syntax.window_calls import is_over
 
 __all__ = ["asking_pieces", "asks", "framed_pieces", "grouped_pieces", "whole_pieces"]
 
-Reason = NotPlannedError | UnknownShapeError
+Refused = NotPlannedError | UnknownShapeError
 _SETS = ("ROLLUP", "CUBE", "GROUPING")
 _UNKNOWN = {"DISTRIBUTE", "CLUSTER"}
 _AFTER_KEYS = ("ORDER", "SORT", "ROWS", "RANGE")
 _TIMES = Column(ENTER, ENTER, LongType()), Column(LEAVE, LEAVE, LongType())
 
 
-def whole_pieces(reading: Reading, text: SqlText, at: Range, why: Reason) -> Pieces:
+def whole_pieces(reading: Reading, text: SqlText, at: Range, why: Refused) -> Pieces:
     """A query that has no nodes of its own; `text` is it with the keys of what it reads.
 
     Raises
@@ -63,7 +63,9 @@ def whole_pieces(reading: Reading, text: SqlText, at: Range, why: Reason) -> Pie
     ids = statement.fresh(len(found))
     columns = tuple(Column(made, one.name, one.dataType) for made, one in zip(ids, found, strict=True))
     label = statement.written(at)
-    return Pieces(None, tuple(read.items()), (), (before, after), None, columns, why, label, True, ())
+    return Pieces(
+        None, tuple(read.items()), (), (before, after), None, columns, reason_of(why), label, True, ()
+    )
 
 
 def _then(part: Piece | Relation, read: dict[str, Node]) -> Piece | Relation | SqlText:
@@ -80,7 +82,7 @@ def asks(statement: Statement, select: Select) -> bool:
     return over_of(statement, select) is None and any(has_subquery(statement, one) for one in stretches)
 
 
-def asking_pieces(reading: Reading, select: Select, why: Reason) -> Pieces:
+def asking_pieces(reading: Reading, select: Select, why: Refused) -> Pieces:
     """A block of which Spark computes with subqueries that do not read it."""
     statement = reading.statement
     rows, _ = reading.from_where(reading, replace(select, where=None))
@@ -101,7 +103,7 @@ def asking_pieces(reading: Reading, select: Select, why: Reason) -> Pieces:
 
 
 def grouped_pieces(
-    statement: Statement, select: Select, rows: Rows, conditions: Sequence[Range], why: Reason
+    statement: Statement, select: Select, rows: Rows, conditions: Sequence[Range], why: Refused
 ) -> Pieces:
     """A block with groups."""
     tokens = statement.tokens
@@ -139,7 +141,7 @@ def _key_at(tokens: TokenList, place: Range, keys: Mapping[Range, str]) -> str |
 
 
 def framed_pieces(
-    statement: Statement, select: Select, rows: Rows, conditions: Sequence[Range], why: Reason
+    statement: Statement, select: Select, rows: Rows, conditions: Sequence[Range], why: Refused
 ) -> Pieces:
     """A block with functions over frames."""
     brackets = _definitions(statement, select)
@@ -188,7 +190,7 @@ def _made(
     keys: Sequence[str],
     halves: tuple[SqlText, SqlText],
     empty: SqlText | None,
-    why: Reason,
+    why: Refused,
     select: Select,
     passes: Sequence[str | None],
     beside: dict[str, Node] | None = None,
@@ -211,7 +213,7 @@ def _made(
         halves,
         empty,
         tuple(columns),
-        why,
+        reason_of(why),
         label,
         is_grouped(statement.tokens, select),
         tuple(known),

@@ -11,6 +11,7 @@ from pyspark.sql.types import DataType, StructType
 from windrow.algebra.continuous import Reader
 from windrow.errors import WindrowError
 from windrow.plan.columns import Column, Scope
+from windrow.plan.reasons import Reason
 from windrow.syntax.blocks import visible_ctes
 from windrow.syntax.nodes import Cte, Range
 from windrow.syntax.queries import UnknownShapeError
@@ -18,7 +19,7 @@ from windrow.syntax.sqltext import SqlText
 from windrow.syntax.streams import begins_relation
 from windrow.syntax.window_calls import is_over
 
-__all__ = ["Analyser", "NotPlannedError", "Statement", "Texts"]
+__all__ = ["Analyser", "NotPlannedError", "Statement", "Texts", "reason_of"]
 
 Standing: TypeAlias = "tuple[dict[Range, str | SqlText], set[int], dict[Range, str]]"
 
@@ -29,6 +30,11 @@ class NotPlannedError(Exception):
     def __init__(self, what: str, at: Range | None = None, hint: str | None = None) -> None:
         super().__init__(what)
         self.at, self.hint = at, hint
+
+
+def reason_of(error: NotPlannedError | UnknownShapeError) -> Reason:
+    """The same as a value."""
+    return Reason(str(error), error.at, error.hint if isinstance(error, NotPlannedError) else None)
 
 
 class Analyser(Protocol):

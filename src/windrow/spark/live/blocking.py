@@ -22,8 +22,9 @@ from windrow.plan.columns import schema_of
 from windrow.plan.lineage import Lineage, lineage
 from windrow.plan.nodes import Node as PlanNode
 from windrow.plan.nodes import Sort as PlanSort
-from windrow.plan.reader import NotPlannedError, QueryReader, Texts
+from windrow.plan.reader import NotPlannedError, QueryReader, Texts, reason_of
 from windrow.plan.reader.queries import order_at
+from windrow.plan.reasons import Reason
 from windrow.plan.rules import BY_KEYS, applied
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
@@ -150,17 +151,22 @@ def blocking(
     try:
         queries = QueryReader(reader, SparkAnalyser(gateway), KnownStreams(catalog))
         plan = applied(queries.whole(*query.tokens, names), BY_KEYS)
-        flow, tables = flow_of(gateway, plan)
     except (NotPlannedError, UnknownShapeError) as found:
-        hint = found.hint if isinstance(found, NotPlannedError) else None
-        raise NotSupportedError(
-            f"{found} over live streams without windows is not supported",
-            condition="UNSUPPORTED_STREAM",
-            sql=reader.tokens.sql,
-            span=query.span if found.at is None else reader.tokens.span(*found.at),
-            hint=hint or "run it over what was recorded: leave STREAM out",
-        ) from None
-    return Blocking(plan, flow, tables, lineage(plan))
+        raise _unsupported(reader, query, reason_of(found)) from None
+    made = flow_of(gateway, plan)
+    if isinstance(made, Reason):
+        raise _unsupported(reader, query, made)
+    return Blocking(plan, *made, lineage(plan))
+
+
+def _unsupported(reader: Reader, query: Query, why: Reason) -> NotSupportedError:
+    return NotSupportedError(
+        f"{why} over live streams without windows is not supported",
+        condition="UNSUPPORTED_STREAM",
+        sql=reader.tokens.sql,
+        span=query.span if why.at is None else reader.tokens.span(*why.at),
+        hint=why.hint or "run it over what was recorded: leave STREAM out",
+    )
 
 
 def in_order_of(query: Blocking, column: int) -> Blocking:

@@ -23,7 +23,7 @@ from windrow.kernels.advance import Ended
 from windrow.spark.batch import explained
 from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
-from windrow.spark.keyed_rows import explain_cost, travelling_schema
+from windrow.spark.keyed_rows import travelling_schema
 from windrow.spark.live.cascade import TOLD
 from windrow.spark.live.checkpoint import Step
 from windrow.spark.live.clauses import stage_of
@@ -35,7 +35,7 @@ from windrow.spark.live.sinks import Sink, TableSink, takes_tables
 from windrow.spark.live.state import State, kept_of, state_of
 from windrow.spark.live.steps import HELD
 from windrow.spark.live.touched import first_open, step_of
-from windrow.spark.plan_text import chosen_fields, optimized
+from windrow.spark.plan_tree import choice_of, optimized_tree
 from windrow.spark.streams import ROWTIME
 from windrow.streams import FOREVER
 
@@ -392,20 +392,20 @@ def _waiting(came: pa.Table, waits: KeptRows, columns: Sequence[str], over: Mark
 
 def _choice(gateway: Gateway, frame: DataFrame, given: StructType) -> _Choice | None:
     """What a frame takes of rows that it is made of, if it does nothing but choose."""
-    plan = optimized(explain_cost(gateway, frame))
-    columns = {
-        field.name: field.dataType.names if isinstance(field.dataType, StructType) else [] for field in given
-    }
-    if len(plan) == 1 and frame.columns == given.names:
-        found: tuple[tuple[str, str | None], ...] | None = tuple((name, None) for name in given.names)
-    else:
-        found = chosen_fields(plan[0], frame.columns, columns) if len(plan) == 2 else None
-    if found is None or not plan[-1].startswith("LogicalRDD "):
+    plan = optimized_tree(gateway, frame)
+    choice = None if plan is None else choice_of(plan)
+    if choice is None or choice.below.name != "LogicalRDD":
         return None
+    found = [(given.names[place], _field(given[place].dataType, field)) for place, field in choice.columns]
     kinds = [_kind(given, *origin) for origin in found]
     if kinds != [field.dataType for field in frame.schema]:
         return None
     return dict(zip(frame.columns, found, strict=True))
+
+
+def _field(kind: DataType, place: int | None) -> str | None:
+    """The name of a field of a struct."""
+    return kind.names[place] if isinstance(kind, StructType) and place is not None else None
 
 
 def _kind(schema: StructType, column: str, field: str | None) -> DataType:

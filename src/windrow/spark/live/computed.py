@@ -22,7 +22,9 @@ Tables = Callable[[Sequence[int]], "SmallTable | None"]
 """What a part of the plan is, by the way there: of each operator from the top on, which of its inputs."""
 
 
-def computed(plan: Node, leaf: str, columns: pa.Schema, result: pa.Schema, tables: Tables) -> Computed | None:
+def computed(
+    plan: Node, leaf: Node, columns: pa.Schema, result: pa.Schema, tables: Tables
+) -> Computed | None:
     """What a fragment makes of the rows of its one leaf; None where Spark is needed for that.
 
     Parameters
@@ -30,7 +32,7 @@ def computed(plan: Node, leaf: str, columns: pa.Schema, result: pa.Schema, table
     plan
         Its optimized plan.
     leaf
-        The name of the function that reads the leaf.
+        Its operator that reads the leaf.
     columns, result
         Those of its leaf, and its own.
     tables
@@ -46,7 +48,7 @@ def computed(plan: Node, leaf: str, columns: pa.Schema, result: pa.Schema, table
 class _Reading(Reading):
     """Reads a plan of one operator above the other, from the leaf on."""
 
-    def __init__(self, plan: Node, leaf: str, columns: pa.Schema, tables: Tables) -> None:
+    def __init__(self, plan: Node, leaf: Node, columns: pa.Schema, tables: Tables) -> None:
         self.tables, self.above = tables, list(_above(plan, leaf))
         *operators, read_leaf = (node for node, _ in self.above)
         output = read_leaf.trees("output")
@@ -122,28 +124,19 @@ class _Reading(Reading):
         return self.read(left), read(right, Scope(kinds))
 
 
-def _above(plan: Node, leaf: str) -> Iterator[tuple[Node, int]]:
+def _above(plan: Node, leaf: Node) -> Iterator[tuple[Node, int]]:
     """The operators down to the leaf, and which input of each leads there."""
     while True:
         side = 0
         if plan.name == "Join":
-            side = 0 if _has(plan.children[0], leaf) else 1
+            side = 0 if any(node is leaf for node in plan.children[0].walk()) else 1
         elif plan.name not in ("Project", *PASS):
             break
         yield plan, side
         plan = plan.children[side]
-    if not _is_leaf(plan, leaf):
+    if plan is not leaf:
         raise Unread
     yield plan, 0
-
-
-def _has(plan: Node, leaf: str) -> bool:
-    return any(_is_leaf(node, leaf) for node in plan.walk())
-
-
-def _is_leaf(plan: Node, leaf: str) -> bool:
-    function = plan.tree("functionExpr") if plan.name == "MapInArrow" else None
-    return function is not None and function.fields.get("name") == leaf
 
 
 def _object(said: Mapping[str, str]) -> str:

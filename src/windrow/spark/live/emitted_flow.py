@@ -32,6 +32,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.emitted import EmittedPlan
 from windrow.spark.live.envelopes import copies_of, enveloped, shown
 from windrow.spark.live.flow import Ending, Flow
+from windrow.spark.relation_of_plan import why_not_in_steps
 from windrow.spark.streams import ARRIVED
 from windrow.spark.varying import columns_of
 from windrow.syntax.sqltext import quoted
@@ -97,6 +98,8 @@ class EmittedFlow:
     def _planned(self, gateway: Gateway, folder: Path) -> str | None:
         """What of the plan needs tasks; otherwise make its operators."""
         query = self._query
+        if (why := why_not_in_steps(query.timed.plan)) is not None:
+            return str(why)
         gateway.plan_only = True
         self._flow = Flow(gateway, folder)
         self._leaves = {each.name: self._source(each) for each in query.timed.occurrences}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import re
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from windrow.errors import WindrowError
 from windrow.spark.errors import disk_full, of_java, translate
+from windrow.spark.jvm.bridge import is_of_java
 
 __all__ = ["failure", "of_a_worker"]
 
@@ -23,7 +23,7 @@ def failure(error: Exception) -> WindrowError | None:
         return error
     if isinstance(error, OSError):
         return disk_full(error.filename) if error.errno in _FULL else None
-    if isinstance(error, Py4JJavaError):
+    if is_of_java(error):
         return of_java(error)
     return translate(error) if isinstance(error, PySparkException) else None
 

@@ -8,23 +8,25 @@ where a stream is nothing but columns of files which say the same to Arrow as th
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.errors import ExecutionError
 from windrow.kernels.files import FileScan
 from windrow.spark.errors import local_path
 from windrow.spark.file_scan import split_scan
+from windrow.spark.jvm.bridge import BridgeError
+from windrow.spark.jvm.streams import RunningScan, running_batch, streamed_files
 from windrow.spark.live_source import FileColumns
 
 __all__ = ["FileBatch", "file_batch", "is_of_files", "ticks_of"]
 
 _MOST_FILES = 100
+_FILES = "LogicalRelation"
 _NOTHING = "LocalRelation"  # in place of a source of which there is nothing new
 _OPTIONS = frozenset(
     {
@@ -45,17 +47,13 @@ _OPTIONS = frozenset(
 
 def is_of_files(frame: DataFrame) -> bool:
     """Whether a streaming DataFrame is what a source of Parquet files gives, and nothing is done with it."""
-    java = getattr(frame, "_jdf", None)
-    if java is None:  # of Spark Connect
-        return False
-    plan = java.queryExecution().analyzed()
-    if plan.nodeName() != "StreamingRelation":
-        return False
-    source = plan.dataSource()
-    options = source.options().keys().mkString("\n").lower().split("\n")
-    has_values = bool(source.partitionColumns().size())
-    is_plain = _OPTIONS.issuperset(filter(None, options)) and not has_values
-    return bool(source.className() == "parquet" and is_plain)
+    source = streamed_files(frame)
+    return (
+        source is not None
+        and source.format == "parquet"
+        and source.options <= _OPTIONS
+        and not source.has_directories
+    )
 
 
 def ticks_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -81,7 +79,7 @@ class FileBatch:
 
     now: int
     splits: tuple[tuple[tuple[str, int, int], ...], ...]
-    scans: tuple[Any, ...]
+    scans: tuple[RunningScan | None, ...]
     _checked: dict[int, FileScan | None] = field(default_factory=dict)
 
     def rows(self, source: int, columns: FileColumns, wanted: Iterable[str]) -> pa.Table | None:
@@ -106,8 +104,8 @@ class FileBatch:
 
     def count(self, source: int, rows: int) -> None:
         """Let Spark's progress have rows that were not read by Spark."""
-        if self.scans[source] is not None:
-            self.scans[source].metrics().apply("numOutputRows").add(rows)
+        if (scan := self.scans[source]) is not None:
+            scan.count(rows)
 
 
 def file_batch(spark: SparkSession, count: int) -> FileBatch | None:
@@ -117,50 +115,35 @@ def file_batch(spark: SparkSession, count: int) -> FileBatch | None:
     """
     try:
         return _batch(spark, count)
-    except Py4JError:
+    except BridgeError:
         return None
 
 
 def _batch(spark: SparkSession, count: int) -> FileBatch | None:
-    query = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
-    running = None if query is None else spark._jsparkSession.streams().get(query)
-    if running is None:
+    batch = running_batch(spark)
+    if batch is None:
         return None
-    execution = running.streamingQuery().lastExecution()
-    sources = _items(execution.analyzed().collectLeaves())
-    leaves = _items(execution.executedPlan().collectLeaves())
-    scans = [leaf for leaf in leaves if _is_a(leaf, "FileSourceScanExec")]
-    if len(sources) < count or sum(_is_a(source, "LogicalRelation") for source in sources) != len(scans):
+    sources, scans = batch.sources, batch.scans
+    if len(sources) < count or sources.count(_FILES) != len(scans):
         return None
-    if not all(_is_a(source, _NOTHING) for source in sources[count:]):  # ticks
+    if set(sources[count:]) - {_NOTHING}:  # ticks
         return None
     splits, found = [], []
     rest = iter(scans)
     for source in sources[:count]:
-        scan = next(rest) if _is_a(source, "LogicalRelation") else None
-        if scan is None and not _is_a(source, _NOTHING):
+        if source not in (_FILES, _NOTHING):
             return None
+        scan = next(rest) if source == _FILES else None
         files = [] if scan is None else _files(scan)
         if files is None:
             return None
         splits.append(tuple(files))
         found.append(scan)
-    return FileBatch(execution.offsetSeqMetadata().batchTimestampMs() * 1000, tuple(splits), tuple(found))
+    return FileBatch(batch.now, tuple(splits), tuple(found))
 
 
-def _files(scan: Any) -> list[tuple[str, int, int]] | None:
-    found: list[tuple[int, str, int, int]] = []
-    for partition in _items(scan.inputRDD().filePartitions()):
-        for file in partition.files():
-            if len(found) == _MOST_FILES:
-                return None
-            found.append((file.modificationTime(), file.urlEncodedPath(), file.start(), file.length()))
+def _files(scan: RunningScan) -> list[tuple[str, int, int]] | None:
+    found = list(itertools.islice(scan.files(), _MOST_FILES + 1))
+    if len(found) > _MOST_FILES:
+        return None
     return [(local_path(path), start, length) for _, path, start, length in sorted(found)]
-
-
-def _items(found: Any) -> list[Any]:
-    return [found.apply(number) for number in range(found.size())]
-
-
-def _is_a(node: Any, name: str) -> bool:
-    return bool(node.getClass().getSimpleName() == name)

@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from windrow.spark.jvm.bridge import BridgeError
+from windrow.spark.jvm.plans import hidden_columns
+from windrow.spark.jvm.streams import running_batch
 from windrow.spark.live_source import PLACE
 from windrow.syntax.sqltext import quoted
 
@@ -31,12 +33,7 @@ _PLACES = 33  # bits that Spark leaves for the number of a row in its task
 
 def origin(frame: DataFrame) -> tuple[Column, ...]:
     """`ORIGIN` of the rows of a streaming DataFrame; none where Spark does not say it of them."""
-    java = getattr(frame, "_jdf", None)
-    if java is None:  # of Spark Connect
-        return ()
-    hidden = java.queryExecution().analyzed().metadataOutput()
-    known = [hidden.apply(at) for at in range(hidden.size())]
-    if not any(one.name() == _FILE and _SAID[0] in one.dataType().simpleString() for one in known):
+    if _SAID[0] not in hidden_columns(frame).get(_FILE, ""):
         return ()
     file = frame.metadataColumn(_FILE)
     return tuple(file[said].alias(name) for said, name in zip(_SAID, ORIGIN, strict=True))
@@ -44,21 +41,12 @@ def origin(frame: DataFrame) -> tuple[Column, ...]:
 
 def is_of_one_file(spark: SparkSession) -> bool:
     """Whether the micro-batch that Spark calls for in this thread is known to have no more than one file."""
-    if not hasattr(spark, "_jsparkSession"):  # of Spark Connect
-        return False
     try:
-        query = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
-        running = None if query is None else spark._jsparkSession.streams().get(query)
-        if running is None:
+        batch = running_batch(spark)
+        if batch is None:
             return False
-        leaves = running.streamingQuery().lastExecution().executedPlan().collectLeaves()
-        scans = [leaves.apply(at) for at in range(leaves.size())]
-        files = [
-            scan.selectedPartitions().totalNumberOfFiles()
-            for scan in scans
-            if scan.getClass().getSimpleName() == "FileSourceScanExec"
-        ]
-    except Py4JError:  # what is asked is inside of Spark, and not there in all of its versions
+        files = [scan.number_of_files for scan in batch.scans]
+    except BridgeError:  # not there in all versions of Spark
         return False
     return max(files, default=0) <= 1
 

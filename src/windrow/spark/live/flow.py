@@ -9,7 +9,7 @@ alone. So a step gives it what changes, and has what changes by that.
 
 from __future__ import annotations
 
-import re
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,21 +29,20 @@ from windrow.kernels.stages.timed import FixedWindows
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 from windrow.kernels.zset.stage import Keyed
 from windrow.plan.columns import Completeness
+from windrow.spark.computed import PASS, wanted
 from windrow.spark.exchange import in_worker
 from windrow.spark.gateway import Gateway
 from windrow.spark.interpreter import map_in_arrow
-from windrow.spark.keyed_rows import explain_cost
+from windrow.spark.jvm.plans import function_number
 from windrow.spark.live.computed import computed
 from windrow.spark.live.incremental import in_memory, not_in_memory
 from windrow.spark.live.lookups import SmallTable, small_table
-from windrow.spark.plan_text import is_cut, optimized, plain_choice
-from windrow.spark.plan_tree import optimized_tree
+from windrow.spark.plan_tree import Node, choice_of, optimized_tree, with_above
 
 __all__ = ["Ending", "Flow", "Fragment", "unstable"]
 
 Bools = npt.NDArray[np.bool_]
 
-_LEAF = "rows_of_leaf"
 _ROWS_PER_BATCH = 1 << 15
 
 
@@ -129,6 +128,7 @@ class Flow:
     why_not: str | None = None
     _beginning: tuple[int, DataFrame] | None = None
     _schemas: list[StructType] = field(default_factory=list)
+    _functions: dict[int, int] = field(default_factory=dict)
     _nodes: list[_Node] = field(default_factory=list)
     _outputs: list[Fragment] = field(default_factory=list)
     _appending: set[int] = field(default_factory=set)
@@ -146,8 +146,9 @@ class Flow:
             self._appending.add(number)
         tasks = self.gateway.spark.sparkContext.defaultParallelism
         read = _reader(str(self._file(number)), tasks)
-        read.__name__ = _name_of(number)
-        return number, map_in_arrow(self.gateway.spark.range(0, tasks, 1, tasks), read, schema)
+        rows = map_in_arrow(self.gateway.spark.range(0, tasks, 1, tasks), read, schema)
+        self._functions[function_number(rows)] = number
+        return number, rows
 
     def keyed(
         self,
@@ -190,56 +191,61 @@ class Flow:
         schema = in_memory(frame.schema)
         if self.why_not is not None:
             return Fragment(frame, (), schema, None, None, {})
-        plan = optimized(explain_cost(self.gateway, frame))
-        reads = self._reads(plan)
-        leaves = tuple(sorted(reads))
+        plan = optimized_tree(self.gateway, frame)
+        if plan is None:
+            self._not_so("a part of the query of which Spark gives no plan")
+            return Fragment(frame, (), schema, None, None, {})
+        leaves = [*self._leaves(plan)]
         if not leaves:
             self._not_so("a part of the query that reads no stream")
-        chosen = None
-        if len(leaves) == 1 and sum(_LEAF in line for line in plan) == 1:
-            names = self._schemas[leaves[0]].names
-            if plan[0].startswith("MapInArrow ") and frame.columns == names:
-                chosen = tuple(names)
-            elif len(plan) > 1 and plan[1].startswith("MapInArrow "):
-                chosen = plain_choice(plan[0], frame.columns, names)
-            kinds = None if chosen is None else [self._schemas[leaves[0]][name].dataType for name in chosen]
-            if kinds != [column.dataType for column in frame.schema]:
-                chosen = None
-        own = None if chosen is not None or len(leaves) > 1 else self._computed(frame, leaves[0], schema)
-        return Fragment(frame, leaves, schema, chosen, own, reads)
+        reads: dict[int, frozenset[str]] = {}
+        for number, leaf, above in leaves:
+            reads[number] = reads.get(number, frozenset()) | self._read_of(number, leaf, above)
+        chosen = self._choice(plan, frame.schema) if len(leaves) == 1 else None
+        own = None
+        if chosen is None and len(reads) == 1:
+            own = self._computed(plan, frame, *leaves[0][:2], schema)
+        return Fragment(frame, tuple(sorted(reads)), schema, chosen, own, reads)
 
-    def _computed(self, frame: DataFrame, leaf: int, schema: pa.Schema) -> Computed | None:
-        """What is computed of the rows of a leaf, if that can be done in memory."""
-        if self.gateway.is_connect:
+    def _leaves(self, plan: Node) -> Iterator[tuple[int, Node, tuple[Node, ...]]]:
+        """The leaves that a plan reads: number, operator, and the operators above from the nearest on."""
+        for node, above in with_above(plan):
+            if node.function in self._functions:
+                yield self._functions[node.function], node, above
+
+    def _read_of(self, number: int, leaf: Node, above: Sequence[Node]) -> frozenset[str]:
+        """The columns of a leaf that are read by what is above it."""
+        names, output = self._schemas[number].names, leaf.output
+        assert output is not None
+        over = [*itertools.takewhile(lambda node: node.name in PASS, above)]
+        if len(over) < len(above) and above[len(over)].name == "Project":
+            over.append(above[len(over)])
+        elif len(over) < len(above):  # what reads it does not name what it reads
+            over = []
+        found = set(wanted(over, output))
+        return frozenset(name for name, own in zip(names, output, strict=True) if own in found)
+
+    def _choice(self, plan: Node, schema: StructType) -> tuple[str, ...] | None:
+        """The columns of its one leaf that a plan gives, where it does no more."""
+        choice = choice_of(plan)
+        if choice is None or choice.below.function not in self._functions:
             return None
+        given = self._schemas[self._functions[choice.below.function]]
+        if any(field is not None for _, field in choice.columns):
+            return None
+        chosen = tuple(given.names[place] for place, _ in choice.columns)
+        same = [given[name].dataType for name in chosen] == [column.dataType for column in schema]
+        return chosen if same else None
+
+    def _computed(
+        self, plan: Node, frame: DataFrame, number: int, leaf: Node, schema: pa.Schema
+    ) -> Computed | None:
+        """What is computed of the rows of a leaf, if that can be done in memory."""
 
         def table(path: Sequence[int]) -> SmallTable | None:
             return small_table(self.gateway, frame, path)
 
-        return computed(optimized_tree(frame), _name_of(leaf), in_memory(self._schemas[leaf]), schema, table)
-
-    def _reads(self, plan: list[str]) -> dict[int, frozenset[str]]:
-        """The leaves that an optimized plan reads, and which of their columns."""
-        found: dict[int, frozenset[str]] = {}
-        for at, line in enumerate(plan):
-            if _LEAF not in line:
-                continue
-            leaf = re.match(rf"MapInArrow {_LEAF}_(\d+)_\(.*?\)#\d+, \[(.*)\], ", line)
-            if leaf is None:
-                self._not_so("a plan that does not show what it reads")
-                return {}
-            number = int(leaf[1])
-            names = self._schemas[number].names
-            numbers = re.findall(r"#(\d+)L?(?=, |$)", leaf[2])
-            above = next((other for other in plan[:at][::-1] if not other.startswith("Filter ")), "")
-            if above.startswith("Project [") and len(numbers) == len(names) and not any(map(is_cut, plan)):
-                others = "\n".join([*plan[:at], *plan[at + 1 :]])
-                used = [name for name, own in zip(names, numbers, strict=True)
-                        if re.search(rf"#{own}(?!\d)", others)]  # fmt: skip
-            else:  # whoever reads it does not name what it reads
-                used = names
-            found[number] = found.get(number, frozenset()) | frozenset(used)
-        return found
+        return computed(plan, leaf, in_memory(self._schemas[number]), schema, table)
 
     def read(self, leaf: int) -> frozenset[str]:
         """The columns of a leaf that are read."""
@@ -391,11 +397,6 @@ def unstable(error: UnmatchedError) -> WindrowError:
         condition="UNSTABLE_VALUES",
         hint="store what differs from run to run in a column, and query that",
     )
-
-
-def _name_of(leaf: int) -> str:
-    """By which plans tell the function that reads a leaf."""
-    return f"{_LEAF}_{leaf}_"
 
 
 def _reader(path: str, tasks: int):  # type: ignore[no-untyped-def]

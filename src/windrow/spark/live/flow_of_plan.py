@@ -13,37 +13,29 @@ from windrow.kernels.punctuated import Group, Join, Over, Project, Session, SetO
 from windrow.kernels.punctuated.flow import Flow, Node, Operator, Place
 from windrow.kernels.punctuated.following import Follower
 from windrow.plan import nodes as plan
-from windrow.plan.columns import ROWS, Column, Expression, Scope, schema_of
-from windrow.plan.reader import NotPlannedError
+from windrow.plan.columns import ROWS, Expression, Scope, schema_of
 from windrow.plan.reader.over import AT
-from windrow.punctuations.lines import line_if_any
+from windrow.plan.reasons import Reason
 from windrow.spark.aggregates_of_plan import kernel_aggregates
-from windrow.spark.arrow import arrow_type, contains, is_orderable, travelling_type
 from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
+from windrow.spark.live.operators_of_plan import has_line, why_no_operator
 from windrow.spark.live.row_maps import Followed, Moved, RowMap, arrow_schema
-from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["flow_of"]
 
-_IN_AN_INTERVAL = (
-    "compare the two sides by =; or, where the condition says until when a partner may come, leave STREAM out"
-    " and write EMIT STREAM AFTER WATERMARK at the end"
-)
-_IN_WHERE = "EXISTS, NOT EXISTS and IN are, in AND of WHERE"
-_NOT_EXISTS = "write NOT EXISTS (SELECT … WHERE a = b), which keeps rows of which a is NULL"
 
-
-def flow_of(gateway: Gateway, root: plan.Node) -> tuple[Flow, Mapping[str, SqlText]]:
+def flow_of(gateway: Gateway, root: plan.Node) -> tuple[Flow, Mapping[str, SqlText]] | Reason:
     """The operators of a plan, and the queries of its tables by the names of these inputs.
 
-    Raises
-    ------
-    NotPlannedError
-        Saying what no operator does, and where it stands.
+    Or what no operator does, and where it stands.
     """
     nodes = plan.walk(root)
+    for node in nodes:
+        why = why_no_operator(gateway, node)
+        if why is not None:
+            return why
     lowering = _Lowering(gateway, _merged(nodes))
     for node in nodes:
         lowering.add(node)
@@ -110,7 +102,6 @@ class _Lowering:
 
     def add(self, node: plan.Node) -> None:
         """Note where the rows of a node come from; its inputs are known."""
-        self._refuse_types(node)
         if id(node) not in self.merged:
             self.places[id(node)] = self._place(node)
 
@@ -118,26 +109,12 @@ class _Lowering:
         match node:
             case plan.Scan():
                 return self._scan(node)
-            case plan.Input():
-                raise NotPlannedError("a relation that varies", node.at)
-            case plan.StreamWindow():
-                raise NotPlannedError("a window of a stream beside one without", node.at)
             case plan.Filter():
                 return self._filter(node)
             case plan.Project():
                 return self._project(node)
             case plan.Join():
-                return self._join(node)
-            case plan.Mark():
-                what = "NOT IN a subquery" if node.unknown is not None else "this subquery"
-                raise NotPlannedError(what, node.at, _IN_WHERE if node.unknown is None else _NOT_EXISTS)
-            case plan.Value():
-                raise NotPlannedError("this subquery", node.at, _IN_WHERE)
-            case plan.OneRow():
-                what = "a subquery that may give several rows for one value"
-                raise NotPlannedError(what, node.at, "give it one row: an aggregate without GROUP BY")
-            case plan.Pieces():
-                raise node.why
+                return self._node(node.label, Join(node.keys, node.kind), node.left, node.right)
             case plan.TimeWindows():
                 return self.places[id(node.spelled)]
             case plan.Aggregate():
@@ -150,15 +127,13 @@ class _Lowering:
                 operator = Session(node.keys, node.time, node.gap, (begin, end), compute, node.longest)
                 return self._node(node.label, operator, node.input)
             case plan.Distinct():
-                self._refuse_unordered(node.columns, "DISTINCT", None)
                 return self._node(node.label, SetOperator("distinct"), node.input)
             case plan.SetOperation():
                 name = node.operator + (" all" if node.all else "")
-                if name != "union all":
-                    self._refuse_unordered(node.columns, name.upper(), None)
                 return self._node(node.label.split(" ALL")[0], SetOperator(name), node.left, node.right)
             case plan.Sort():
-                return self._sort(node)
+                first = Sort(node.keys, (), node.offset, node.limit)
+                return self._node(node.label, first, node.input)
         raise AssertionError(node)
 
     def _node(self, label: str, operator: Operator, *inputs: plan.Node) -> int:
@@ -186,8 +161,6 @@ class _Lowering:
         return self._node(node.label, operator, node.input)
 
     def _project(self, node: plan.Project) -> Place:
-        if node.is_whole:
-            raise NotPlannedError("columns that are made in another way")
         below, label = node.input, node.label
         conditions: Sequence[SqlText] = ()
         if isinstance(below, plan.Filter) and id(below) in self.merged:
@@ -207,7 +180,7 @@ class _Lowering:
                 alone = _alone(node.scope, one)
                 moved.append(Moved(column.id, one.rises_with, alone))
             goes = one.follows
-            if goes is not None and _has_line(_type(node.input, goes.column)):
+            if goes is not None and has_line(_type(node.input, goes.column)):
                 is_prefixed = one.rises_with == goes.column
                 follower = Follower(column.id, goes.column, goes.rises, goes.differs, is_prefixed)
                 followed.append(Followed(follower, _alone(node.scope, one, goes.column)))
@@ -226,44 +199,17 @@ class _Lowering:
 
     # -- several rows --------------------------------------------------------------------------------
 
-    def _join(self, node: plan.Join) -> Place:
-        of_query = node.kind in ("semi", "anti")
-        for one in node.conditions:
-            assert one.at is not None
-            if of_query:
-                what = "a condition other than = between the rows of two streams"
-                raise NotPlannedError(what, one.at, _IN_AN_INTERVAL)
-            what = "a condition that is no equality of the two sides in the ON of an outer join"
-            raise NotPlannedError(what, one.at, _IN_AN_INTERVAL)
-        if not node.keys:
-            what = (
-                "EXISTS without an equality with the query around it"
-                if of_query
-                else "a join without an equality"
-            )
-            raise NotPlannedError(what, node.at, "compare by =, two columns of one type")
-        for column, _ in node.keys:
-            kind = _type(node.left, column)
-            if not is_orderable(kind):
-                shown = kind.simpleString().upper()
-                hint = "cast one to the type of the other"
-                raise NotPlannedError(f"an equality of {shown} and {shown}", node.at, hint)
-        return self._node(node.label, Join(node.keys, node.kind), node.left, node.right)
-
     def _aggregate(self, node: plan.Aggregate) -> Place:
-        self._refuse_unordered([column for column, _ in node.keys], "GROUP BY", node.at)
         specs = kernel_aggregates(self.gateway, node)
+        assert not isinstance(specs, Reason), "asked before"
         keys = tuple((column.id, source) for column, source in node.keys)
         return self._node(node.label, Group(keys, specs), node.input)
 
     def _over(self, node: plan.Over) -> Place:
         kinds = {column.id: column.type for column in node.input.columns}
-        for column in (*node.partition, *(key.column for key in node.order)):
-            if not is_orderable(kinds[column]):
-                raise NotPlannedError(f"OVER by {kinds[column].simpleString().upper()}", node.at)
         calls = [call for _, call, _ in node.calls]
         looks_back = all(call.looks_back for call in calls) and all(
-            _has_line(kinds[key.column]) for key in node.order
+            has_line(kinds[key.column]) for key in node.order
         )
         reaches = [call.reach for call in calls]
         reach = None if None in reaches else max(one for one in reaches if one is not None)
@@ -274,33 +220,6 @@ class _Lowering:
         )
         operator = Over(node.partition, node.order, looks_back, reach if looks_back else None, compute)
         return self._node(node.label, operator, node.input)
-
-    def _sort(self, node: plan.Sort) -> Place:
-        if not node.keys:  # it would be any rows, and others whenever the query is run
-            raise NotPlannedError(f"{node.label.split()[0].upper()} without ORDER BY", node.at)
-        if node.partition:
-            what = "LIMIT in a subquery that reads the query around it"
-            raise NotPlannedError(what, node.at, "an aggregate, such as MAX, in place of ORDER BY … LIMIT 1")
-        for key in node.keys:
-            kind = _type(node.input, key.column)
-            if not _has_line(kind):
-                what = f"ORDER BY a {kind.simpleString().upper()}"
-                raise NotPlannedError(what, node.at, "order by numbers, times, booleans, strings or binaries")
-        return self._node(node.label, Sort(node.keys, (), node.offset, node.limit), node.input)
-
-    # -- types ---------------------------------------------------------------------------------------
-
-    def _refuse_types(self, node: plan.Node) -> None:
-        at = node.at if isinstance(node, plan.Scan) else None
-        for column in node.columns:
-            kind = column.type
-            if travelling_type(kind) != kind or arrow_type(kind) is None or contains(kind, "collated"):
-                raise NotPlannedError(f"a column of type {kind.simpleString().upper()}", at)
-
-    def _refuse_unordered(self, columns: Sequence[Column], what: str, at: Range | None) -> None:
-        for column in columns:
-            if not is_orderable(column.type):
-                raise NotPlannedError(f"{what} of {column.type.simpleString().upper()}", at)
 
 
 def _alone(scope: Scope, one: Expression, *after: str) -> SqlText:
@@ -315,8 +234,3 @@ def _kinds(node: plan.Node) -> StructType:
 
 def _type(node: plan.Node, column: str) -> DataType:
     return next(one.type for one in node.columns if one.id == column)
-
-
-def _has_line(kind: DataType) -> bool:
-    """Whether the values of a type are in an order that punctuations can speak of."""
-    return line_if_any(arrow_type(kind)) is not None

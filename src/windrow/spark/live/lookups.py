@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ from pyspark.sql import DataFrame
 from windrow.kernels.computed.values import Rows
 from windrow.spark.expressions import Typed
 from windrow.spark.gateway import Gateway
+from windrow.spark.jvm.plans import small_part
 from windrow.spark.live.incremental import in_memory, not_in_memory
 
 __all__ = ["LookUp", "SmallTable", "small_table"]
@@ -62,19 +62,10 @@ def small_table(gateway: Gateway, frame: DataFrame, path: Sequence[int]) -> Smal
     path
         Of each operator from the top on, which of its inputs.
     """
-    plan: Any = frame._jdf.queryExecution().optimizedPlan()
-    for at in path:
-        plan = plan.children().apply(at)
-    java = gateway.spark._jvm.org.apache.spark.sql.classic.Dataset  # type: ignore[union-attr]
-    most = gateway.spark._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold()
-    if int(str(plan.stats().sizeInBytes())) > most:
+    part = small_part(frame, path)
+    if part is None or not_in_memory(part.frame.schema) is not None:
         return None
-    part = DataFrame(java.ofRows(gateway.spark._jsparkSession, plan), gateway.spark)
-    output = plan.output()
-    numbers = [output.apply(at).exprId().id() for at in range(output.size())]
-    if not_in_memory(part.schema) is not None:
-        return None
-    return SmallTable(gateway, part, numbers, in_memory(part.schema), plan.nodeName() == "LocalRelation")
+    return SmallTable(gateway, part.frame, part.numbers, in_memory(part.frame.schema), part.is_constant)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -23,6 +22,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from windrow.errors import InputError, UsageError
 from windrow.spark.collected import frame_of_few
+from windrow.spark.jvm.bridge import INTERRUPTED, BridgeError
+from windrow.spark.jvm.streams import await_sources
 from windrow.spark.live.emitted_steps import is_log
 from windrow.spark.live.failures import failure, of_a_worker
 from windrow.spark.live.hosts import steps_of
@@ -32,7 +33,7 @@ from windrow.spark.live.plan import LivePlan
 from windrow.spark.live.progress import described, in_words
 from windrow.spark.live.set_aside import SetAside, counted
 from windrow.spark.live.sinks import uri
-from windrow.spark.live.spark_log import await_sources, clear_unfinished, started
+from windrow.spark.live.spark_log import clear_unfinished, started
 from windrow.spark.live.state import State, StateRow
 from windrow.spark.live.steps import ASIDE
 from windrow.spark.live.targets import in_mode, sink_of
@@ -46,8 +47,6 @@ __all__ = ["LiveQuery"]
 _TRIES = 5
 _TRIES_OF_A_STEP = 4
 """As often as Spark tries a task, on a cluster."""
-_INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling: java.lang.InterruptedException"
-"""By this Spark knows a step that ends because the query is stopped."""
 _PATIENCE, _BETWEEN_LOOKS = 10.0, 0.02  # seconds
 _WAITS = "Waiting"
 """How the status of a query begins that has nothing to do."""
@@ -321,7 +320,7 @@ class LiveQuery:
                 self._steps.close()
                 if self._temporary is not None:
                     self._left = _Left({name: self._steps.aside_table(name) for name in ASIDE}, self.kept())
-            except (PySparkException, Py4JError, OSError):
+            except (PySparkException, BridgeError, OSError):
                 if self._temporary is None:
                     raise  # else Spark is gone, with all that could be asked for
             finally:
@@ -348,7 +347,7 @@ class LiveQuery:
         if not self._has_logs or self._plan.gateway.is_connect:
             return
         until = time.monotonic() + _PATIENCE
-        with suppress(PySparkException, Py4JError, OSError):  # of Java that has ended
+        with suppress(PySparkException, BridgeError, OSError):  # of Java that has ended
             await_sources(self.streaming)
             while not self._has_begun.wait(_BETWEEN_LOOKS) and time.monotonic() < until:
                 if not self.streaming.isActive or self.streaming.status["message"].startswith(_WAITS):
@@ -358,20 +357,20 @@ class LiveQuery:
 
     def _stop_with_the_process(self) -> None:
         """Stop it where nobody has: Java, which ends with the process, tells of threads that still run."""
-        with suppress(PySparkException, Py4JError, OSError):  # of Java that has ended
+        with suppress(PySparkException, BridgeError, OSError):  # of Java that has ended
             self.stop()
 
     def _step(self, batch: DataFrame, number: int) -> None:
         with self._busy:
             self._has_begun.set()
             if self._is_stopping:  # what Spark is told nothing of, it has again after a restart
-                raise RuntimeError(_INTERRUPTED)
+                raise RuntimeError(INTERRUPTED)
             try:
                 began = time.monotonic()
                 tries = self._taken(batch, number)
             except Exception as error:
                 if self._is_stopping:
-                    raise RuntimeError(_INTERRUPTED) from None
+                    raise RuntimeError(INTERRUPTED) from None
                 self._error = failure(error) or error
                 self._ticker.want(None)
                 # not what Java has said: a pattern by which Spark looks for interruptions overflows its stack

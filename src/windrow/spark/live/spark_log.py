@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from windrow.spark.jvm.process import class_is_there
+from windrow.spark.jvm.streams import await_sources
 from windrow.spark.settings import setting
 
-__all__ = ["await_sources", "clear_unfinished", "started"]
+__all__ = ["clear_unfinished", "started"]
 
 _SETTING = "spark.sql.streaming.checkpointFileManagerClass"
 _PACKAGES = (
@@ -20,7 +20,6 @@ _PACKAGES = (
     "org.apache.spark.sql.execution.streaming",  # until Spark 4.0
 )
 _MANAGER = "FileSystemBasedCheckpointFileManager"
-_PATIENCE = 10_000  # milliseconds; Spark itself waits as long for a process that it starts
 
 
 def started(writer: DataStreamWriter, spark: SparkSession, *, reads_files: bool) -> StreamingQuery:
@@ -48,20 +47,9 @@ def started(writer: DataStreamWriter, spark: SparkSession, *, reads_files: bool)
     return query
 
 
-def await_sources(query: StreamingQuery) -> None:
-    """Wait until the sources of a query that has been started are there; not on Spark Connect."""
-    java = getattr(query, "_jsq", None)
-    if java is not None:
-        with suppress(PySparkException):  # what the query fails with it tells itself
-            java.streamingQuery().awaitInitialization(_PATIENCE)
-
-
 def _manager(spark: SparkSession) -> str | None:
-    java = getattr(spark, "_jvm", None)
-    if java is None:
-        return None
     names = [f"{package}.{_MANAGER}" for package in _PACKAGES]
-    return next((name for name in names if java.org.apache.spark.util.Utils.classIsLoadable(name)), None)
+    return next((name for name in names if class_is_there(spark, name)), None)
 
 
 def clear_unfinished(checkpoint: Path) -> None:

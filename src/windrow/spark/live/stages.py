@@ -23,6 +23,7 @@ from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Column, Expression, Scope, schema_of
 from windrow.plan.nodes import Node
 from windrow.plan.reader import NotPlannedError, QueryReader
+from windrow.plan.reasons import Reason
 from windrow.plan.rules import applied
 from windrow.spark.aggregates_of_plan import kernel_aggregates
 from windrow.spark.arrow import arrow_type, contains, is_orderable, travelling_type
@@ -41,6 +42,9 @@ __all__ = ["MINE", "Side", "Stage", "staged"]
 MINE = "__mine"
 """Whether a row is one of the stream: not of another, nor an entry that is no row."""
 _PASSES = "__passes"
+
+Joined = tuple[tuple[str, ...], tuple[str, ...]]
+"""Of either side the columns that are equal."""
 
 
 @dataclass(frozen=True)
@@ -163,13 +167,13 @@ def staged(
     shown = gateway.sql(inner.text, frames).schema
     try:
         plan = applied(QueryReader(reader, SparkAnalyser(gateway), KnownStreams(catalog)).relation(inner))
-        lowering = _Lowering(gateway, catalog, reader, sizes, kind, shown)
-        try:
-            return lowering.stage(plan)
-        except NotPlannedError as found:
-            return lowering.flowing(plan, WindowQuery(catalog, reader, inner, clock), str(found))
     except (NotPlannedError, UnknownShapeError) as found:
         return str(found)
+    lowering = _Lowering(gateway, catalog, reader, sizes, kind, shown)
+    made = lowering.stage(plan)
+    if isinstance(made, Stage):
+        return made
+    return lowering.flowing(plan, WindowQuery(catalog, reader, inner, clock), made)
 
 
 def _of_one_instant(query: Query) -> bool:
@@ -240,41 +244,44 @@ class _Lowering:
     kind: str | None
     shown: StructType
 
-    def stage(self, node: plan.Node) -> Stage:
-        """The stage.
-
-        Raises
-        ------
-        NotPlannedError
-            Saying what no stage does.
-        """
-        self._refuse_subqueries(node)
+    def stage(self, node: plan.Node) -> Stage | str:
+        """The stage of one block, or what of the plan none does."""
+        if (why := self._beyond(node)) is not None:
+            return why
         if not isinstance(node, plan.Project) or node.is_whole:
-            raise NotPlannedError(_KINDS.get(type(node), "more than one block"))
+            return _KINDS.get(type(node), "more than one block")
         having = node.input if isinstance(node.input, plan.Filter) else None
         below = node.input if having is None else having.input
         if isinstance(below, plan.Aggregate):
-            if self.kind == "RSTREAM":
-                raise NotPlannedError("groups of each instant")
-            return self._groups(node, having, below)
-        joined = None
+            return "groups of each instant" if self.kind == "RSTREAM" else self._groups(node, having, below)
         if isinstance(below, plan.Join):
-            sides, joined = self._join(below)
-        else:
-            sides = [self._side(below)]
+            return self._pairs(node, having, below)
+        side = self._side(below)
+        return side if isinstance(side, str) else self._rows(node, having, [side], None)
+
+    def _rows(
+        self, node: plan.Project, having: plan.Filter | None, sides: Sequence[_Reads], joined: Joined | None
+    ) -> Stage | str:
+        """The stage of a block without groups, over a window or two."""
+        if len(node.outputs) != len(self.shown):
+            return "columns that are made in another way"
         for side in sides:
             self._name(side, node.scope)
         for condition in () if having is None else having.conditions:
-            self._of(sides, condition).conditions.append(condition.text)
+            if (read := _read_by(sides, condition)) is None:
+                return _OF_BOTH
+            read.conditions.append(condition.text)
         outputs = []
         for _, one in node.outputs:
-            side = self._of(sides, one)
-            outputs.append((sides.index(side), side.computed(one)))
-        if len(outputs) != len(self.shown):
-            raise NotPlannedError("columns that are made in another way")
-        made = [
-            self._made(side, (joined[at],) if joined is not None else ()) for at, side in enumerate(sides)
-        ]
+            if (read := _read_by(sides, one)) is None:
+                return _OF_BOTH
+            outputs.append((sides.index(read), read.computed(one)))
+        made = []
+        for at, side in enumerate(sides):
+            kept = self._made(side, () if joined is None else (joined[at],))
+            if isinstance(kept, str):
+                return kept
+            made.append(kept)
         rowtimes = [None if side.window.window.slide is not None else side.stream.rowtime for side in sides]
         is_net = all(
             rowtime is not None
@@ -290,11 +297,6 @@ class _Lowering:
         """The same of any plan over windows, or what of it has no operators in memory.
 
         `instead` says what makes it more than a block over one window, or two that are joined.
-
-        Raises
-        ------
-        NotPlannedError
-            Saying what of its windows is not held in memory.
         """
         windows = {one.key: one for one in plan.walk(node) if isinstance(one, plan.StreamWindow)}
         items = query.windows()
@@ -319,15 +321,18 @@ class _Lowering:
             side.plain.update(
                 {own: name for own, name in query.columns(item).items() if own in read or name in keys}
             )
-            sides.append(self._made(side, ()))
+            made = self._made(side, ())
+            if isinstance(made, str):
+                return made
+            sides.append(made)
         names = tuple(self.shown.names)
         block = Block(tuple(side.kept for side in sides))
         return Stage(node, tuple(sides), block, self.kind, names, self.shown, is_net=False, flows=query)
 
     # -- windows -------------------------------------------------------------------------------------
 
-    def _side(self, node: plan.Node) -> _Reads:
-        """A window, with what is computed of its rows and what they must satisfy."""
+    def _side(self, node: plan.Node) -> _Reads | str:
+        """A window, with what is computed of its rows and what they must satisfy; or what it is instead."""
         if isinstance(node, plan.Scan) and node.is_stream:  # its rows as they come, as of [NOW]
             bare = self.reader.inputs[node.at]
             assert isinstance(bare, WindowedStream)
@@ -338,24 +343,25 @@ class _Lowering:
             return _Reads(node, stream, held)
         if isinstance(node, plan.TimeWindows):
             return self._side(node.spelled)
+        if not isinstance(node, plan.Filter | plan.Project):
+            return _KINDS.get(type(node), "more than one block")
+        side = self._side(node.input)
+        if isinstance(side, str):
+            return side
         if isinstance(node, plan.Filter):
-            side = self._side(node.input)
             self._name(side, node.scope)
             side.conditions += [one.text for one in node.conditions]
             return side
-        if isinstance(node, plan.Project):
-            side = self._side(node.input)
-            passed = [one.column for _, one in node.outputs]
-            if not side.conditions and all(column in side.held for column in passed):
-                side.held |= {made.id: side.held[one.column or ""] for made, one in node.outputs}
-                return side
-            kept = [(column.id, column.id) for column in node.input.columns]
-            if [(made.id, one.column) for made, one in node.outputs[: len(kept)]] == kept:
-                self._name(side, node.scope)
-                side.computed_ids |= {made.id: one for made, one in node.outputs[len(kept) :]}
-                return side
-            raise NotPlannedError("more than one block")
-        raise NotPlannedError(_KINDS.get(type(node), "more than one block"))
+        passed = [one.column for _, one in node.outputs]
+        if not side.conditions and all(column in side.held for column in passed):
+            side.held |= {made.id: side.held[one.column or ""] for made, one in node.outputs}
+            return side
+        kept = [(column.id, column.id) for column in node.input.columns]
+        if [(made.id, one.column) for made, one in node.outputs[: len(kept)]] == kept:
+            self._name(side, node.scope)
+            side.computed_ids |= {made.id: one for made, one in node.outputs[len(kept) :]}
+            return side
+        return "more than one block"
 
     def _name(self, side: _Reads, scope: Scope) -> None:
         """Note the names by which texts know the columns of a window."""
@@ -367,54 +373,52 @@ class _Lowering:
         )
         side.scope = Scope(parts, scope.prefix)
 
-    def _of(self, sides: Sequence[_Reads], expression: Expression) -> _Reads:
-        """The window that an expression reads."""
-        if len(sides) == 1:
-            return sides[0]
-        reads = expression.reads or frozenset()
-        found = [side for side in sides if reads and all(map(side.has, reads))]
-        if len(found) != 1:
-            raise NotPlannedError("an expression over both sides", expression.at)
-        return found[0]
-
-    def _join(self, node: plan.Join) -> tuple[list[_Reads], tuple[tuple[str, ...], tuple[str, ...]]]:
-        if node.kind != "inner" or node.conditions:
-            raise NotPlannedError("an outer join, or one of a subquery", node.at)
-        if not node.keys:
-            raise NotPlannedError("a join without an equality", node.at)
-        sides = [self._side(node.left), self._side(node.right)]
-        left, right = sides
-        for column, _ in node.keys:
-            kind = next(one.type for one in node.left.columns if one.id == column)
-            if not is_orderable(kind):
-                raise NotPlannedError("keys without an order", node.at)
+    def _pairs(self, node: plan.Project, having: plan.Filter | None, join: plan.Join) -> Stage | str:
+        """The stage of a block over two windows."""
+        if join.kind != "inner" or join.conditions:
+            return "an outer join, or one of a subquery"
+        if not join.keys:
+            return "a join without an equality"
+        left, right = self._side(join.left), self._side(join.right)
+        if isinstance(left, str):
+            return left
+        if isinstance(right, str):
+            return right
+        kinds = {column.id: column.type for column in join.left.columns}
+        if not all(is_orderable(kinds[column]) for column, _ in join.keys):
+            return "keys without an order"
         keys = (
-            tuple(left.holding(one) for one, _ in node.keys),
-            tuple(right.holding(other) for _, other in node.keys),
+            tuple(left.holding(one) for one, _ in join.keys),
+            tuple(right.holding(other) for _, other in join.keys),
         )
-        return sides, keys
+        return self._rows(node, having, [left, right], keys)
 
     # -- groups --------------------------------------------------------------------------------------
 
-    def _groups(self, node: plan.Project, having: plan.Filter | None, groups: plan.Aggregate) -> Stage:
+    def _groups(self, node: plan.Project, having: plan.Filter | None, groups: plan.Aggregate) -> Stage | str:
         if not groups.keys or not groups.calls:
-            raise NotPlannedError("these groups", groups.at)
+            return "these groups"
+        if not all(is_orderable(column.type) for column, _ in groups.keys):
+            return "keys without an order"
         below = groups.input
         assert isinstance(below, plan.Project)
         side = self._side(below.input)
+        if isinstance(side, str):
+            return side
         self._name(side, below.scope)
         read = {column.id: one for column, one in below.outputs}
         inside = tuple(side.computed(read[source]) for _, source in groups.keys)
-        for column, _ in groups.keys:
-            if not is_orderable(column.type):
-                raise NotPlannedError("keys without an order", groups.at)
         arguments = {
             one.argument: side.computed(read[one.argument])
             for one in groups.calls
             if one.argument is not None
         }
         specs = kernel_aggregates(self.gateway, groups, lambda column: arguments[column])
+        if isinstance(specs, Reason):
+            return str(specs)
         made = self._made(side, (inside,))
+        if isinstance(made, str):
+            return made
         names = {column.id: key for (column, _), key in zip(groups.keys, inside, strict=True)}
         names |= {one.column.id: one.column.id for one in groups.calls}
         shown = [one.column for _, one in node.outputs]
@@ -440,9 +444,10 @@ class _Lowering:
 
     # -- what a window keeps -------------------------------------------------------------------------
 
-    def _made(self, side: _Reads, marked: tuple[tuple[str, ...], ...]) -> Side:
+    def _made(self, side: _Reads, marked: tuple[tuple[str, ...], ...]) -> Side | str:
+        """What is kept of a window, or why it is not in memory."""
         if None in side.window.partition:
-            raise NotPlannedError("a computed key of a window", side.window.at)
+            return "a computed key of a window"
         scanned = {
             column.id: name
             for column, name in zip(side.window.columns, side.window.input.sources, strict=True)
@@ -456,9 +461,9 @@ class _Lowering:
             types[_PASSES] = BooleanType()
         for kind in types.values():
             if travelling_type(kind) != kind or arrow_type(kind) is None or contains(kind, "collated"):
-                raise NotPlannedError("columns of this type")
+                return "columns of this type"
         if not all(is_orderable(types[name]) for name in partition):
-            raise NotPlannedError("keys without an order")
+            return "keys without an order"
         sizes = self.sizes[side.window.key]
         live = side.stream.live
         assert live is not None
@@ -482,19 +487,20 @@ class _Lowering:
         computed = None if text is None else (text, columns)
         return Side(side.window.input.name, dict(side.plain), computed, kept)
 
-    def _refuse_subqueries(self, node: plan.Node) -> None:
-        """Refuse subqueries over tables, which every micro-batch would run, and what reads several rows."""
+    def _beyond(self, node: plan.Node) -> str | None:
+        """What reads several rows, and subqueries over tables, which every micro-batch would run."""
         tokens = self.reader.tokens
         for one in plan.walk(node):
             if isinstance(one, plan.Pieces):
-                raise one.why
+                return str(one.why)
             if type(one) in _KINDS:
-                raise NotPlannedError(_KINDS[type(one)])
+                return _KINDS[type(one)]
             for expression in _expressions(one):
                 if expression.at is not None and any(
                     tokens.word(at) in ("SELECT", "WITH") for at in range(*expression.at)
                 ):
-                    raise NotPlannedError("a subquery", expression.at)
+                    return "a subquery"
+        return None
 
 
 _KINDS = {
@@ -507,6 +513,18 @@ _KINDS = {
     plan.Sort: "ORDER BY with LIMIT",
     plan.Session: "SESSION",
 }
+
+
+_OF_BOTH = "an expression over both sides"
+
+
+def _read_by(sides: Sequence[_Reads], expression: Expression) -> _Reads | None:
+    """The one window that an expression reads."""
+    if len(sides) == 1:
+        return sides[0]
+    reads = expression.reads or frozenset()
+    found = [side for side in sides if reads and all(map(side.has, reads))]
+    return found[0] if len(found) == 1 else None
 
 
 def _expressions(node: plan.Node) -> Sequence[Expression]:

@@ -23,6 +23,7 @@ from windrow.kernels.advance import Ended
 from windrow.spark.changelog import changelog
 from windrow.spark.collected import FEW, few, frame_of_few
 from windrow.spark.gateway import Gateway
+from windrow.spark.jvm.plans import in_session
 from windrow.spark.live.account import Account
 from windrow.spark.live.arrivals import VIOLATED, Arrivals, arrivals
 from windrow.spark.live.cascade import TOLD
@@ -229,12 +230,7 @@ class Steps:
 
     def _own(self, batch: DataFrame) -> DataFrame:
         """A micro-batch in the session in which the query's tables and functions are: its own is another."""
-        spark = self._spark
-        if self._gateway.is_connect or batch.sparkSession is spark:
-            return batch
-        java = spark._jvm.org.apache.spark.sql.classic.Dataset  # type: ignore[union-attr]
-        plan = batch._jdf.queryExecution().analyzed()
-        return DataFrame(java.ofRows(spark._jsparkSession, plan), spark)
+        return in_session(batch, self._spark)
 
     def take(self, batch: DataFrame, number: int) -> None:
         """Take a micro-batch, if it has not been taken wholly."""

@@ -17,8 +17,9 @@ from windrow.plan.reader import NotPlannedError
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.flow import Flow, unstable
-from windrow.spark.relation_of_plan import relation_of
+from windrow.spark.relation_of_plan import plan_of, relation_of_plan, why_not_in_steps
 from windrow.spark.varying import Varying, columns_of
+from windrow.syntax.queries import UnknownShapeError
 
 __all__ = ["WindowFlow", "WindowQuery"]
 
@@ -85,8 +86,11 @@ class WindowFlow:
 
     def _planned(self, gateway: Gateway, query: WindowQuery, inputs: Mapping[str, Varying]) -> str | None:
         try:
-            found, _ = relation_of(gateway, query.reader, query.query, query.clock, inputs, {})
-        except NotPlannedError as reason:
+            plan = plan_of(gateway, query.reader, query.query, inputs, {})
+            if (why := why_not_in_steps(plan)) is not None:
+                return str(why)
+            found = relation_of_plan(gateway, plan, query.clock, inputs, {}, query.reader.tokens)
+        except (NotPlannedError, UnknownShapeError) as reason:
             return str(reason)
         self.columns = list(found.columns)
         self._flow.output(found.frame)

@@ -1,0 +1,65 @@
+"""Java's objects, and what fails when they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.captured import convert_exception
+
+__all__ = [
+    "INTERRUPTED",
+    "BridgeError",
+    "JavaError",
+    "LostError",
+    "class_of",
+    "is_of_java",
+    "items_of",
+    "messages",
+    "told_by_spark",
+]
+
+
+BridgeError: TypeAlias = Py4JError
+"""What is asked cannot be had: Java has ended, or this version of Spark lacks it, or what is said below."""
+JavaError: TypeAlias = Py4JJavaError
+"""Java has thrown what PySpark has no exception for."""
+LostError: TypeAlias = Py4JNetworkError
+"""Java has ended while it was asked. Of Connect, gRPC's errors come as PySpark's exceptions."""
+INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling: java.lang.InterruptedException"
+"""By an error with this message Spark knows that a function of a micro-batch was told to end."""
+
+
+def is_of_java(error: BaseException) -> bool:
+    """Whether an error is a :data:`JavaError`."""
+    return isinstance(error, Py4JJavaError)
+
+
+def messages(error: JavaError) -> Iterator[str]:
+    """What Java says of an error, and of its causes, one after the other."""
+    cause: Any = error.java_exception
+    while cause is not None:
+        yield str(cause.getMessage() or class_of(cause))
+        cause = cause.getCause()
+
+
+def told_by_spark(error: JavaError) -> PySparkException:
+    """The first error with a condition among the causes of what Java threw, or else the whole."""
+    cause: Any = error.java_exception
+    first = found = convert_exception(cause)
+    while cause is not None and not found.getCondition():
+        found = convert_exception(cause)
+        cause = cause.getCause()
+    return found if found.getCondition() else first
+
+
+def class_of(of: Any) -> str:
+    """The name of an object's class, without its package."""
+    return str(of.getClass().getSimpleName())
+
+
+def items_of(found: Any) -> list[Any]:
+    """The elements of a sequence of Scala's."""
+    return [found.apply(number) for number in range(found.size())]

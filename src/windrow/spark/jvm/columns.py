@@ -1,0 +1,297 @@
+"""PySpark's Columns as trees: of Java's nodes, and of Spark Connect's, which are Python's."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pyspark import SparkContext
+from pyspark.sql import Column
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegralType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from windrow.spark.jvm.bridge import class_of, items_of
+from windrow.spark.jvm.connect import of_connect
+
+__all__ = [
+    "Aliased",
+    "Call",
+    "Case",
+    "Cast",
+    "ColumnTree",
+    "Lambda",
+    "Named",
+    "Other",
+    "Part",
+    "Star",
+    "Variable",
+    "Written",
+    "alias_of",
+    "column_tree",
+    "parts_of_name",
+    "sort_order",
+]
+
+_SUFFIXES = {"ByteType": "Y", "ShortType": "S", "IntegerType": "", "LongType": "L"}
+
+
+@dataclass(frozen=True)
+class Named:
+    """A column, or a field of one."""
+
+    parts: list[str]
+
+
+@dataclass(frozen=True)
+class Written:
+    """SQL; `is_whole` where nothing need be put around it, as with a constant."""
+
+    sql: str
+    is_whole: bool = False
+
+
+@dataclass(frozen=True)
+class Star:
+    """All columns; of one relation as it was written, as in ``r.*``."""
+
+    written: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function, or an operator by its name."""
+
+    name: str
+    arguments: list[ColumnTree]
+    is_distinct: bool = False
+
+
+@dataclass(frozen=True)
+class Cast:
+    """A value as of another type, of which the SQL is given."""
+
+    value: ColumnTree
+    kind: str
+    tries: bool
+
+
+@dataclass(frozen=True)
+class Case:
+    """``CASE WHEN``."""
+
+    branches: list[tuple[ColumnTree, ColumnTree]]
+    otherwise: ColumnTree | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A field of a struct, or an element of an array or a map."""
+
+    whole: ColumnTree
+    part: ColumnTree
+
+
+@dataclass(frozen=True)
+class Lambda:
+    """A function that is written as SQL."""
+
+    variables: list[ColumnTree]
+    body: ColumnTree
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable of one."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Aliased:
+    """What has a name, or one for each of several columns."""
+
+    value: ColumnTree
+
+
+@dataclass(frozen=True)
+class Other:
+    """What is no SQL, such as a function in Python."""
+
+
+ColumnTree: TypeAlias = (
+    "Named | Written | Star | Call | Cast | Case | Part | Lambda | Variable | Aliased | Other"
+)
+
+
+def column_tree(column: Column) -> ColumnTree:
+    """A Column as a tree."""
+    given: Any = column
+    return _connect_tree(given._expr) if of_connect(column) else _java_tree(given._jc.node())
+
+
+def alias_of(column: Column) -> str | None:
+    """The name of a Column, if it has been given one."""
+    given: Any = column
+    if of_connect(column):
+        names = list(given._expr._alias) if type(given._expr).__name__ == "ColumnAlias" else []
+    else:
+        node = given._jc.node()
+        names = items_of(node.name()) if class_of(node) == "Alias" else []
+    return str(names[0]) if len(names) == 1 else None
+
+
+def sort_order(column: Column) -> tuple[Column, str]:
+    """A Column without its direction, and that as SQL; nothing for a Column that has none.
+
+    ``F.col("t").desc()`` is ``t`` and ``DESC NULLS LAST``.
+    """
+    given: Any = column
+    if of_connect(column):
+        order = given._expr
+        if type(order).__name__ != "SortOrder":
+            return column, ""
+        direction = "ASC" if order._ascending else "DESC"
+        return type(given)(order._child), f"{direction} NULLS {'FIRST' if order._nullsFirst else 'LAST'}"
+    node = given._jc.node()
+    if class_of(node) != "SortOrder":
+        return column, ""
+    child = _java().org.apache.spark.sql.Column(node.child())
+    return type(given)(child), f"{node.sortDirection().sql()} {node.nullOrdering().sql()}"
+
+
+def parts_of_name(written: str) -> list[str]:
+    """The parts of a name as PySpark takes one, between backquotes where it has other characters.
+
+    >>> parts_of_name("s.`a.b`.c")
+    ['s', 'a.b', 'c']
+    """
+    found = re.findall(r"`((?:[^`]|``)*)`|([^.`]+)", written)
+    return [one.replace("``", "`") or other for one, other in found]
+
+
+def _java_tree(node: Any) -> ColumnTree:
+    match class_of(node):
+        case "UnresolvedAttribute":
+            return Named(items_of(node.nameParts()))
+        case "Literal":
+            return Written(_java_constant(node.value()), is_whole=True)
+        case "SqlExpression":
+            return Written(node.expression())
+        case "UnresolvedStar":
+            target = node.unparsedTarget()
+            return Star("*" if target.isEmpty() else str(target.get()))
+        case "UnresolvedFunction" if not node.isInternal():
+            return Call(node.functionName(), _java_trees(node.arguments()), node.isDistinct())
+        case "Cast":
+            mode = node.evalMode()
+            tries = mode.isDefined() and "try" in str(mode.get()).lower()
+            return Cast(_java_tree(node.child()), node.dataType().sql(), tries)
+        case "CaseWhenOtherwise":
+            branches = [(_java_tree(pair._1()), _java_tree(pair._2())) for pair in items_of(node.branches())]
+            otherwise = node.otherwise()
+            return Case(branches, _java_tree(otherwise.get()) if otherwise.isDefined() else None)
+        case "UnresolvedExtractValue":
+            return Part(_java_tree(node.child()), _java_tree(node.extraction()))
+        case "LambdaFunction":
+            return Lambda(_java_trees(node.arguments()), _java_tree(node.function()))
+        case "UnresolvedNamedLambdaVariable":
+            return Variable(str(node.name()))
+        case "Alias":
+            return Aliased(_java_tree(node.child()))
+    return Other()
+
+
+def _java_trees(nodes: Any) -> list[ColumnTree]:
+    return [_java_tree(node) for node in items_of(nodes)]
+
+
+def _java_constant(value: Any) -> str:
+    """A constant, as Spark itself writes it."""
+    if value is None:
+        return "NULL"
+    literal = getattr(_java(), "org.apache.spark.sql.catalyst.expressions.Literal$")
+    return str(getattr(literal, "MODULE$").apply(value).sql())
+
+
+def _java() -> Any:
+    """Java of the session that the Columns are made for: they do not say of which."""
+    return SparkContext._active_spark_context._jvm  # type: ignore[union-attr]
+
+
+def _connect_tree(node: Any) -> ColumnTree:
+    match type(node).__name__:
+        case "ColumnReference":
+            return Named(parts_of_name(node._unparsed_identifier))
+        case "LiteralExpression":
+            text = _connect_constant(node._value, node._dataType)
+            return Other() if text is None else Written(text, is_whole=True)
+        case "SQLExpression":
+            return Written(node._expr)
+        case "UnresolvedStar":
+            return Star(str(node._unparsed_target or "*"))
+        case "UnresolvedFunction":
+            return Call(node._name, _connect_trees(node._args), node._is_distinct)
+        case "CallFunction":
+            return Call(node._name, _connect_trees(node._args))
+        case "CastExpression":
+            kind = node._data_type
+            told = kind if isinstance(kind, str) else kind.simpleString()
+            return Cast(_connect_tree(node._expr), told, "try" in str(node._eval_mode).lower())
+        case "CaseWhen":
+            branches = [(_connect_tree(when), _connect_tree(value)) for when, value in node._branches]
+            otherwise = node._else_value
+            return Case(branches, None if otherwise is None else _connect_tree(otherwise))
+        case "UnresolvedExtractValue":
+            return Part(_connect_tree(node._child), _connect_tree(node._extraction))
+        case "LambdaFunction":
+            return Lambda(_connect_trees(node._arguments), _connect_tree(node._function))
+        case "UnresolvedNamedLambdaVariable":
+            return Variable(".".join(node._name_parts))
+        case "ColumnAlias":
+            return Aliased(_connect_tree(node._child))
+    return Other()
+
+
+def _connect_trees(nodes: Any) -> list[ColumnTree]:
+    return [_connect_tree(node) for node in nodes]
+
+
+def _connect_constant(value: Any, kind: DataType) -> str | None:
+    """A constant of Spark Connect's, which is as Spark holds it: days, microseconds."""
+    if value is None:
+        return "NULL"
+    match kind:
+        case BooleanType():
+            return str(value).upper()
+        case IntegralType():
+            return f"{value}{_SUFFIXES[type(kind).__name__]}"
+        case DoubleType() | FloatType():
+            return f"CAST('{value}' AS {kind.simpleString()})"
+        case DecimalType():
+            return f"{value:f}BD"
+        case StringType():
+            return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
+        case BinaryType():
+            return f"X'{bytes(value).hex()}'"
+        case DateType():
+            return f"DATE '{kind.fromInternal(value).isoformat()}'"
+        case TimestampNTZType():
+            return f"TIMESTAMP_NTZ '{kind.fromInternal(value)}'"
+        case TimestampType():
+            return f"timestamp_micros({value}L)"
+        case DayTimeIntervalType():
+            return f"make_dt_interval(0, 0, 0, {value}L / 1000000BD)"
+    return None

@@ -1,0 +1,33 @@
+"""Spark Connect, which has no bridge to Java: what it tells in a way of its own."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from pyspark.sql import DataFrame
+
+__all__ = ["estimated_by_connect", "explained_by_connect", "of_connect"]
+
+
+_SIZE = re.compile(r"sizeInBytes=([0-9.]+(?:E[+-]?[0-9]+)?) ?([KMGTPE]?)i?B")
+_UNITS = {unit: 1024**power for power, unit in enumerate(["", "K", "M", "G", "T", "P", "E"])}
+
+
+def of_connect(given: object) -> bool:
+    """Whether a session, a DataFrame, a Column or a query is one of Spark Connect."""
+    return type(given).__module__.startswith("pyspark.sql.connect")
+
+
+def explained_by_connect(frame: DataFrame, mode: str) -> str:
+    """What ``frame.explain`` prints."""
+    return str(frame._explain_string(mode=mode))  # type: ignore[operator]
+
+
+def estimated_by_connect(frame: DataFrame) -> float:
+    """Spark's estimate of the size of the rows; infinite if it has none.
+
+    It is read from the text of a plan, as Connect has no other way to tell it.
+    """
+    found = _SIZE.search(explained_by_connect(frame, "cost"))
+    return float(found[1]) * _UNITS[found[2]] if found else math.inf

@@ -1,0 +1,99 @@
+"""The files that the rows of a plan come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from windrow.spark.jvm.bridge import class_of, items_of
+from windrow.spark.jvm.connect import of_connect
+from windrow.spark.jvm.plans import optimized_of
+
+__all__ = ["ParquetFiles", "options_of", "parquet_files"]
+
+
+_BETWEEN = ("Project", "Filter")
+
+
+@dataclass(frozen=True, eq=False)
+class ParquetFiles:
+    """The Parquet files below a plan, which no table format has a say in.
+
+    Attributes
+    ----------
+    above
+        The operator over them that does more than to choose rows and compute of each, if there is one.
+    """
+
+    above: str | None
+    _spark: SparkSession
+    _relation: Any
+
+    @property
+    def options(self) -> set[str]:
+        """The names of the options with which they are read, in lower case."""
+        return options_of(self._relation)
+
+    @property
+    def paths(self) -> list[str]:
+        """Their URIs, as often as Spark reads them."""
+        array: Any = self._spark._jvm.scala.collection.immutable.ArraySeq  # type: ignore[union-attr]
+        said = array.unsafeWrapArray(self._relation.location().inputFiles()).mkString("\n")
+        return said.split("\n") if said else []
+
+    @property
+    def directory_columns(self) -> list[str]:
+        """The columns whose values are said by directories."""
+        return list(self._relation.partitionSchema().fieldNames())
+
+    @property
+    def directory_types(self) -> dict[str, str]:
+        """The types of these columns."""
+        fields = items_of(self._spec.partitionColumns())
+        return {str(field.name()): str(field.dataType().simpleString()) for field in fields}
+
+    @property
+    def directories(self) -> dict[str, tuple[int | str | None, ...]]:
+        """What the directories say, by their paths: of dates and times days and microseconds."""
+        kinds = [field.dataType() for field in items_of(self._spec.partitionColumns())]
+        found = {}
+        for directory in items_of(self._spec.partitions()):
+            row = directory.values()
+            given = [None if row.isNullAt(at) else row.get(at, kind) for at, kind in enumerate(kinds)]
+            found[str(directory.path().toUri().getPath())] = tuple(
+                one if one is None or isinstance(one, int) else str(one.toString()) for one in given
+            )
+        return found
+
+    @property
+    def _spec(self) -> Any:
+        return self._relation.location().partitionSpec()
+
+
+def parquet_files(frame: DataFrame) -> ParquetFiles | None:
+    """The Parquet files that rows come from; None if they come from none, and on Connect."""
+    if of_connect(frame):
+        return None
+    plan = optimized_of(frame)
+    files = next((leaf.relation() for leaf in items_of(plan.collectLeaves()) if _is_of_parquet(leaf)), None)
+    if files is None:
+        return None
+    while (name := class_of(plan)) in _BETWEEN:
+        plan = plan.child()
+    is_alone = name == "LogicalRelation"
+    spark = frame.sparkSession
+    return ParquetFiles(None, spark, plan.relation()) if is_alone else ParquetFiles(name, spark, files)
+
+
+def _is_of_parquet(leaf: Any) -> bool:
+    if class_of(leaf) != "LogicalRelation" or class_of(relation := leaf.relation()) != "HadoopFsRelation":
+        return False
+    formats = (class_of(relation.fileFormat()), class_of(relation.location()))
+    return formats == ("ParquetFileFormat", "InMemoryFileIndex")
+
+
+def options_of(source: Any) -> set[str]:
+    """The names of the options with which something is read, in lower case: for this package."""
+    return set(filter(None, source.options().keys().mkString("\n").lower().split("\n")))

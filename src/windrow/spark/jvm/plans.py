@@ -1,0 +1,138 @@
+"""Plans of Spark's, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from windrow.spark.jvm.bridge import class_of, items_of
+from windrow.spark.jvm.connect import estimated_by_connect, explained_by_connect, of_connect
+
+__all__ = [
+    "PlanPart",
+    "changes_by_run",
+    "estimated_bytes",
+    "explained",
+    "function_number",
+    "hidden_columns",
+    "in_session",
+    "optimized_json",
+    "optimized_of",
+    "small_part",
+    "zoned_times",
+]
+
+
+def explained(frame: DataFrame, mode: str) -> str:
+    """What ``frame.explain`` prints, which goes to the stdout of all threads; of Connect the same text."""
+    if of_connect(frame):
+        return explained_by_connect(frame, mode)
+    java: Any = frame.sparkSession._jvm
+    return str(java.PythonSQLUtils.explainString(frame._jdf.queryExecution(), mode))
+
+
+def optimized_json(frame: DataFrame) -> str | None:
+    """The tree of the optimized plan, as Spark writes it; None on Connect."""
+    return None if of_connect(frame) else str(optimized_of(frame).toJSON())
+
+
+def estimated_bytes(frame: DataFrame) -> float:
+    """Spark's estimate of the size of the rows; infinite if it has none."""
+    if of_connect(frame):
+        return estimated_by_connect(frame)
+    return float(str(optimized_of(frame).stats().sizeInBytes()))
+
+
+def function_number(frame: DataFrame) -> int:
+    """By which plans tell the function of what `mapInArrow` has given; of a classic session."""
+    return int(frame._jdf.queryExecution().analyzed().functionExpr().resultId().id())
+
+
+def zoned_times(frame: DataFrame) -> list[int | None]:
+    """The values of the literals of the optimized plan that are times in a zone, in its order."""
+    return list(_zoned_times(optimized_of(frame)))
+
+
+def _zoned_times(plan: Any) -> Iterator[int | None]:
+    for expression in items_of(plan.expressions()):
+        for leaf in items_of(expression.collectLeaves()):
+            if class_of(leaf) == "Literal" and leaf.dataType().typeName() == "timestamp":
+                yield leaf.value()
+    for child in items_of(plan.children()):
+        yield from _zoned_times(child)
+
+
+def changes_by_run(frame: DataFrame) -> bool:
+    """Whether what a DataFrame selects may be other values in each run; Connect does not say, so False."""
+    if of_connect(frame):
+        return False
+    return not all(
+        one.deterministic() for one in items_of(frame._jdf.queryExecution().analyzed().expressions())
+    )
+
+
+def hidden_columns(frame: DataFrame) -> dict[str, str]:
+    """The types of the columns that sources add where they are asked for by name; none on Connect."""
+    if of_connect(frame):
+        return {}
+    hidden = items_of(frame._jdf.queryExecution().analyzed().metadataOutput())
+    return {str(one.name()): str(one.dataType().simpleString()) for one in hidden}
+
+
+def in_session(frame: DataFrame, spark: SparkSession) -> DataFrame:
+    """A DataFrame in another session of the same Spark; on Connect as it is: micro-batches are not apart."""
+    if frame.sparkSession is spark or of_connect(spark):
+        return frame
+    return _frame(spark, frame._jdf.queryExecution().analyzed())
+
+
+@dataclass(frozen=True)
+class PlanPart:
+    """A part of an optimized plan.
+
+    Attributes
+    ----------
+    frame
+        Its rows.
+    numbers
+        By which the plan tells its columns.
+    is_constant
+        Whether its rows stand in the plan.
+    """
+
+    frame: DataFrame
+    numbers: list[int]
+    is_constant: bool
+
+
+def small_part(frame: DataFrame, path: Sequence[int]) -> PlanPart | None:
+    """A part of the optimized plan, if Spark would send it to every task; None on Connect.
+
+    Parameters
+    ----------
+    path
+        Of each operator from the top on, which of its inputs.
+    """
+    if of_connect(frame):
+        return None
+    spark, plan = frame.sparkSession, optimized_of(frame)
+    for at in path:
+        plan = plan.children().apply(at)
+    most = spark._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold()
+    if int(str(plan.stats().sizeInBytes())) > most:
+        return None
+    numbers = [column.exprId().id() for column in items_of(plan.output())]
+    return PlanPart(_frame(spark, plan), numbers, plan.nodeName() == "LocalRelation")
+
+
+def optimized_of(frame: DataFrame) -> Any:
+    """The optimized plan of a classic session's DataFrame, as Java has it: for this package."""
+    return frame._jdf.queryExecution().optimizedPlan()
+
+
+def _frame(spark: SparkSession, plan: Any) -> DataFrame:
+    datasets: Any = spark._jvm.org.apache.spark.sql.classic.Dataset  # type: ignore[union-attr]
+    return DataFrame(datasets.ofRows(spark._jsparkSession, plan), spark)
