@@ -59,7 +59,7 @@ SPARK_LAYERS = {
         """,
     "live: operators": """
         live.beside live.blocking live.changes live.clauses live.computed
-        live.conditions live.endings live.expected live.flow live.flow_of_plan
+        live.conditions live.emit_program live.endings live.expected live.flow live.flow_of_plan
         live.incremental live.kept_rows live.known_streams live.lookups
         live.moved_rowtime live.of_each_row live.origins live.pairs live.promised live.ranks
         live.row_maps live.rowtimes live.settling live.stages live.touched
