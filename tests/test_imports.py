@@ -61,7 +61,7 @@ SPARK_LAYERS = {
         """,
     "live: operators": """
         live.beside live.blocking live.changes live.clauses live.computed
-        live.conditions live.endings live.expected live.flow live.flow_of_plan
+        live.conditions live.emit_program live.endings live.expected live.flow live.flow_of_plan
         live.incremental live.kept_rows live.known_streams live.lookups
         live.moved_rowtime live.of_each_row live.operators_of_plan live.origins live.pairs live.promised
         live.ranks live.row_maps live.rowtimes live.settling live.stages live.touched
@@ -77,9 +77,12 @@ SPARK_LAYERS = {
         live.in_memory live.stage_columns live.staged_steps live.steps
         """,
     "live: executors": """
-        live.executors live.executors.bucket live.executors.frames live.executors.graph
-        live.executors.packing live.executors.processor live.executors.steps live.executors.task
-        live.executors.unpacking live.hosts
+        live.executors live.executors.account live.executors.as_bytes live.executors.bucket
+        live.executors.emit_graph live.executors.emitting live.executors.frames live.executors.graph
+        live.executors.held live.executors.packets live.executors.packing live.executors.processor
+        live.executors.steps live.executors.task live.executors.unpacking live.executors.window_graph
+        live.executors.windowed
+        live.hosts
         """,
     "what a session starts": "declared live live.queries live.query",
 }

@@ -126,6 +126,16 @@ CASES: Mapping[str, Case] = MappingProxyType(
             "five-minutes",
             on_executors=True,
         ),
+        "emit-five-minutes": Case(
+            "average of each key over each 5 minutes, with EMIT",
+            """
+            SELECT key, wend, MAX(ts) AS latest, AVG(value) AS mean
+            FROM TUMBLE(TABLE readings, DESCRIPTOR(ts), INTERVAL 5 MINUTES)
+            GROUP BY key, wend EMIT STREAM AFTER WATERMARK
+            """,
+            "five-minutes",
+            on_executors=True,
+        ),
         "rows-20": Case(
             "average of the last 20 readings of a key, at each reading",
             """

@@ -11,6 +11,7 @@ from windrow.spark.live import (
     BlockingPlan,
     ContinuousPlan,
     EmittedPlan,
+    LivePlan,
     SequencePlan,
     graph_of,
     is_one_clause,
@@ -58,10 +59,11 @@ def explain_emitted(plan: EmittedPlan) -> str:
     """How a query with EMIT is read, and what its steps keep."""
     instead = why_by_tasks(plan)
     if instead is None:
-        lines = [("evaluated", "in memory, over what changes"), ("kept", plan.keeps)]
+        lines = [("evaluated", "in memory, over what changes"), *_host(plan), ("kept", plan.keeps)]
     else:
         how = "by tasks, over all rows that are kept"
-        lines = [("evaluated", how), ("because", f"of {instead}"), ("kept", plan.keeps_by_tasks)]
+        why = ("because", f"of {instead}")
+        lines = [("evaluated", how), why, *_host(plan), ("kept", plan.keeps_by_tasks)]
     return f"{plan.query.plan(plan.told_as is not None)}\n\n{section('live', lines)}"
 
 
@@ -91,7 +93,7 @@ def how_live(plan: ContinuousPlan) -> str:
     return text if plan.stage is None else f"{_plan(plan.stage.plan)}\n\n{text}"
 
 
-def _host(plan: ContinuousPlan) -> list[tuple[str, str]]:
+def _host(plan: LivePlan) -> list[tuple[str, str]]:
     """Where the query runs, and into which buckets its rows are divided."""
     instead = why_on_driver(plan)
     if instead is not None:
@@ -100,10 +102,9 @@ def _host(plan: ContinuousPlan) -> list[tuple[str, str]]:
     if missing is not None:
         return [("host", f"executors, which do not run it yet: {missing}")]
     graph = graph_of(plan)
-    sides = zip(graph.stage.sides, graph.keys, strict=True)
-    divided = "; ".join(f"{side.stream} by {', '.join(graph.shown(side, key))}" for side, key in sides)
-    if not any(graph.keys):
+    if not any(side.key for side in graph.sides):
         return [("host", "executors, in one bucket: nothing divides the rows")]
+    divided = "; ".join(f"{side.stream} by {', '.join(side.shown)}" for side in graph.sides)
     return [("host", "executors"), ("exchange", f"{graph.buckets} buckets: {divided}")]
 
 

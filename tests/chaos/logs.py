@@ -11,13 +11,14 @@ from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import functions as F
 
 from tests.live.test_law import COLUMNS, SCHEMA, admitted, table
 from windrow import Session
 from windrow.spark.live.side_outputs import Listing, SideOutput
 from windrow.streams import FOREVER, NamedStream, Ordering, Producer
 
-__all__ = ["Arriving", "Named", "Source", "late_rows"]
+__all__ = ["Arriving", "Named", "OfWindows", "Source", "late_rows"]
 
 
 class Source(Protocol):
@@ -104,6 +105,44 @@ class Arriving:
         pending.rename(self.folder / f"{self._files:06}.parquet")
         self._files += 1
         self._entries += rows
+
+
+class OfWindows(Arriving):
+    """The same of one producer. Rows are late where the watermark has passed their window of time."""
+
+    def __init__(self, folder: Path, name: str, lag: int, length: int) -> None:
+        super().__init__(folder, name, lag, "p")
+        self.length = length
+
+    def record(self, session: Session) -> None:
+        rows = [(ts, k, v, number + 1, None) for number, ts, k, v in self._admitted_of_windows]
+        end = max((ts for ts, *_ in rows), default=0) + 10 * self.length
+        rows.append((None, None, None, len(self._entries) + 1, end))
+        whole = session.spark.createDataFrame(rows, "ts bigint, k bigint, v bigint, at bigint, upto bigint")
+        frame = whole.withColumn("at", F.timestamp_seconds("at"))
+        session.stream(self.name, frame, rowtime="ts", unit="seconds", ptime="at", watermark="upto")
+
+    @property
+    def late(self) -> Counter[int]:
+        is_in = {number for number, *_ in self._admitted_of_windows}
+        rows = [(number, v) for number, (_, ts, _, v, _) in enumerate(self._entries) if ts is not None]
+        return Counter(v for number, v in rows if number not in is_in)
+
+    @property
+    def _admitted_of_windows(self) -> list[tuple]:
+        """The rows that are in, an entry at a time."""
+        seen, promised, found = None, None, []
+        for number, (_, ts, k, v, bound) in enumerate(self._entries):
+            if ts is not None:
+                clock = max((each for each in (seen, promised) if each is not None), default=ts)
+                is_below = promised is not None and ts < promised
+                if not is_below and ts // self.length >= clock // self.length:
+                    found.append((number, ts, k, v))
+                if not is_below:
+                    seen = ts - self.lag if seen is None else max(seen, ts - self.lag)
+            if bound is not None:
+                promised = bound if promised is None else max(promised, bound)
+        return found
 
 
 class Named:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.chaos.logs import Arriving, Named, Source
+from tests.chaos.logs import Arriving, Named, OfWindows, Source
 from windrow import Session
 from windrow.relation_kinds import LiveRelation
 from windrow.streams import Ordering
@@ -30,6 +30,8 @@ class Scenario:
         Whether its steps run in Python workers, or in the process that started it.
     host
         Where it runs: the driver, or executors.
+    is_timed
+        Whether its changes are at processing times, which are others in every run.
     """
 
     sources: Callable[[Path], list[Source]]
@@ -37,6 +39,7 @@ class Scenario:
     views: tuple[str, ...] = ()
     has_workers: bool = False
     host: str = "driver"
+    is_timed: bool = False
 
     def ask(self, session: Session) -> LiveRelation:
         """The query over what is declared in a session."""
@@ -77,6 +80,14 @@ SCENARIOS = {
         "SELECT s.k, s.v AS v, t.v AS other FROM s [RANGE 3], t [RANGE 4] WHERE s.k = t.k",
         has_workers=True,
         host="executors",
+    ),
+    "averages on executors": Scenario(
+        lambda folder: [OfWindows(folder, "s", lag=2, length=3)],
+        "SELECT k, wend, COUNT(*) AS n, AVG(v) AS mean FROM TUMBLE(TABLE s, DESCRIPTOR(ts), 3)"
+        " GROUP BY k, wend EMIT AFTER WATERMARK",
+        has_workers=True,
+        host="executors",
+        is_timed=True,
     ),
     "merge": Scenario(
         lambda folder: [

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.live.buckets import in_buckets
 from tests.live.stepping import law, total
-from tests.live.test_law import COLUMNS, LAGS, admitted, entry, recorded, row, table
+from tests.live.test_law import COLUMNS, LAGS, admitted, entry, recorded, row
 from windrow import Memory, Session
 from windrow.errors import InputError, NotSupportedError, UsageError, WindrowError
 from windrow.spark.live import hosts
 from windrow.spark.live.executors import bucket as buckets_of
-from windrow.spark.live.executors import packing
-from windrow.spark.live.executors.bucket import Account, advanced
-from windrow.spark.live.executors.graph import graph_of
-from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE, pack
+from windrow.spark.live.executors import held, packing
+from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.live.executors.steps import ExecutorSteps
 from windrow.spark.live.hosts import steps_of
 from windrow.spark.live.staged_steps import StagedSteps
@@ -49,28 +46,6 @@ QUERIES = [
 one_producer = entry.map(lambda found: ("a", *found[1:]))
 
 
-class Stored:
-    """A bucket's part of the state store, as it is after the last micro-batch that was committed."""
-
-    def __init__(self):
-        self.told, self.bytes = None, {}
-
-    def text(self):
-        return self.told
-
-    def keep(self, text):
-        self.told = text
-
-    def read(self, name, number):
-        return self.bytes[name, number]
-
-    def write(self, name, number, data):
-        self.bytes[name, number] = data
-
-    def drop(self, name, number):
-        del self.bytes[name, number]
-
-
 def declared(spark, folder, names, lag):
     session = Session(spark)
     for name in names:
@@ -79,59 +54,12 @@ def declared(spark, folder, names, lag):
     return session
 
 
-def in_buckets(spark, plan, logs, cuts, parts, count, forget, again):
-    """What the buckets give, micro-batch by micro-batch: the rows, and the last account of each bucket.
-
-    Parameters
-    ----------
-    cuts
-        Where the logs are cut into micro-batches.
-    parts
-        Into how many parts a micro-batch is cut, each of which another task packs.
-    forget, again
-        The micro-batches before which workers are new, and those that are tried twice.
-    """
-    graph, stores, tables, accounts = graph_of(plan, count), {}, [], {}
-    for number, (low, high) in enumerate(pairwise([0.0, *sorted(cuts), 1.0])):
-        frames = {}
-        for _, name, stream in graph.streams:
-            part = logs[name][round(low * len(logs[name])) : round(high * len(logs[name]))]
-            frames[name] = spark.createDataFrame(table(part)).select(*stream.live.columns)
-        entries, task = graph.entries(frames)
-        whole = entries.toArrow()
-        size = -(-whole.num_rows // parts) or 1
-        read = [whole.slice(at, size) for at in range(0, whole.num_rows, size)]
-        packed = [
-            packet
-            for at, part in enumerate(read)
-            for batch in pack(task, part.to_batches(max_chunksize=2), at)
-            for packet in batch.to_pylist()
-        ]
-        packed.reverse()  # an exchange keeps no order
-        if number in forget:
-            buckets_of._KNOWN.clear()
-        given = []
-        for own in sorted({packet[BUCKET] for packet in packed}):
-            packets = [(packet[NOTE], packet[DATA]) for packet in packed if packet[BUCKET] == own]
-            before = stores.get(own, Stored())
-            if number in again:
-                list(advanced(task, copy.deepcopy(before), packets))
-            stores[own] = copy.deepcopy(before)
-            for note, data in advanced(task, stores[own], packets):
-                given.append((note, data))
-                account = Account.read(note)
-                if account is not None:
-                    accounts[own] = account
-        tables.append(given)
-    return graph, tables, accounts
-
-
 def changes_of(spark, graph, tables):
     """The changes of all micro-batches, in the envelope ``diff``."""
     found = Counter()
     for packed in tables:
         packets = spark.createDataFrame(packed, f"{NOTE} string, {DATA} binary")
-        found.update(total([graph.changes(packets, "diff").toArrow()]))
+        found.update(total([graph.changes(packets).toArrow()]))
     return found
 
 
@@ -144,7 +72,7 @@ def counted(changes):
 def small():
     """Groups are stored in place of few rows, and packets have few."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(buckets_of, "_FEWEST", 1)
+        patch.setattr(held, "FEWEST", 1)
         for module in (buckets_of, packing):
             patch.setattr(module, "_ROWS_AT_ONCE", 2)
         yield
@@ -171,7 +99,7 @@ def test_buckets_cuts_parts_and_new_workers_change_nothing(spark, tmp_path_facto
         rows = Counter()
         for packed in tables:
             packets = spark.createDataFrame(packed, f"{NOTE} string, {DATA} binary")
-            rows += Counter(map(tuple, graph.changes(packets, "diff").collect()))
+            rows += Counter(map(tuple, graph.changes(packets).collect()))
         assert rows == Counter(map(tuple, wanted.collect()))
     else:
         whole = total([wanted.changelog("diff").to_arrow()])

@@ -430,7 +430,7 @@ class Emitted:
 
     def _complete_by(self, each: Completeness, frame: DataFrame, column: str) -> Column:
         """When a column of event time is below what the watermark is mapped to."""
-        (found,) = self.mapped([(each, frame.schema[column].dataType)], self.watermark)
+        (found,) = self.mapped([(each.mapped, frame.schema[column].dataType.simpleString())], self.watermark)
         # from the last on: complete by a step if the value is below it
         values, whens = [value for value, _ in found], [when for _, when in found]
         ticks = self.ticks_of(frame.schema[column].dataType, column)
@@ -439,12 +439,10 @@ class Emitted:
     @staticmethod
     def ticks_of(kind: DataType, column: str) -> Column:
         """A column of event time in ticks."""
-        clock = _clock_of(kind)
+        clock = _clock_of(kind.simpleString())
         return F.expr(clock.of_column(column, clock.kind, clock.unit))
 
-    def mapped(
-        self, columns: Sequence[tuple[Completeness, DataType]], watermark: Steps
-    ) -> list[list[tuple[int, int]]]:
+    def mapped(self, columns: Sequence[tuple[str, str]], watermark: Steps) -> list[list[tuple[int, int]]]:
         """What a watermark is mapped to in columns of event time, in ticks, and from when on; in time."""
         if not watermark:
             return [[] for _ in columns]
@@ -456,14 +454,17 @@ class Emitted:
             )
         return [[(row[f"mapped{number}"], row["at"]) for row in found] for number in range(len(columns))]
 
-    def mapping(self, columns: Sequence[tuple[Completeness, DataType]]) -> list[str]:
-        """SQL for what a watermark, `mark` in ticks, is mapped to in columns of event time, also in ticks."""
+    def mapping(self, columns: Sequence[tuple[str, str]]) -> list[str]:
+        """SQL for what a watermark, `mark` in ticks, is mapped to in columns of event time, also in ticks.
+
+        `columns` are SQL in which ``{t}`` is the watermark, and the type of the column.
+        """
         shown = self._rowtime.to_column("mark")
         listed = []
-        for number, (each, kind) in enumerate(columns):
+        for number, (mapped, kind) in enumerate(columns):
             clock = _clock_of(kind)
-            mapped = clock.of_column(f"({each.mapped.replace('{t}', shown)})", clock.kind, clock.unit)
-            listed.append(f"{mapped} AS mapped{number}")
+            ticks = clock.of_column(f"({mapped.replace('{t}', shown)})", clock.kind, clock.unit)
+            listed.append(f"{ticks} AS mapped{number}")
         return listed
 
     def plan(self, is_stream: bool) -> str:
@@ -555,8 +556,8 @@ def _is_late(judgings: Iterable[Judging], clock: Clock, mark: str) -> Column:
     return reduce(or_, (F.coalesce(F.expr(one), F.lit(False)) for one in found))
 
 
-def _clock_of(kind: DataType) -> Clock:
-    clock = Clock.of(kind.simpleString(), "NANOSECOND")
+def _clock_of(kind: str) -> Clock:
+    clock = Clock.of(kind, "NANOSECOND")
     assert clock is not None
     return clock
 

@@ -89,7 +89,7 @@ class Computed:
         return rows
 
     def origin(self, name: str) -> str | None:
-        """The column that is given under a name as it is; None for one that is computed."""
+        """The column that is given under a name as it is; None for one that is computed, or looked up."""
         number = self.result[self.schema.names.index(name)]
         for step in reversed(self.steps):
             if isinstance(step, Columns):
@@ -97,7 +97,7 @@ class Computed:
                 if not isinstance(value, Column):
                     return None
                 number = value.number
-        return self.columns[number]
+        return self.columns.get(number)
 
 
 def only(made: Computed, names: Sequence[str]) -> Computed:

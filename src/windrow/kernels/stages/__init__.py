@@ -10,11 +10,13 @@ from windrow.kernels.stages.block import Block, WindowInput
 from windrow.kernels.stages.changes import changes, netted
 from windrow.kernels.stages.chunking import PER_STEP, SMALLEST, merging
 from windrow.kernels.stages.completing import Completing, first_above
+from windrow.kernels.stages.dividing import Division, divisions, undivided
 from windrow.kernels.stages.grouping import goes_on
 from windrow.kernels.stages.held import Held, Times
 from windrow.kernels.stages.holding import Holding
 from windrow.kernels.stages.operated import Operated, UnmatchedError
 from windrow.kernels.stages.operators import group, join, rows_of
+from windrow.kernels.stages.program import Ending, Fragment, Node, Otherwise, Program, Run
 from windrow.kernels.stages.stepwise import stepwise
 from windrow.kernels.stages.upserts import Became, upserts
 from windrow.kernels.stages.versions import Versions
@@ -26,15 +28,23 @@ __all__ = [
     "Became",
     "Block",
     "Completing",
+    "Division",
+    "Ending",
+    "Fragment",
     "Held",
     "Holding",
+    "Node",
     "Operated",
+    "Otherwise",
+    "Program",
+    "Run",
     "Times",
     "UnmatchedError",
     "Versions",
     "Window",
     "WindowInput",
     "changes",
+    "divisions",
     "first_above",
     "goes_on",
     "group",
@@ -43,5 +53,6 @@ __all__ = [
     "netted",
     "rows_of",
     "stepwise",
+    "undivided",
     "upserts",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +11,13 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql.types import LongType, StructField, StructType
 
-from windrow.kernels.stages import Times
+from windrow.kernels.stages import Run, Times
 from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.flow import Flow
 from windrow.spark.live_source import PLACE
 
-__all__ = ["MARK", "Conditions"]
+__all__ = ["MARK", "Conditions", "is_held"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -38,7 +38,7 @@ class Conditions:
 
     def __init__(self, gateway: Callable[[], Gateway], folder: Path) -> None:
         self._gateway, self._folder = gateway, folder
-        self._flows: dict[Hashable, tuple[Flow, int] | None] = {}
+        self._flows: dict[Hashable, Flow] = {}
 
     def holds(
         self,
@@ -63,28 +63,42 @@ class Conditions:
         mark
             The watermark, in ticks: one of all, or of each.
         """
-        schema = StructType([kind]).add(MARK, LongType()).add(PLACE, LongType())
-        if key not in self._flows:
-            self._flows[key] = self._planned(schema, condition)
-        planned, count = self._flows[key], len(values)
-        marks = np.array(np.broadcast_to(np.asarray(mark, np.int64), count))
-        columns = [values, pa.array(marks), pa.array(np.arange(count))]
-        asked = pa.Table.from_arrays(columns, names=schema.names)
-        if planned is None:
-            gateway = self._gateway()
-            frame = frame_of_few(gateway.spark, asked, schema).where(condition(MARK)).select(PLACE)
-            with gateway.translated():
-                told = frame.toArrow()
-        else:
-            flow, leaf = planned
-            (told,) = flow.step({leaf: asked}, Times(None, 0))
-        found = np.zeros(count, bool)
-        found[told.column(PLACE).to_numpy()] = True
-        return found
+        planned = self.planned(key, kind, condition)
+        if planned.why_not is None:
+            return is_held(planned.run, kind.name, values, mark)
+        gateway, schema = self._gateway(), _schema(kind)
+        asked = _asked(schema.names, values, mark)
+        frame = frame_of_few(gateway.spark, asked, schema).where(condition(MARK)).select(PLACE)
+        with gateway.translated():
+            return _places(frame.toArrow(), len(values))
 
-    def _planned(self, schema: StructType, condition: Callable[[str], Column]) -> tuple[Flow, int] | None:
-        """What gives the places of values; None where that is for Spark alone."""
-        flow = Flow(self._gateway(), self._folder / f".asked-{len(self._flows)}")
-        leaf, frame = flow.leaf(schema)
-        flow.output(frame.where(condition(MARK)).select(PLACE))
-        return (flow, leaf) if flow.why_not is None else None
+    def planned(self, key: Hashable, kind: StructField, condition: Callable[[str], Column]) -> Flow:
+        """What gives the places of values, at its only leaf, for :func:`is_held`; where it has steps."""
+        if key not in self._flows:
+            flow = Flow(self._gateway(), self._folder / f".asked-{len(self._flows)}")
+            _, frame = flow.leaf(_schema(kind))
+            flow.output(frame.where(condition(MARK)).select(PLACE))
+            self._flows[key] = flow
+        return self._flows[key]
+
+
+def is_held(run: Run, name: str, values: pa.Array, mark: int | npt.NDArray[np.int64]) -> Bools:
+    """For which values of a column a condition holds that has been planned, with a watermark in ticks."""
+    (told,) = run.step({0: _asked([name, MARK, PLACE], values, mark)}, Times(None, 0))
+    return _places(told, len(values))
+
+
+def _schema(kind: StructField) -> StructType:
+    return StructType([kind]).add(MARK, LongType()).add(PLACE, LongType())
+
+
+def _asked(names: Sequence[str], values: pa.Array, mark: int | npt.NDArray[np.int64]) -> pa.Table:
+    marks = np.array(np.broadcast_to(np.asarray(mark, np.int64), len(values)))
+    columns = [values, pa.array(marks), pa.array(np.arange(len(values)))]
+    return pa.Table.from_arrays(columns, names=names)
+
+
+def _places(told: pa.Table, count: int) -> Bools:
+    found = np.zeros(count, bool)
+    found[told.column(PLACE).to_numpy()] = True
+    return found

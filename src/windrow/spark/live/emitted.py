@@ -8,9 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -29,12 +27,12 @@ from windrow.spark.collected import few, frame_of_few
 from windrow.spark.emission import Emitted
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
+from windrow.spark.live.emit_program import mark_before
 from windrow.spark.live.expected import bounded
 from windrow.spark.live.plan import LivePlan
 from windrow.spark.promised_over import Promised
-from windrow.spark.streams import ARRIVED, ROWTIME, Stream
+from windrow.spark.streams import ROWTIME, Stream
 from windrow.streams import FOREVER, NamedStream
-from windrow.streams.entries import BEFORE
 from windrow.streams.position import Told
 from windrow.syntax.sqltext import quoted
 
@@ -378,20 +376,12 @@ class EmittedPlan(LivePlan):
         marks
             Up to which rowtime each live stream was known, in time.
         """
-        before = rows.column(BEFORE).combine_chunks()
         others = [
             self.known(name, marks[name]) if name in marks else arrival.watermark
             for name in sorted(each.watermark_of - {each.stream})
             if (arrival := self.query.streams[name].timed) is not None
         ]
-        if others:
-            steps = held_back(others)
-            since, values = [at + 1 for at, _ in steps], [value for _, value in steps]
-            other = _last_of(since, values, rows.column(ARRIVED).to_numpy())
-            before = pc.min_element_wise(before, other, skip_nulls=False)
-        mark = pc.subtract(before, (self.query.how.lateness or {}).get(each.stream, 0))
-        is_below = pc.less(rows.column(ROWTIME).combine_chunks(), mark)
-        return pc.if_else(is_below, mark, pa.scalar(None, pa.int64()))
+        return mark_before(rows, others, (self.query.how.lateness or {}).get(each.stream, 0))
 
     def known(self, name: str, marks: Marks) -> Marks:
         """Up to which rowtime a stream was known, in time, by when its clock has moved."""
@@ -494,13 +484,6 @@ class EmittedPlan(LivePlan):
         shown = stream.clock.to_column(mark)
         row = greatest.replace("{t}", quoted(column or stream.rowtime or ""))
         return F.coalesce(F.expr(f"{row} < {least.replace('{t}', shown)}"), F.lit(False))
-
-
-def _last_of(since: Sequence[int], values: Sequence[int], ticks: npt.NDArray[np.int64]) -> pa.Array:
-    """The value of the last step that is not after a tick; NULL before the first."""
-    place = np.searchsorted(np.asarray(since, np.int64), ticks, side="right")
-    found = np.asarray([0, *values], np.int64)[place]
-    return pa.array(found, mask=place == 0)
 
 
 def _next(frame: DataFrame, until: int) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -11,48 +11,32 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DateType, LongType, StructType
+from pyspark.sql.types import LongType, StructType
 
 from windrow.algebra.watermarks import Steps as Marks
-from windrow.algebra.watermarks import held_back
-from windrow.kernels.sorting import SortKey
-from windrow.kernels.stages import Completing, Times, Versions, changes, first_above, netted
-from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
-from windrow.kernels.zset.time_windows import ticks_of
+from windrow.kernels.stages import Ending, Times
+from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.event_time import HIDDEN, Completeness, Occurrence
 from windrow.plan.reader import NotPlannedError
-from windrow.punctuations.boxes import Box
-from windrow.punctuations.lines import line_of
-from windrow.spark.arrived import PTIMES
 from windrow.spark.collected import is_plain
 from windrow.spark.gateway import Gateway
+from windrow.spark.live.emit_program import MARK, EmitProgram, EmitRun, EmitSource, Promising
 from windrow.spark.live.emitted import EmittedPlan
-from windrow.spark.live.envelopes import copies_of, enveloped, shown
-from windrow.spark.live.flow import Ending, Flow
+from windrow.spark.live.flow import Flow
 from windrow.spark.relation_of_plan import why_not_in_steps
-from windrow.spark.streams import ARRIVED
-from windrow.spark.varying import columns_of
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["EmittedFlow", "why_by_tasks"]
 
-Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
-_Map = tuple[str, str]
-"""How a watermark is mapped, and to which type."""
-
 _DAY = 86_400_000_000_000  # nanoseconds
-_MARK = "__mark"
-_VERSION = "__version"
-_IN_ORDER = [(AT, "ascending"), (DIFF, "ascending")]
 
 
 class EmittedFlow:
-    """The state of a query that is evaluated so.
+    """The program of a query that is evaluated so, and what it holds.
 
     Parameters
     ----------
@@ -112,25 +96,17 @@ class EmittedFlow:
         kinds = StructType([found.frame.schema[name] for name in found.columns])
         if not is_plain(kinds):
             return "columns of types that are not plain"
-        self._told = self._flow.output(found.frame)
+        self._flow.output(found.frame)
         if self._flow.why_not is not None:
             return self._flow.why_not
         self._asked = query.asked(kinds, self._inside) if query.how.watermark else []
-        self._complete = self._endings(query.timed.complete if query.how.watermark else ())
-        self._over = self._endings(query.timed.until)
-        self._known_steps: dict[tuple[int, int], tuple[int, ...]] = {}
-        self._mapping: tuple[Flow, int] | None = None
         return None
 
     def emptied(self) -> EmittedFlow:
         """Itself, with nothing in it."""
-        schema = self._told.schema
-        self._flow.empty()
+        self._run.empty()
         self.promised = self._plan.promised(dict.fromkeys(self._query.streams, ()))
-        lines = {each.column: line_of(schema.field(each.column).type) for each, _ in self._complete}
-        self._completing = Completing(_rows_of(schema), lines) if self._query.how.watermark else None
         self._promised_at = -1  # when what is promised last is
-        self._versions = Versions(pa.schema([schema.field(name) for name in self._groups or ()]))
         return self
 
     def promise(self, told: Mapping[str, Iterable[tuple[int, str]]]) -> None:
@@ -143,49 +119,25 @@ class EmittedFlow:
     @property
     def held(self) -> int:
         """How many rows the operators hold."""
-        return self._flow.held
+        return self._run.held
 
-    @cached_property
+    @property
     def forgets(self) -> bool:
         """Whether all that is held goes when time has passed."""
-        forgets = self._flow.forgets and (not self._groups or bool(self._over))
-        streams = [self._query.streams[name].timed for name in self._query.timed.streams]
-        clocks = {None if stream is None else stream.rowtime for stream in streams}
-        return forgets and len(clocks) == 1 and None not in clocks
+        return self.program.forgets
 
     def forget(self, marks: Mapping[str, Marks]) -> None:
-        """Let go of groups that change no more, as far as the clocks of the streams have got.
-
-        Where it :attr:`forgets`; rows that are late may come for as long as is allowed, and a date begins
-        twice where clocks are set back over midnight, so that one is kept for a day more.
-        """
-        allowed = self._query.how.lateness or {}
-        has_dates = any(isinstance(kind, DateType) for _, kind in self._maps.values())
-        steps = {}
-        for name in self._query.timed.streams:
-            clock = self._query.streams[name].clock
-            longer = allowed.get(name, 0) + (clock.ticks(_DAY) if has_dates else 0)
-            steps[name] = [(at, mark - longer) for at, mark in marks[name]]
-        mapped = self._mapped(held_back([*steps.values()])[-1:])
-
-        def is_over(endings: Sequence[Ending]) -> Callable[[pa.Table], Bools]:
-            return lambda rows: self._since(endings, mapped, rows) < NEVER
-
-        self._flow.forget(is_over)
-        if self._over:
-            self._versions.forget(is_over(self._over))
-        if self._completing is None:  # which asks for them again
-            self._known_steps.clear()
+        """As :meth:`EmitRun.forget`."""
+        self._run.forget(marks)
 
     @property
     def state(self) -> dict[str, Any]:
-        """What is held, as :mod:`windrow.kernels.stored` has it."""
-        return {"operators": self._flow.state, "completing": self._completing, "versions": self._versions}
+        """As :attr:`EmitRun.state`."""
+        return self._run.state
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Hold what was held."""
-        self._flow.restore(state["operators"])
-        self._completing, self._versions = state["completing"], state["versions"]
+        self._run.restore(state)
 
     def read(self, name: str) -> list[str]:
         """The columns of a stream that are read."""
@@ -200,22 +152,94 @@ class EmittedFlow:
         stream = self._query.streams[each.stream]
         kinds = StructType([stream.frame.schema[name] for name in stream.columns])
         if each.watermark_of:
-            kinds = kinds.add(_MARK, LongType())
+            kinds = kinds.add(MARK, LongType())
         number, rows = self._flow.leaf(kinds.add(ENTER, LongType()).add(LEAVE, LongType()), appends=True)
         if each.is_numbered:
             rows = rows.withColumn(each.number, F.lit(0).cast("bigint"))
         if not each.watermark_of:
             return number, rows
-        shown_mark = F.expr(stream.clock.to_column(_MARK))
+        shown_mark = F.expr(stream.clock.to_column(MARK))
         columns = [F.col(quoted(name)) for name in stream.columns]
         numbers = [each.number] if each.is_numbered else []
         return number, rows.select(*columns, *numbers, ENTER, shown_mark.alias(each.watermark), LEAVE)
 
-    def _endings(self, told: Sequence[Completeness]) -> list[Ending]:
+    @cached_property
+    def program(self) -> EmitProgram:
+        """What tasks are sent of the query."""
+        query, timed, found = self._query, self._query.timed, self._found
+        groups = self._groups
+        over = self._endings(timed.until)
+        forgets = self._flow.run.forgets and (not groups or bool(over)) and self._has_one_clock
+        complete = self._endings(timed.complete) if query.how.watermark else None
+        every = [*(complete or ()), *((*over, *self._flow.program.endings) if forgets else ())]
+        maps = tuple(dict.fromkeys((each.mapped, each.kind) for each in every))
+        return EmitProgram(
+            self._flow.program,
+            tuple(map(self._emit_source, timed.occurrences)),
+            {name: query.streams[name].clock for name in query.streams},
+            timed.streams,
+            tuple(found.names),
+            tuple(found.columns),
+            HIDDEN,
+            None if groups is None else tuple(groups),
+            complete,
+            over,
+            maps,
+            self._stay(maps),
+            forgets,
+            self._envelope,
+        )
+
+    @property
+    def _has_one_clock(self) -> bool:
+        """Whether all streams have event time of one type."""
+        streams = [self._query.streams[name].timed for name in self._query.timed.streams]
+        clocks = {None if stream is None else stream.rowtime for stream in streams}
+        return len(clocks) == 1 and None not in clocks
+
+    def _emit_source(self, each: Occurrence) -> EmitSource:
+        lateness = (self._query.how.lateness or {}).get(each.stream, 0)
+        leaf, _ = self._leaves[each.name]
+        read = self._flow.read(leaf)
+        reads = tuple(column for column in self._query.streams[each.stream].columns if column in read)
+        return EmitSource(each.stream, leaf, reads, each.watermark_of, lateness)
+
+    def _stay(self, maps: Sequence[tuple[str, str]]) -> dict[str, int]:
+        """For how long keys stay after the watermark: rows that are late may come for as long as is allowed,
+        and a date begins twice where clocks are set back over midnight, so that one is kept for a day more.
+        """
+        allowed, has_dates = self._query.how.lateness or {}, any(kind == "date" for _, kind in maps)
+        clocks = {name: self._query.streams[name].clock for name in self._query.timed.streams}
+        return {
+            name: allowed.get(name, 0) + (clock.ticks(_DAY) if has_dates else 0)
+            for name, clock in clocks.items()
+        }
+
+    @cached_property
+    def _run(self) -> EmitRun:
+        return EmitRun(self.program, self._flow.run, self._mapped)
+
+    @cached_property
+    def mapping(self) -> Flow:
+        """What maps steps of a watermark, which come at its only leaf."""
+        gateway = Gateway(self._query.gateway.spark, self._query.gateway.parameters)
+        flow = Flow(gateway, self._flow.folder.with_name(".mapping"))
+        _, frame = flow.leaf(StructType().add("at", LongType()).add("mark", LongType()))
+        flow.output(frame.selectExpr("at", "mark", *self._query.mapping(self.program.maps)))
+        return flow
+
+    def _mapped(self, steps: pa.Table) -> pa.Table:
+        (found,) = self.mapping.step({0: steps}, Times(None, 0))
+        return found
+
+    def _endings(self, told: Sequence[Completeness]) -> tuple[Ending, ...]:
         """What is told by columns of the query, by what these are called inside."""
-        kinds = self._found.frame.schema
-        inside = [replace(each, column=self._inside[each.column.lower()]) for each in told]
-        return [(each, kinds[each.column].dataType) for each in inside]
+        kinds, inside = self._found.frame.schema, self._inside
+        columns = [(each, inside[each.column.lower()]) for each in told]
+        return tuple(
+            Ending(column, each.origin, each.mapped, kinds[column].dataType.simpleString())
+            for each, column in columns
+        )
 
     @property
     def _inside(self) -> dict[str, str]:
@@ -249,143 +273,23 @@ class EmittedFlow:
         origin
             The first processing time of the logs.
         """
-        times = Times(None if since is None else since + 1, until + 1)
-        given = {
-            self._leaves[each.name][0]: self._given(each, came[each.stream], marks)
-            for each in self._query.timed.occurrences
-        }
-        (rows,) = self._flow.step(given, times, origin if since is None else None)
-        if self._completing is not None:
-            rows = self._completing.step(rows, *self._completed(marks, times))
-        rows = rows.select([*self._found.columns, ENTER, LEAVE])
-        return self._shown(changes(rows, times))
+        rows = [came[source.stream] for source in self.program.sources]
+        return self._run.step(rows, marks, (since, until), origin if since is None else None, self._promising)
 
-    def _given(self, each: Occurrence, rows: pa.Table, marks: Mapping[str, Marks]) -> pa.Table:
-        enter = rows.column(ARRIVED)
-        table = rows.select(self.read(each.stream))
-        if each.watermark_of:
-            table = table.append_column(_MARK, self._plan.marks_before(each, rows, marks))
-        never = pa.array(np.full(rows.num_rows, NEVER))
-        return table.append_column(ENTER, enter).append_column(LEAVE, never)
+    @property
+    def _promising(self) -> Promising | None:
+        if not self._asked:
+            return None
 
-    def _completed(
-        self, marks: Mapping[str, Marks], times: Times
-    ) -> tuple[Callable[[pa.Table], Ints], Times, list[Box] | None]:
-        """What says from when on rows are complete, as far as the clocks of the streams have got; the times;
-        and in which boxes the rows are that may be complete now.
-        """
-        watermark = held_back([marks[name] for name in self._query.timed.streams])
-        mapped = self._mapped(watermark)
-        for step in self._known_steps.keys() - set(watermark):
-            del self._known_steps[step]
+        def since(rows: pa.Table) -> Ints:
+            found = [self.promised.since(name, asked, rows) for _, name, asked in self._asked]
+            first: Ints = np.maximum.reduce(found)
+            return first
 
-        def since_when(rows: pa.Table) -> Ints:
-            in_time = self._since(self._complete, mapped, rows)
-            if not self._asked:
-                return in_time
-            promised = [self.promised.since(name, asked, rows) for _, name, asked in self._asked]
-            return np.minimum(in_time, np.maximum.reduce(promised))
-
-        has_news = times.since is None or self._promised_at >= times.since
-        return since_when, times, None if self._asked and has_news else self._passed(mapped)
-
-    def _passed(self, mapped: Mapping[_Map, tuple[Ints, Ints]]) -> list[Box]:
-        """The boxes with all rows that the watermark has passed, as far as one of the streams tells."""
-        assert self._completing is not None
-        first = min((each.origin for each, _ in self._complete), default=None)
-        found: list[Box] = []
-        for each, kind in self._complete:
-            values, _ = mapped[each.mapped, kind.simpleString()]
-            if each.origin == first and len(values):
-                found.append({each.column: (self._completing.lines[each.column].first, int(values.max()))})
-        return found
-
-    @staticmethod
-    def _since(endings: Sequence[Ending], mapped: Mapping[_Map, tuple[Ints, Ints]], rows: pa.Table) -> Ints:
-        """From when on rows are over: any column of a stream tells, and all streams must."""
-        by_origin: dict[int, Ints] = {}
-        for each, kind in endings:
-            column = rows.column(each.column)
-            ticks = np.full(rows.num_rows, NEVER)
-            valid = np.asarray(column.is_valid())
-            ticks[valid] = ticks_of(column.drop_null())
-            found = first_above(*mapped[each.mapped, kind.simpleString()], ticks)
-            before = by_origin.get(each.origin)
-            by_origin[each.origin] = found if before is None else np.minimum(before, found)
-        return np.maximum.reduce([*by_origin.values()]) if by_origin else np.full(rows.num_rows, NEVER)
-
-    @cached_property
-    def _maps(self) -> dict[_Map, Ending]:
-        """What a watermark is mapped to, once each."""
-        every = [*self._complete, *(self._over + self._flow.endings if self.forgets else [])]
-        return {(each.mapped, kind.simpleString()): (each, kind) for each, kind in every}
-
-    def _mapped(self, watermark: Marks) -> dict[_Map, tuple[Ints, Ints]]:
-        """What the watermark was in columns of event time, in ticks, and from when on."""
-        new = [step for step in watermark if step not in self._known_steps]
-        if new and self._maps:
-            self._known_steps |= self._newly_mapped(new)
-        since = np.asarray([at for at, _ in watermark], np.int64)
-        return {
-            name: (np.asarray([self._known_steps[step][number] for step in watermark], np.int64), since)
-            for number, name in enumerate(self._maps)
-        }
-
-    def _newly_mapped(self, watermark: Marks) -> dict[tuple[int, int], tuple[int, ...]]:
-        """What steps of the watermark are mapped to in each column."""
-        if self._mapping is None:
-            gateway = Gateway(self._query.gateway.spark, self._query.gateway.parameters)
-            flow = Flow(gateway, self._flow.folder.with_name(".mapping"))
-            leaf, frame = flow.leaf(StructType().add("at", LongType()).add("mark", LongType()))
-            flow.output(frame.selectExpr("at", "mark", *self._query.mapping([*self._maps.values()])))
-            self._mapping = flow, leaf
-        flow, leaf = self._mapping
-        at, marks = zip(*watermark, strict=True)
-        (found,) = flow.step({leaf: pa.table({"at": at, "mark": marks})}, Times(None, 0))
-        values = [column.to_pylist() for column in found.columns]
-        return {(row[0], row[1]): row[2:] for row in zip(*values, strict=True)}
-
-    def _shown(self, told: pa.Table) -> pa.Table:
-        """Changes in the envelope."""
-        found = self._found
-        kept = [
-            (name, column)
-            for name, column in zip(found.names, found.columns, strict=True)
-            if not name.startswith(HIDDEN)
-        ]
-        names = [name for name, _ in kept]
-        if self._envelope != "one-sql":
-            own = told.select([*(column for _, column in kept), AT, DIFF])
-            inner = own.rename_columns([*columns_of(names), AT, DIFF])
-            inner = netted(inner) if self._envelope == "diff" or _leaves(inner) else inner
-            return enveloped(
-                inner.sort_by([(AT, "ascending"), (DIFF, "ascending")]), names, PTIMES, self._envelope
-            )
-        told = copies_of(netted(told)) if _leaves(told) else told
-        order = tuple(map(SortKey, (AT, DIFF, *found.columns)))
-        if self._groups is None:
-            told = told.sort_by(_IN_ORDER)
-            told = told.append_column(_VERSION, pa.array(np.zeros(told.num_rows, np.int64)))
-        elif told.num_rows:
-            told = self._versions.numbered(told, order)
-            told = told.take(pa.array(np.argsort(told.column(AT).to_numpy(), kind="stable")))
-        else:
-            told = told.append_column(_VERSION, pa.array([], pa.int64()))
-        undo = pc.less(told.column(DIFF), 0)
-        columns = [*(told.column(column) for _, column in kept), undo, shown(told.column(AT), PTIMES)]
-        return pa.Table.from_arrays([*columns, told.column(_VERSION)], names=[*names, "undo", "ptime", "ver"])
+        return Promising(since, self._promised_at)
 
 
 def why_by_tasks(plan: EmittedPlan) -> str | None:
     """What of a query is evaluated by tasks; None for one whose operators are in memory."""
     gateway = Gateway(plan.gateway.spark, plan.gateway.parameters)
     return EmittedFlow(gateway, plan, plan.envelope, Path("of-a-plan-alone")).why_not
-
-
-def _leaves(told: pa.Table) -> bool:
-    """Whether rows leave: where none do, no change takes another one back."""
-    return bool((told.column(DIFF).to_numpy() < 0).any())
-
-
-def _rows_of(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([column for column in schema if column.name not in (ENTER, LEAVE)])

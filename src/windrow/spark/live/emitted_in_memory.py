@@ -39,7 +39,6 @@ from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.settled import may_be_settled, numbered, settled, settled_at_once
 from windrow.spark.live.sinks import Sink, TableSink, takes_tables
 from windrow.spark.live.state import Kept as Counted
-from windrow.spark.live.state import State, StateRow
 from windrow.spark.live.steps import STREAM, inside
 from windrow.spark.micro_batch import Kept
 from windrow.spark.promised_over import Promised
@@ -459,15 +458,9 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         self._settled[name] = int(held.alive.sum() - gone.sum())
         return gone
 
-    def state(self) -> State:
-        """As :meth:`EmittedSteps.state`, with what operators hold in place of rows."""
-        found, step = super().state(), self._checkpoint.last()
+    def _operators_of(self, step: Step) -> Counted | None:
         carried = Carried.of(step)
-        if carried is None:
-            return found
-        size = carried.size(self._checkpoint, step)
-        own = StateRow("operators", "", rows=carried.rows, bytes=size, why=self._query.keeps)
-        return State((*found.rows, own))
+        return None if carried is None else Counted(carried.rows, carried.size(self._checkpoint, step))
 
     def _kept_of(self, step: Step, name: str) -> Counted:
         if f"{ROWS}{name}" not in step.chunks:

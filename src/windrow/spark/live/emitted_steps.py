@@ -29,10 +29,9 @@ from windrow.spark.live.emitted import EmittedPlan, Known
 from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.late_for_groups import Judged, judged
 from windrow.spark.live.needed import needed
-from windrow.spark.live.progress import shown_instant
 from windrow.spark.live.sinks import Sink
 from windrow.spark.live.state import Kept as Counted
-from windrow.spark.live.state import State, StateRow, kept_in, producers_of
+from windrow.spark.live.state import State, kept_in, timed_state_of
 from windrow.spark.live.steps import STREAM, TICKS, Steps, inside
 from windrow.spark.live.ticking import TickFiles
 from windrow.spark.live_source import PLACE, PTIME
@@ -380,19 +379,12 @@ class EmittedSteps(Steps):
     def state(self) -> State:
         """What is kept after the last step, and why."""
         step = self._checkpoint.last()
-        zone = str(self._spark.conf.get("spark.sql.session.timeZone") or "UTC")
-        clocks = {name: step.clocks[name].clock for name in step.clocks}
-        bounds = {name: state.at for name, state in clocks.items()}
-        rows: list[StateRow] = []
-        for _, name, stream in self.streams():
-            bound = None if name not in bounds else shown_instant(stream.clock, bounds[name], zone)
-            holds = bool(bounds) and bounds.get(name) == min(bounds.values())
-            rows.append(StateRow("stream", name, bound=bound, holds=holds))
-            rows += producers_of(name, step.clocks.get(name), stream.clock, zone, holds=holds)
-            kept = self._kept_of(step, name)
-            own = StateRow("rows", name, why=self._query.keeps)
-            rows.append(own.showing(kept, stream.clock, zone))
-        return State(tuple(rows))
+        kept = {name: self._kept_of(step, name) for _, name, _ in self.streams()}
+        return timed_state_of(self._plan, step, kept, self._query.keeps, self._operators_of(step))
+
+    def _operators_of(self, step: Step) -> Counted | None:  # noqa: ARG002 - of those in memory
+        """What operators hold in place of rows."""
+        return None
 
     def _kept_of(self, step: Step, name: str) -> Counted:
         """What is kept of a stream after a step."""

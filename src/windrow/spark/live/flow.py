@@ -10,23 +10,19 @@ alone. So a step gives it what changes, and has what changes by that.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType, LongType, StructType
+from pyspark.sql.types import LongType, StructType
 
 from windrow.errors import ExecutionError, WindrowError
 from windrow.kernels.computed.steps import Computed
-from windrow.kernels.stages import Operated, Times, UnmatchedError, stepwise
-from windrow.kernels.stages.timed import FixedWindows
-from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
+from windrow.kernels.stages import Ending, Fragment, Node, Program, Run, Times, UnmatchedError
+from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.stage import Keyed
 from windrow.plan.columns import Completeness
 from windrow.spark.computed import PASS, wanted
@@ -37,73 +33,12 @@ from windrow.spark.jvm.plans import function_number
 from windrow.spark.live.computed import computed
 from windrow.spark.live.incremental import in_memory, not_in_memory
 from windrow.spark.live.lookups import SmallTable, small_table
-from windrow.spark.plan_tree import Node, choice_of, optimized_tree, with_above
+from windrow.spark.plan_tree import Node as Planned
+from windrow.spark.plan_tree import choice_of, optimized_tree, with_above
 
-__all__ = ["Ending", "Flow", "Fragment", "unstable"]
-
-Bools = npt.NDArray[np.bool_]
+__all__ = ["Flow", "unstable"]
 
 _ROWS_PER_BATCH = 1 << 15
-
-
-Ending = tuple[Completeness, DataType]
-"""What says that keys are over, and the type of its column."""
-
-
-@dataclass(frozen=True, eq=False)
-class Fragment:
-    """What Spark computes from the rows of leaves.
-
-    Attributes
-    ----------
-    frame
-        Its rows.
-    leaves
-        The numbers of those that it reads.
-    schema
-        Its columns in memory.
-    chosen
-        Where it does no more than that: the columns of its one leaf that it gives.
-    computed
-        Where it does no more than what can be done in memory: that.
-    reads
-        Of each leaf, the columns that it needs.
-    """
-
-    frame: DataFrame
-    leaves: tuple[int, ...]
-    schema: pa.Schema
-    chosen: tuple[str, ...] | None
-    computed: Computed | None
-    reads: Mapping[int, frozenset[str]]
-
-
-@dataclass(frozen=True, eq=False)
-class _Node:
-    """An operator: what it is given, the leaf of what it gives, and what says that keys are over."""
-
-    operated: Operated
-    sides: tuple[Fragment, ...]
-    leaf: int
-    until: tuple[Ending, ...] = ()
-
-    @staticmethod
-    def of(
-        stage: Keyed,
-        sides: tuple[Fragment, ...],
-        result: pa.Schema,
-        leaf: int,
-        until: tuple[Ending, ...] = (),
-        *,
-        appends: bool,
-    ) -> _Node:
-        schemas = tuple(_without_times(side.schema) for side in sides)
-        return _Node(stepwise(stage, schemas, result, appends=appends), sides, leaf, until)
-
-    @property
-    def forgets(self) -> bool:
-        """Whether it lets go of what it holds when time has passed; an operator that holds nothing does."""
-        return bool(self.until) or isinstance(self.operated, FixedWindows)
 
 
 @dataclass
@@ -129,7 +64,8 @@ class Flow:
     _beginning: tuple[int, DataFrame] | None = None
     _schemas: list[StructType] = field(default_factory=list)
     _functions: dict[int, int] = field(default_factory=dict)
-    _nodes: list[_Node] = field(default_factory=list)
+    _frames: list[DataFrame] = field(default_factory=list)
+    _nodes: list[Node] = field(default_factory=list)
     _outputs: list[Fragment] = field(default_factory=list)
     _appending: set[int] = field(default_factory=set)
 
@@ -165,8 +101,9 @@ class Flow:
         self._not_so(not_in_memory(result))
         if self.why_not is not None:
             return frame
-        ends = tuple((one, sides[0].schema[one.column].dataType) for one in until)
-        self._nodes.append(_Node.of(stage, fragments, in_memory(result), number, ends, appends=appends))
+        kinds = {one.column: sides[0].schema[one.column].dataType.simpleString() for one in until}
+        ends = tuple(Ending(one.column, one.origin, one.mapped, kinds[one.column]) for one in until)
+        self._nodes.append(Node(stage, fragments, in_memory(result), number, ends, appends))
         return frame
 
     def beginning(self) -> DataFrame:
@@ -188,32 +125,33 @@ class Flow:
 
     def _fragment(self, frame: DataFrame) -> Fragment:
         self._not_so(not_in_memory(frame.schema))
-        schema = in_memory(frame.schema)
+        schema, number = in_memory(frame.schema), len(self._frames)
+        self._frames.append(frame)
         if self.why_not is not None:
-            return Fragment(frame, (), schema, None, None, {})
+            return Fragment(number, (), schema, {})
         plan = optimized_tree(self.gateway, frame)
         if plan is None:
             self._not_so("a part of the query of which Spark gives no plan")
-            return Fragment(frame, (), schema, None, None, {})
+            return Fragment(number, (), schema, {})
         leaves = [*self._leaves(plan)]
         if not leaves:
             self._not_so("a part of the query that reads no stream")
         reads: dict[int, frozenset[str]] = {}
-        for number, leaf, above in leaves:
-            reads[number] = reads.get(number, frozenset()) | self._read_of(number, leaf, above)
+        for leaf, operator, above in leaves:
+            reads[leaf] = reads.get(leaf, frozenset()) | self._read_of(leaf, operator, above)
         chosen = self._choice(plan, frame.schema) if len(leaves) == 1 else None
         own = None
         if chosen is None and len(reads) == 1:
             own = self._computed(plan, frame, *leaves[0][:2], schema)
-        return Fragment(frame, tuple(sorted(reads)), schema, chosen, own, reads)
+        return Fragment(number, tuple(sorted(reads)), schema, reads, chosen, own)
 
-    def _leaves(self, plan: Node) -> Iterator[tuple[int, Node, tuple[Node, ...]]]:
+    def _leaves(self, plan: Planned) -> Iterator[tuple[int, Planned, tuple[Planned, ...]]]:
         """The leaves that a plan reads: number, operator, and the operators above from the nearest on."""
         for node, above in with_above(plan):
             if node.function in self._functions:
                 yield self._functions[node.function], node, above
 
-    def _read_of(self, number: int, leaf: Node, above: Sequence[Node]) -> frozenset[str]:
+    def _read_of(self, number: int, leaf: Planned, above: Sequence[Planned]) -> frozenset[str]:
         """The columns of a leaf that are read by what is above it."""
         names, output = self._schemas[number].names, leaf.output
         assert output is not None
@@ -225,7 +163,7 @@ class Flow:
         found = set(wanted(over, output))
         return frozenset(name for name, own in zip(names, output, strict=True) if own in found)
 
-    def _choice(self, plan: Node, schema: StructType) -> tuple[str, ...] | None:
+    def _choice(self, plan: Planned, schema: StructType) -> tuple[str, ...] | None:
         """The columns of its one leaf that a plan gives, where it does no more."""
         choice = choice_of(plan)
         if choice is None or choice.below.function not in self._functions:
@@ -238,7 +176,7 @@ class Flow:
         return chosen if same else None
 
     def _computed(
-        self, plan: Node, frame: DataFrame, number: int, leaf: Node, schema: pa.Schema
+        self, plan: Planned, frame: DataFrame, number: int, leaf: Planned, schema: pa.Schema
     ) -> Computed | None:
         """What is computed of the rows of a leaf, if that can be done in memory."""
 
@@ -249,13 +187,11 @@ class Flow:
 
     def read(self, leaf: int) -> frozenset[str]:
         """The columns of a leaf that are read."""
-        sides = [side for node in self._needed for side in node.sides]
-        found = (fragment.reads.get(leaf, frozenset()) for fragment in (*sides, *self._outputs))
-        return frozenset[str]().union(*found)
+        return self.program.read(leaf)
 
     @cached_property
-    def _needed(self) -> list[_Node]:
-        """The operators that the outputs are made of, inputs first, with no more columns than are read."""
+    def program(self) -> Program:
+        """The operators that the outputs are made of, with no more columns than are read."""
         reads: dict[int, set[str]] = {}
 
         def read_by(fragment: Fragment) -> None:
@@ -272,108 +208,45 @@ class Flow:
             needed.append(narrow)
             for side in narrow.sides:
                 read_by(side)
-        return needed[::-1]
+        begins = self._beginning is not None and self._beginning[0] in reads
+        beginning = self._beginning[0] if self._beginning is not None and begins else None
+        return Program(tuple(needed[::-1]), tuple(self._outputs), beginning)
 
-    def _narrowed(self, node: _Node, read: set[str]) -> _Node:
+    def _narrowed(self, node: Node, read: set[str]) -> Node:
         """The operator without columns that it would only carry along."""
-        stage = node.operated.stage
+        stage = node.stage
         if stage.operator not in ("join", "expand", "windows"):
             return node
         kept = {*read, *stage.keys, ENTER, LEAVE}
         if stage.windows is not None:
             kept |= {stage.windows.time, *stage.windows.names}
-        sides = tuple(self._fragment(_only(side.frame, kept)) for side in node.sides)
-        given = [column for column in node.operated.result if column.name in kept]
-        return _Node.of(stage, sides, pa.schema(given), node.leaf, appends=node.operated.appends)
+        sides = tuple(self._fragment(_only(self._frames[side.number], kept)) for side in node.sides)
+        given = [column for column in node.result if column.name in kept]
+        return replace(node, sides=sides, result=pa.schema(given))
 
     # -- steps -----------------------------------------------------------------------------------------
 
-    def empty(self) -> None:
-        """Let the operators hold nothing."""
-        for node in self._needed:
-            node.operated.empty()
-
-    @property
-    def held(self) -> int:
-        """How many rows the operators hold."""
-        return sum(node.operated.held for node in self._needed)
-
-    @property
-    def endings(self) -> list[Ending]:
-        """What says that keys of operators are over."""
-        return [ending for node in self._needed for ending in node.until]
-
-    @property
-    def forgets(self) -> bool:
-        """Whether all operators let go of what they hold when time has passed."""
-        return all(node.forgets for node in self._needed)
-
-    def forget(self, is_over: Callable[[Sequence[Ending]], Callable[[pa.Table], Bools]]) -> None:
-        """Let go of keys that are over, of which `is_over` makes what says it of rows."""
-        for node in self._needed:
-            if node.until:
-                node.operated.forget(is_over(node.until))
-
-    @property
-    def state(self) -> list[dict[str, Any]]:
-        """What each operator holds."""
-        return [node.operated.state for node in self._needed]
-
-    def restore(self, state: Sequence[dict[str, Any]]) -> None:
-        """Let the operators hold what they held."""
-        for node, held in zip(self._needed, state, strict=True):
-            node.operated.restore(held)
+    @cached_property
+    def run(self) -> Run:
+        """The program with what its operators hold; Spark computes what is not computed in memory."""
+        return Run(self.program, self._by_spark)
 
     def step(self, given: Mapping[int, pa.Table], times: Times, origin: int | None = None) -> list[pa.Table]:
-        """What changes in each output.
+        """What changes in each output, as :meth:`windrow.kernels.stages.Run.step` has it."""
+        return self.run.step(given, times, origin)
 
-        Parameters
-        ----------
-        given
-            The rows of leaves that enter or leave in the step.
-        origin
-            In the first step, the first instant of the logs.
-        """
-        tables = dict(given)
-        if self._beginning is not None and origin is not None:
-            tables[self._beginning[0]] = pa.table({ENTER: [origin], LEAVE: [NEVER]})
-        written: set[int] = set()
+    def _by_spark(self, fragment: Fragment, read: Mapping[int, pa.Table]) -> pa.Table:
+        """What Spark makes of the rows of leaves, or says is wrong with them."""
         self.folder.mkdir(exist_ok=True)
         try:
-            for node in self._needed:
-                changes = [self._rows(side, tables, written) for side in node.sides]
-                if any(change.num_rows for change in changes):
-                    tables[node.leaf] = node.operated.step(list(changes), times)
-            return [self._rows(output, tables, written) for output in self._outputs]
-        finally:
-            for number in written:
-                self._file(number).unlink(missing_ok=True)
-
-    def _rows(self, fragment: Fragment, tables: Mapping[int, pa.Table], written: set[int]) -> pa.Table:
-        """What a fragment makes of the rows of its leaves."""
-        read = {number: tables[number] for number in fragment.leaves if number in tables}
-        if not any(table.num_rows for table in read.values()):
-            return fragment.schema.empty_table()
-        if fragment.chosen is not None:
-            (table,) = read.values()
-            rows = table.select(fragment.chosen).rename_columns(fragment.schema.names)
-        elif fragment.computed is not None and (made := self._made(fragment, read)) is not None:
-            rows = made
-        else:
             for number in fragment.leaves:
-                if number not in written:
-                    self._write(number, read.get(number, in_memory(self._schemas[number]).empty_table()))
-                    written.add(number)
+                self._write(number, read.get(number, in_memory(self._schemas[number]).empty_table()))
             with self.gateway.translated():
                 # planned anew: a plan that has been run keeps what it has exchanged
-                rows = fragment.frame.select("*").toArrow()
-        return rows.cast(fragment.schema).combine_chunks()
-
-    def _made(self, fragment: Fragment, read: Mapping[int, pa.Table]) -> pa.Table | None:
-        """What is computed in memory; None where Spark is to say what is wrong with the rows."""
-        assert fragment.computed is not None
-        ((leaf, table),) = read.items()
-        return fragment.computed.of(table.select([*fragment.reads[leaf]]))
+                return self._frames[fragment.number].select("*").toArrow()
+        finally:
+            for number in fragment.leaves:
+                self._file(number).unlink(missing_ok=True)
 
     def _write(self, number: int, table: pa.Table) -> None:
         whole = in_memory(self._schemas[number])
@@ -421,7 +294,3 @@ def _only(frame: DataFrame, kept: set[str]) -> DataFrame:
     own = [name for name in frame.columns if name not in (ENTER, LEAVE)]
     names = [name for name in own if name in kept] or own[:1]
     return frame.select(*names, ENTER, LEAVE)
-
-
-def _without_times(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([column for column in schema if column.name not in (ENTER, LEAVE)])

@@ -31,8 +31,10 @@ HOST_SETTING = "spark.windrow.live.host"
 _HOSTS = ("auto", "driver", "executors")
 
 
-def why_on_driver(plan: LivePlan) -> str | None:
+def why_on_driver(plan: LivePlan, envelope: str | None = None) -> str | None:
     """Why a query runs on the driver; None where executors run it, or are asked for.
+
+    `envelope` is the form of its changes, if it is not the plan's own.
 
     Raises
     ------
@@ -48,7 +50,7 @@ def why_on_driver(plan: LivePlan) -> str | None:
         return "Spark Connect"
     if local_cores(str(plan.gateway.spark.sparkContext.master)) is not None:
         return "the master is local"
-    why = why_not(plan)
+    why = why_not(plan, envelope)
     return None if why is None else f"executors do not run it yet: {why}"
 
 
@@ -95,7 +97,8 @@ def steps_of(
             condition="UNKNOWN_OPTION",
             hint="use 'keep' or 'fail'",
         )
-    if _is_for_executors(plan, sink, folder, on_malformed):
+    form = envelope if plan.is_relation else None
+    if _is_for_executors(plan, form, sink, folder, on_malformed):
         steps: Steps = ExecutorSteps(plan, sink, folder, envelope, on_late)
     else:
         steps = _on_driver(plan, sink, folder, envelope, on_late)
@@ -103,9 +106,11 @@ def steps_of(
     return steps
 
 
-def _is_for_executors(plan: LivePlan, sink: Sink | IntoStream, folder: Path, on_malformed: str) -> bool:
+def _is_for_executors(
+    plan: LivePlan, envelope: str | None, sink: Sink | IntoStream, folder: Path, on_malformed: str
+) -> bool:
     """Whether executors take the query; by ``auto`` not what they do not, nor what the driver has begun."""
-    if why_on_driver(plan) is not None:
+    if why_on_driver(plan, envelope) is not None:
         return False
     if _asked(plan) == "executors":
         return True

@@ -7,7 +7,7 @@ kept whole until then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from windrow.algebra.watermarks import Steps as Marks
 from windrow.kernels.zset.time_windows import of_ticks
+from windrow.plan.event_time import Occurrence
 from windrow.spark.live.arrivals import VIOLATED
 from windrow.spark.live.conditions import Conditions
 from windrow.spark.live.emitted import EmittedPlan
@@ -26,7 +27,12 @@ from windrow.spark.live.incremental import in_memory
 from windrow.spark.streams import ARRIVED, REASON, ROWTIME
 from windrow.streams.entries import NO_BOUND, REASONS
 
-__all__ = ["Judged", "judged"]
+__all__ = ["Holds", "Judged", "judged", "judging", "late_by"]
+
+Ints = npt.NDArray[np.int64]
+
+Holds = Callable[[pa.Array, Ints], npt.NDArray[np.bool_]]
+"""For which rowtimes a condition holds, with the watermark of each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,22 +93,44 @@ def judged(
 
 def _violated(
     plan: EmittedPlan, conditions: Conditions, name: str, rows: pa.Table, marks: Mapping[str, Marks]
-) -> npt.NDArray[np.int64]:
+) -> Ints:
     """The watermark that each row is late by, the greatest if by several; `NO_BOUND` of rows in time."""
-    found = np.full(rows.num_rows, NO_BOUND)
-    stream, timed = plan.catalog.streams[name], plan.query.timed
+    stream, judges = plan.catalog.streams[name], list[tuple[pa.Array, list[Holds]]]()
     kind = stream.frame.schema[stream.rowtime or ""]
-    type_ = in_memory(StructType([kind])).field(0).type
-    ticks = rows.column(ROWTIME).to_numpy()
-    for each in (each for each in timed.occurrences if each.stream == name and each.watermark_of):
-        before = plan.marks_before(each, rows, marks)
+    for each in judging(plan, name):
+        holds = [
+            partial(conditions.holds, (name, one), kind, partial(plan.below, one.row, one.least, name))
+            for one in plan.query.timed.judgings
+            if one.origin == each.place
+        ]
+        judges.append((plan.marks_before(each, rows, marks), list(holds)))
+    return late_by(rows, in_memory(StructType([kind])).field(0).type, judges)
+
+
+def judging(plan: EmittedPlan, name: str) -> list[Occurrence]:
+    """Where a stream stands in a query so that its rows may be late for groups."""
+    occurrences = plan.query.timed.occurrences
+    return [each for each in occurrences if each.stream == name and each.watermark_of]
+
+
+def late_by(rows: pa.Table, kind: pa.DataType, judges: Sequence[tuple[pa.Array, Sequence[Holds]]]) -> Ints:
+    """The watermark that each row is late by, the greatest if by several; `NO_BOUND` of rows in time.
+
+    Parameters
+    ----------
+    rows
+        With `ROWTIME`.
+    kind
+        The type of the column of rowtimes.
+    judges
+        Wherever the stream stands: the watermark before each row, NULL of those that are not below it, and
+        the conditions by which rows are late.
+    """
+    found, ticks = np.full(rows.num_rows, NO_BOUND), rows.column(ROWTIME).to_numpy()
+    for before, conditions in judges:
         places = np.flatnonzero(np.asarray(pc.is_valid(before)))
         at = np.asarray(before.take(pa.array(places)))
-        for judging in (one for one in timed.judgings if one.origin == each.place):
-            if not len(places):
-                continue
-            condition = partial(plan.below, judging.row, judging.least, name)
-            asked = of_ticks(ticks[places], type_)
-            is_late = conditions.holds((name, judging), kind, condition, asked, at)
+        for holds in conditions if len(places) else ():
+            is_late = holds(of_ticks(ticks[places], kind), at)
             found[places[is_late]] = np.maximum(found[places[is_late]], at[is_late])
     return found

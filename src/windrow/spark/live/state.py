@@ -19,7 +19,7 @@ from windrow.spark.live.progress import shown_instant
 from windrow.spark.live.size import size_of
 from windrow.streams import NO_BOUND, Position
 
-__all__ = ["Kept", "State", "StateRow", "kept_in", "kept_of", "producers_of", "state_of"]
+__all__ = ["Kept", "State", "StateRow", "kept_in", "kept_of", "producers_of", "state_of", "timed_state_of"]
 
 _SCHEMA = (
     "kind STRING, name STRING, producer STRING, rows BIGINT, bytes BIGINT, oldest STRING, bound STRING,"
@@ -151,6 +151,35 @@ def state_of(
     written = plan.windows()
     for name, kept in windows.items():
         rows.append(StateRow("window", written.get(name, name)).showing(kept, plan.clock, zone))
+    return State(tuple(rows))
+
+
+def timed_state_of(
+    plan: LivePlan, step: Step, kept: Mapping[str, Kept], why: str, operators: Kept | None
+) -> State:
+    """The state of a query that is told by processing time, after a step.
+
+    Parameters
+    ----------
+    kept
+        The rows of each stream.
+    why
+        Why they are kept.
+    operators
+        What operators hold in place of rows; None for nothing.
+    """
+    zone = str(plan.gateway.spark.conf.get("spark.sql.session.timeZone") or "UTC")
+    bounds = {name: position.clock.at for name, position in step.clocks.items()}
+    rows: list[StateRow] = []
+    for name in sorted(plan.streams):
+        clock = plan.catalog.streams[name].clock
+        bound = None if name not in bounds else shown_instant(clock, bounds[name], zone)
+        holds = bool(bounds) and bounds.get(name) == min(bounds.values())
+        rows.append(StateRow("stream", name, bound=bound, holds=holds))
+        rows += producers_of(name, step.clocks.get(name), clock, zone, holds=holds)
+        rows.append(StateRow("rows", name, why=why).showing(kept.get(name, Kept()), clock, zone))
+    if operators is not None:
+        rows.append(StateRow("operators", "", rows=operators.rows, bytes=operators.bytes, why=why))
     return State(tuple(rows))
 
 

@@ -98,7 +98,7 @@ class WindowFlow:
 
     def empty(self) -> None:
         """Hold nothing."""
-        self._flow.empty()
+        self._flow.run.empty()
 
     def read(self, key: str) -> frozenset[str]:
         """The names inside of the columns of a window that are read."""

@@ -28,7 +28,7 @@ def streaming(plan: LivePlan) -> DataFrame:
     """
     _refuse_other(plan)
     graph = graph_of(plan)
-    return graph.changes(graph.packets(), plan.envelope)
+    return graph.changes(graph.packets())
 
 
 def streaming_late(plan: LivePlan) -> DataFrame:
@@ -44,13 +44,18 @@ def streaming_late(plan: LivePlan) -> DataFrame:
 
 
 def _late(plan: LivePlan, name: str) -> DataFrame:
-    """The late rows of a stream: those that a query leaves out that gives all of its rows."""
-    tokens = tokenize(f"RSTREAM(SELECT * FROM {quoted(name)} [NOW])")
-    reader = Reader(tokens, frozenset([name]), frozenset())
-    query = reader.read(0, len(tokens))
-    whole = ContinuousPlan(plan.gateway, plan.catalog, frozenset([name]), reader, query, "batch")
+    """The late rows of a stream: of EMIT those of the query, of CQL those that a query leaves out that gives
+    all rows of the stream.
+    """
+    whole, place = plan, sorted(plan.streams).index(name)
+    if isinstance(plan, ContinuousPlan):
+        tokens = tokenize(f"RSTREAM(SELECT * FROM {quoted(name)} [NOW])")
+        reader = Reader(tokens, frozenset([name]), frozenset())
+        query = reader.read(0, len(tokens))
+        whole = ContinuousPlan(plan.gateway, plan.catalog, frozenset([name]), reader, query, "batch")
+        place = 0
     graph = graph_of(whole)
-    return late_shown(name, plan.catalog.streams[name], graph.late(graph.packets(), 0))
+    return late_shown(name, plan.catalog.streams[name], graph.late(graph.packets(), place))
 
 
 def _refuse_other(plan: LivePlan) -> None:

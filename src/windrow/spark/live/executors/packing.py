@@ -15,11 +15,12 @@ import pyarrow.compute as pc
 
 from windrow.errors import InputError
 from windrow.kernels.hashing import hashes
+from windrow.spark.live.executors.as_bytes import to_bytes
 from windrow.spark.live.executors.task import Task, TaskSide
 from windrow.streams.entries import NO_BOUND
 from windrow.streams.parts import Part
 
-__all__ = ["BUCKET", "DATA", "NOTE", "PACKETS", "PROMISED", "SEEN", "from_bytes", "pack", "to_bytes"]
+__all__ = ["BUCKET", "DATA", "NOTE", "PACKETS", "PROMISED", "SEEN", "pack"]
 
 BUCKET, NOTE, DATA = "bucket", "note", "data"
 PACKETS = f"{BUCKET} int, {NOTE} string, {DATA} binary"
@@ -42,12 +43,12 @@ class _Read:
     ----------
     said
         What its entries say of the clock.
-    rows
-        How many of them are rows.
+    ptime
+        When the last of them came.
     """
 
     said: Part = field(default_factory=Part)
-    rows: int = 0
+    ptime: int = 0
 
 
 def pack(task: Task, batches: Iterable[pa.RecordBatch], number: int) -> Iterator[pa.RecordBatch]:
@@ -71,28 +72,13 @@ def pack(task: Task, batches: Iterable[pa.RecordBatch], number: int) -> Iterator
                     counted += 1
                     yield packet
     told = [
-        json.dumps({"stream": place, "order": json.loads(order), "rows": one.rows, **asdict(one.said)})
+        json.dumps({"stream": place, "order": json.loads(order), "ptime": one.ptime, **asdict(one.said)})
         for (place, order), one in read.items()
     ]
     if told:
         buckets = np.repeat(np.array(task.buckets, np.int32), len(told))
         notes = pa.array(told * len(task.buckets), pa.string())
         yield _packets(buckets, notes, pa.nulls(len(notes), pa.binary()))
-
-
-def to_bytes(table: pa.Table) -> bytes:
-    """A table as it travels, and as it is stored."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
-    found: bytes = sink.getvalue().to_pybytes()
-    return found
-
-
-def from_bytes(data: bytes) -> pa.Table:
-    """The table of which :func:`to_bytes` has made bytes."""
-    with pa.ipc.open_stream(data) as reader:
-        return reader.read_all()
 
 
 def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -150,7 +136,7 @@ def _packed(
             hint="leave such rows out where the stream is made: df.where('… IS NOT NULL')",
         )
     read.said, seen, promised = read.said.read(rowtimes, bounds)
-    read.rows += int(is_row.sum())
+    read.ptime = max(read.ptime, pc.max(entries.column(stream.ptime)).as_py())
     for at, side in enumerate(task.sides):
         if side.stream != place:
             continue

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -14,14 +13,16 @@ from pyspark.sql import functions as F
 from windrow.errors import NotSupportedError, UsageError
 from windrow.spark.collected import is_plain
 from windrow.spark.live.checkpoint import BUCKETS, Step
-from windrow.spark.live.executors.bucket import Account
+from windrow.spark.live.emitted import EmittedPlan
+from windrow.spark.live.executors.account import Account
+from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.graph import graph_of
-from windrow.spark.live.executors.packing import DATA, NOTE, from_bytes
+from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.live.executors.unpacking import is_of_rows
 from windrow.spark.live.into_stream import IntoStream
 from windrow.spark.live.plan import LivePlan
 from windrow.spark.live.sinks import Sink, TableSink, takes_tables
-from windrow.spark.live.state import Kept, State, state_of
+from windrow.spark.live.state import Kept, State, state_of, timed_state_of
 from windrow.spark.live.steps import Steps
 from windrow.spark.settings import STATE_STORE
 from windrow.streams import Position
@@ -35,15 +36,16 @@ _SMALL = 1 << 16
 _KEPT = "kept."
 """What the names of counts begin with that are of what is kept."""
 _OF_EACH = ("rows", "bytes", "oldest")
+_OPERATORS = "operators"
 
 
 @dataclass(frozen=True)
 class _InAll:
-    """What all buckets keep: the rows of streams that wait, those in windows, and groups in place of rows."""
+    """What all buckets keep: the rows of streams that wait, those of sides, and what operators hold."""
 
     waiting: Mapping[str, Kept]
     windows: Mapping[str, Kept]
-    groups: int
+    operators: Kept
 
 
 class ExecutorSteps(Steps):
@@ -67,11 +69,12 @@ class ExecutorSteps(Steps):
                 span=plan.span,
                 hint="SET spark.windrow.live.host = driver",
             )
-        self._graph = graph_of(plan)
+        form = envelope if plan.is_relation else None
+        self._graph = graph_of(plan, envelope=form)
         super().__init__(plan, sink, folder, envelope, on_late)
         counts = self._checkpoint.last().counts
         if BUCKETS in counts:
-            self._graph = graph_of(plan, counts[BUCKETS])
+            self._graph = replace(self._graph, buckets=counts[BUCKETS])
         self._target: Sink = sink
 
     def input(self, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
@@ -105,22 +108,25 @@ class ExecutorSteps(Steps):
         clocks = dict(before.clocks)
         for place, name, _ in self._graph.streams:
             clocks[name] = self._position(place, accounts, before.clocks.get(name))
-        self._tell_late(self._late_rows(batch, before, clocks), number)
+        self._tell_late(self._late_rows(batch, accounts), number)
         rows = [told for note, told in zip(notes, data, strict=True) if is_of_rows(note)]
         given = self._given(batch, rows, number)
         came = _came(accounts)
         known = before.counts
         kept = {name: count for name, count in known.items() if name.startswith(_KEPT)}
+        now = max((one.now for one in accounts), default=known.get("now", 0))
         counts = {
-            "now": max(known.get("now", 0), time.time_ns() // 1000),
+            "now": now,
             "entries": came,
-            **self._came_and_late(before, clocks, came),
+            "rows_in": known.get("rows_in", 0) + came,
+            "rows_late": self._late_in_all(clocks, accounts) if accounts else known.get("rows_late", 0),
             "rows_used": known.get("rows_used", 0) + sum(one.used for one in accounts),
             "rows_given": known.get("rows_given", 0) + given,
             BUCKETS: self._graph.buckets,
             **(self._kept(accounts) if accounts else kept),
         }
-        step = Step(number, clocks, self._frontier(clocks), None, {}, counts)
+        frontier = now if self._graph.is_timed else self._frontier(clocks)
+        step = Step(number, clocks, frontier, None, {}, counts)
         step = self._checkpoint.commit(step, {})
         state = self._state(step)
         self.progress = {
@@ -129,8 +135,8 @@ class ExecutorSteps(Steps):
             "given": given,
             "frontier": step.frontier,
             **self._counted(step, sum(one.rows for one in state.waiting.values())),
-            "rows_in_windows": sum(one.rows for one in state.windows.values()) + state.groups,
-            "state_bytes": sum(one.bytes or 0 for one in state.windows.values()),
+            "rows_in_windows": sum(one.rows for one in (*state.windows.values(), state.operators)),
+            "state_bytes": sum(one.bytes or 0 for one in (*state.windows.values(), state.operators)),
             "buckets": len(accounts),
         }
 
@@ -138,17 +144,20 @@ class ExecutorSteps(Steps):
         """Hand what changes to the sink; in memory where all packets with rows are here."""
         tables = [from_bytes(data) for data in rows if data is not None]
         if len(tables) == len(rows) and isinstance(self._target, TableSink) and takes_tables(self._target):
-            table = self._graph.changes_of(tables, self._envelope)
+            table = self._graph.changes_of(tables)
             names = () if table is None else table.column_names
             is_plain_table = len({name.lower() for name in names}) == len(names)
-            if table is not None and is_plain_table and is_plain(self._graph.stage.result):
+            if table is not None and is_plain_table and is_plain(self._graph.result):
                 return self._target.write_table(table, number)
-        return self._target.write(self._graph.changes(batch, self._envelope), number) or 0
+        return self._target.write(self._graph.changes(batch), number) or 0
 
     def state(self) -> State:
         """What is kept after the last step."""
         step = self._checkpoint.last()
         state = self._state(step)
+        if isinstance(self._plan, EmittedPlan):
+            kept = {side.stream: state.windows[side.name] for side in self._graph.sides}
+            return timed_state_of(self._plan, step, kept, self._plan.keeps, state.operators)
         return state_of(self._plan, step, state.waiting, state.windows, on_one_clock=True)
 
     def _state(self, step: Step) -> _InAll:
@@ -157,8 +166,8 @@ class ExecutorSteps(Steps):
             return Kept(rows or 0, size, oldest)
 
         waiting = {name: kept(f"stream.{name}") for _, name, _ in self._graph.streams}
-        windows = {side.name: kept(side.name) for side in self._graph.stage.sides}
-        return _InAll(waiting, windows, step.counts.get(f"{_KEPT}groups", 0))
+        windows = {side.name: kept(side.name) for side in self._graph.sides}
+        return _InAll(waiting, windows, kept(_OPERATORS))
 
     def _position(self, place: int, known: Sequence[Account], before: Position | None) -> Position:
         """What the entries of a stream say of later ones."""
@@ -174,21 +183,24 @@ class ExecutorSteps(Steps):
         in_all = came if before is None else came + before.clock.admitted + before.clock.refused
         return Position("", clock=said.state(stream.live.ordering, in_all, late, rejected))
 
-    def _late_rows(
-        self, batch: DataFrame, before: Step, clocks: Mapping[str, Position]
-    ) -> dict[str, DataFrame | None]:
+    def _late_in_all(self, clocks: Mapping[str, Position], accounts: Sequence[Account]) -> int:
+        """How many of the rows so far are late: with EMIT, rows below an estimate are not for that alone."""
+        if not self._graph.is_timed:
+            return sum(position.clock.refused for position in clocks.values())
+        rejected = sum(position.clock.rejected for position in clocks.values())
+        return rejected + sum(one.for_groups for one in accounts)
+
+    def _late_rows(self, batch: DataFrame, accounts: Sequence[Account]) -> dict[str, DataFrame | None]:
         """Of each stream the rows that are late, if there are any."""
         found: dict[str, DataFrame | None] = {}
         for place, name, _ in self._graph.streams:
-            known = before.clocks.get(name)
-            refused = 0 if known is None else known.clock.refused
-            has_some = clocks[name].clock.refused > refused
+            has_some = any(one.apart.get(place) for one in accounts)
             found[name] = self._graph.late(batch, place) if has_some else None
         return found
 
     def _kept(self, accounts: Sequence[Account]) -> dict[str, int]:
         """What is kept in all buckets, by name."""
-        found = {f"{_KEPT}groups": sum(one.groups for one in accounts)}
+        found: dict[str, int] = {}
 
         def note(name: str, rows: Iterable[int], size: int | None, oldest: Iterable[int | None]) -> None:
             firsts = [one for one in oldest if one is not None]
@@ -199,7 +211,8 @@ class ExecutorSteps(Steps):
         for place, name, _ in self._graph.streams:
             waiting = (one.waiting.get(place, 0) for one in accounts)
             note(f"stream.{name}", waiting, None, (one.oldest_waiting.get(place) for one in accounts))
-        for at, side in enumerate(self._graph.stage.sides):
+        note(_OPERATORS, (one.groups for one in accounts), sum(one.stored for one in accounts), ())
+        for at, side in enumerate(self._graph.sides):
             size = sum(one.size[at] for one in accounts)
             note(side.name, (one.held[at] for one in accounts), size, (one.oldest[at] for one in accounts))
         return found

@@ -15,11 +15,12 @@ from windrow.kernels.stages import Times, changes, netted
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
 from windrow.spark.arrow import arrow_type
 from windrow.spark.live.envelopes import enveloped, inserted
-from windrow.spark.live.executors.bucket import EARLIER
-from windrow.spark.live.executors.packing import DATA, NOTE, from_bytes
+from windrow.spark.live.executors.as_bytes import from_bytes
+from windrow.spark.live.executors.packing import DATA, NOTE
+from windrow.spark.live.executors.windowed import EARLIER
 from windrow.spark.varying import columns_of
 
-__all__ = ["Shape", "is_of_rows", "late_rows", "rows_of_groups", "told"]
+__all__ = ["AsGiven", "Shape", "is_of_rows", "late_rows", "rows_of_groups", "told"]
 
 _TOLD_NOW = Times(EARLIER + 1, NEVER)
 
@@ -76,6 +77,17 @@ class Shape:
         return schema
 
 
+@dataclass(frozen=True)
+class AsGiven:
+    """Rows that are shown as they are."""
+
+    is_packed = True
+
+    def of(self, rows: pa.Table) -> pa.Table:
+        """These."""
+        return rows
+
+
 _STREAMS = {"ISTREAM": 1, "DSTREAM": -1, "RSTREAM": 1}
 """The changes of which a stream's rows are, those that enter or those that leave."""
 
@@ -83,7 +95,7 @@ _FIRST = {"op": 2, **dict.fromkeys(_STREAMS, 1)}
 """Where the columns of the query begin in what is shown, where that is not the first."""
 
 
-def told(shape: Shape, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def told(shape: Shape | AsGiven, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """What is shown of all rows of a task, under names of ours."""
     tables = list(_of_kind("rows", batches) if shape.is_packed else map(_table, batches))
     if tables:

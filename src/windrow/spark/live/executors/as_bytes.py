@@ -1,0 +1,22 @@
+"""Tables as they travel, and as they are stored."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+__all__ = ["from_bytes", "to_bytes"]
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    """A table as it travels, and as it is stored."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
+
+
+def from_bytes(data: bytes) -> pa.Table:
+    """The table of which :func:`to_bytes` has made bytes."""
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_all()

@@ -1,0 +1,194 @@
+"""The graph of a query with EMIT: of operators in memory by keys that are columns of its streams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import LongType, StructType
+
+from windrow.kernels.stages import Division, Program, divisions, undivided
+from windrow.plan.event_time import HIDDEN
+from windrow.spark.exchange import in_worker
+from windrow.spark.gateway import Gateway
+from windrow.spark.interpreter import map_in_arrow
+from windrow.spark.live.conditions import Conditions
+from windrow.spark.live.emit_program import EmitProgram, EmitSource
+from windrow.spark.live.emitted import EmittedPlan
+from windrow.spark.live.emitted_flow import EmittedFlow
+from windrow.spark.live.executors.emitting import Emits, Judge
+from windrow.spark.live.executors.packets import Graph, Side, numbered
+from windrow.spark.live.executors.task import Task
+from windrow.spark.live.executors.unpacking import AsGiven, told
+from windrow.spark.live.flow import Flow
+from windrow.spark.live.incremental import in_memory
+from windrow.spark.live.late_for_groups import judging
+from windrow.spark.live.lookups import LookUp
+from windrow.spark.live.steps import entries_of, in_one, inside
+from windrow.spark.streams import ARRIVED, ROWTIME
+from windrow.streams.entries import BEFORE
+
+__all__ = ["EmitGraph"]
+
+_NO_FILES = Path("of-a-plan-alone")
+
+
+@dataclass(frozen=True)
+class EmitGraph(Graph):
+    """As :class:`.packets.Graph`; made by :func:`.graph.graph_of`, where there is no reason against it."""
+
+    plan: EmittedPlan
+
+    is_timed = True
+
+    @cached_property
+    def why_not(self) -> str | None:
+        """What of the query cannot be run so; None for nothing."""
+        if self._flow.why_not is not None:
+            return self._flow.why_not
+        program, timed = self._program, self.plan.query.timed
+        if program.program.beginning is not None:
+            return "groups without keys, or a table"
+        why = next((why for one in self._programs if (why := _computed_elsewhere(one)) is not None), None)
+        if why is not None:
+            return why
+        if self._holds and timed.holds is None and not program.forgets:
+            return "rows that are held until the watermark has passed each, as those of sessions are"
+        if self._keys is None:
+            return "operators whose keys have no column of the streams in common, which the result shows"
+        return None
+
+    @cached_property
+    def sides(self) -> Sequence[Side]:
+        """The streams where they stand in the query."""
+        assert self._keys is not None
+        pairs = zip(self._program.sources, self._keys, strict=True)
+        return [Side(f"rows-{at}", one.stream, key, key) for at, (one, key) in enumerate(pairs)]
+
+    @cached_property
+    def result(self) -> StructType:
+        """The columns of the query."""
+        schema = self.plan.query.schema
+        return StructType([field for field in schema if not field.name.startswith(HIDDEN)])
+
+    def entries(self, frames: Mapping[str, DataFrame] | None = None) -> tuple[DataFrame, Task]:
+        """As :meth:`.packets.Graph.entries`."""
+        places = {name: at for at, name, _ in self.streams}
+        columns = [
+            {own: inside(places[source.stream], own) for own in source.reads}
+            for source in self._program.sources
+        ]
+        frame = in_one(entries_of(self.streams, frames))
+        return self._told(frame, columns, self._work)
+
+    def changes(self, packets: DataFrame) -> DataFrame:
+        """What is told, from packets."""
+        read, sql = in_worker(lambda batches, _: told(AsGiven(), batches), self.plan.text), self._told_schema
+        return map_in_arrow(packets, read, numbered(sql)).toDF(*sql.names)
+
+    def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table:
+        """The same of the rows of packets, in memory."""
+        return pa.concat_tables(tables or [in_memory(self._told_schema).empty_table()])
+
+    # -- what it is made of ----------------------------------------------------------------------------
+
+    @cached_property
+    def _flow(self) -> EmittedFlow:
+        return EmittedFlow(self._gateway, self.plan, self.envelope, _NO_FILES)
+
+    @cached_property
+    def _told_schema(self) -> StructType:
+        return self.plan.query.told(self.envelope).schema
+
+    @property
+    def _program(self) -> EmitProgram:
+        return self._flow.program
+
+    @property
+    def _programs(self) -> list[Program]:
+        """All that is computed."""
+        conditions = [one for judges in self._judges.values() for judge in judges for one in judge.conditions]
+        mapping = [] if self._mapping is None else [self._mapping]
+        return [self._program.program, *mapping, *conditions]
+
+    @cached_property
+    def _mapping(self) -> Program | None:
+        return self._flow.mapping.program if self._program.maps else None
+
+    @cached_property
+    def _holds(self) -> bool:
+        """Whether anything is held from one micro-batch to the next."""
+        program = self._program
+        is_told_again = program.complete is not None or program.groups is not None
+        return is_told_again or not undivided(program.program)
+
+    @cached_property
+    def _work(self) -> Emits:
+        schemas = tuple(map(self._kept_of, self._program.sources))
+        return Emits(self._program, schemas, self._mapping, self._judges, self._holds)
+
+    def _kept_of(self, source: EmitSource) -> pa.Schema:
+        """What is kept of rows."""
+        kinds = self.plan.catalog.streams[source.stream].frame.schema
+        kept = StructType([kinds[name] for name in source.reads])
+        for name in (ROWTIME, ARRIVED, BEFORE):
+            kept = kept.add(name, LongType())
+        return in_memory(kept)
+
+    @cached_property
+    def _judges(self) -> dict[str, tuple[Judge, ...]]:
+        def gateway() -> Gateway:
+            return Gateway(self.plan.gateway.spark, self.plan.gateway.parameters)
+
+        conditions, found = Conditions(gateway, _NO_FILES), dict[str, tuple[Judge, ...]]()
+        sources = dict(zip(self.plan.query.timed.occurrences, self._program.sources, strict=True))
+        for _, name, stream in self.streams:
+            kind = stream.frame.schema[stream.rowtime or ""]
+            rowtime = in_memory(StructType([kind])).field(0)
+            judges = []
+            for each in judging(self.plan, name):
+                flows: list[Flow] = [
+                    conditions.planned((name, one), kind, partial(self.plan.below, one.row, one.least, name))
+                    for one in self.plan.query.timed.judgings
+                    if one.origin == each.place
+                ]
+                judges.append(Judge(sources[each], rowtime, tuple(flow.program for flow in flows)))
+            found[name] = tuple(judges)
+        return found
+
+    @cached_property
+    def _keys(self) -> tuple[tuple[str, ...], ...] | None:
+        """By which columns the rows of each source are divided; None where there are none for all."""
+        program, sources = self._program, self._program.sources
+        kept = {source.leaf: self._kept_of(source) for source in sources}
+        leaves = {
+            source.leaf: pa.schema([kept[source.leaf].field(name) for name in source.reads])
+            for source in sources
+        }
+        if program.groups is not None:
+            shown = program.groups
+        elif program.envelope == "one-sql":
+            shown = program.columns
+        else:
+            shown = tuple(column for _, column in program.kept)
+        found: list[Division] = divisions(program.program, leaves, shown)
+        found = [one for one in found if one.keys() == leaves.keys()]
+        if found:
+            return tuple(tuple(dict.fromkeys(one[source.leaf] for one in found)) for source in sources)
+        if undivided(program.program) and program.groups is None:
+            return tuple(source.reads for source in sources)
+        return None
+
+
+def _computed_elsewhere(program: Program) -> str | None:
+    """What of a program is not computed in memory; None for nothing."""
+    for one in program.fragments:
+        if one.computed is not None and any(isinstance(step, LookUp) for step in one.computed.steps):
+            return "a join with a table"
+        if one.computed is None and one.chosen is None:
+            return "expressions or unions that Spark alone computes"
+    return None

@@ -1,0 +1,196 @@
+"""The streaming DataFrame of a live query: packed entries, buckets in the state store, what these give."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from windrow.spark.exchange import in_worker
+from windrow.spark.gateway import Gateway
+from windrow.spark.interpreter import map_in_arrow, transform_with_state
+from windrow.spark.live.arrivals import VIOLATED
+from windrow.spark.live.executors.bucket import LATE_AT
+from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE, PACKETS, pack
+from windrow.spark.live.executors.processor import BucketProcessor
+from windrow.spark.live.executors.task import Task, TaskSide, TaskStream, Work
+from windrow.spark.live.executors.unpacking import late_rows
+from windrow.spark.live.file_order import ORIGIN
+from windrow.spark.live.plan import LivePlan
+from windrow.spark.live.steps import STREAM, inside
+from windrow.spark.live_source import BOUND, PRODUCER, PTIME
+from windrow.spark.streams import REASON, ROWTIME, Stream
+from windrow.spark.to_cells import first_of_each
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["Graph", "Side", "numbered"]
+
+_GIVEN = f"{NOTE} string, {DATA} binary"
+
+
+@dataclass(frozen=True)
+class Side:
+    """What a query reads of a stream at a place.
+
+    Attributes
+    ----------
+    name
+        By which it is known what of it is kept.
+    stream
+        The name of the stream.
+    key
+        The columns of what is kept by which rows are divided; none where one bucket has all of them.
+    shown
+        The same as a user knows them.
+    """
+
+    name: str
+    stream: str
+    key: tuple[str, ...]
+    shown: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A query on executors.
+
+    Attributes
+    ----------
+    plan
+        The query.
+    buckets
+        Into how many its rows are divided.
+    envelope
+        The form of its changes.
+    """
+
+    plan: LivePlan
+    buckets: int
+    envelope: str
+
+    is_timed: ClassVar[bool] = False
+    """Whether it is told by processing time."""
+
+    @property
+    @abstractmethod
+    def sides(self) -> Sequence[Side]:
+        """What it reads of its streams."""
+
+    @property
+    @abstractmethod
+    def result(self) -> StructType:
+        """The columns of the query, in whatever form they are given."""
+
+    @abstractmethod
+    def entries(self, frames: Mapping[str, DataFrame] | None = None) -> tuple[DataFrame, Task]:
+        """The entries with what is computed of each, and what tasks are told of them.
+
+        Parameters
+        ----------
+        frames
+            Entries in place of the streams' own.
+        """
+
+    @abstractmethod
+    def changes(self, packets: DataFrame) -> DataFrame:
+        """What is given, from packets: of a relation its changes, of a stream its rows."""
+
+    @abstractmethod
+    def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table | None:
+        """The same of the rows of packets, in memory; None where Spark is needed for it."""
+
+    def packets(self) -> DataFrame:
+        """What the buckets give for each micro-batch: `NOTE` and `DATA`."""
+        entries, task = self.entries()
+        sql = self.plan.text
+        packed = map_in_arrow(
+            entries, in_worker(lambda batches, number: pack(task, batches, number), sql), PACKETS
+        )
+        return transform_with_state(packed.groupBy(BUCKET), BucketProcessor(task, sql), _GIVEN)
+
+    def late(self, packets: DataFrame, place: int) -> DataFrame:
+        """The late rows of a stream, from packets: its columns, `ROWTIME`, `PRODUCER`, `VIOLATED` and
+        `REASON`.
+        """
+        _, _, stream = self.streams[place]
+        schema = StructType([field for field in stream.frame.schema if field.name in stream.columns])
+        whole = StructType([*schema.fields]).add(LATE_AT, LongType()).add(VIOLATED, LongType())
+        whole = whole.add(REASON, StringType())
+        made = map_in_arrow(
+            packets,
+            in_worker(lambda batches, _: late_rows(place, batches), self.plan.text),
+            numbered(whole),
+        )
+        return made.toDF(*whole.names).withColumnRenamed(LATE_AT, ROWTIME).withColumn(PRODUCER, F.lit(""))
+
+    # -- what it is made of ----------------------------------------------------------------------------
+
+    @cached_property
+    def _gateway(self) -> Gateway:
+        return Gateway(self.plan.gateway.spark, self.plan.gateway.parameters)
+
+    @cached_property
+    def streams(self) -> list[tuple[int, str, Stream]]:
+        """Those that are read, by number and name."""
+        known = self.plan.catalog.streams
+        return [(at, name, known[name]) for at, name in enumerate(sorted(self.plan.streams))]
+
+    def _told(
+        self, frame: DataFrame, columns: Sequence[Mapping[str, str]], work: Work
+    ) -> tuple[DataFrame, Task]:
+        """The columns of entries that tasks read, and what they are told.
+
+        Parameters
+        ----------
+        columns
+            Of each side what is kept of its rows: names there, and those that entries have.
+        """
+        streams, own = [], self.plan.clock
+        for at, name, stream in self.streams:
+            live = stream.live
+            assert live is not None
+            bound = inside(at, BOUND) if BOUND in live.given else None
+            ticks = stream.clock.nanoseconds // own.nanoseconds
+            shown = {column: inside(at, column) for column in stream.columns}
+            of_time = inside(at, ROWTIME), inside(at, PTIME)
+            streams.append(TaskStream(name, at, live.ordering, ticks, *of_time, bound, shown))
+        places, seen, sides = {name: at for at, name, _ in self.streams}, set[int](), []
+        for side, kept in zip(self.sides, columns, strict=True):
+            place = places[side.stream]
+            sides.append(TaskSide(place, kept, side.key, place not in seen))
+            seen.add(place)
+        task = Task(
+            self._identity,
+            tuple(streams),
+            tuple(sides),
+            work,
+            tuple(name for name in ORIGIN if name in frame.columns),
+            STREAM if len(streams) > 1 else None,
+            tuple(first_of_each(self.buckets if any(side.key for side in self.sides) else 1).tolist()),
+        )
+        wanted = [*task.origin, *([] if task.stream is None else [task.stream])]
+        for one in task.streams:
+            wanted += [one.rowtime, one.ptime, *([] if one.bound is None else [one.bound])]
+            wanted += one.columns.values()
+        for each in task.sides:
+            wanted += each.columns.values()
+        return frame.select(*map(quoted, dict.fromkeys(wanted))), task
+
+    @property
+    def _identity(self) -> str:
+        told = json.dumps(self.plan.fingerprint(), sort_keys=True)
+        return hashlib.sha256(told.encode()).hexdigest()
+
+
+def numbered(schema: StructType) -> StructType:
+    """The same types under names of ours: those of a query may be the same."""
+    return StructType([StructField(f"o{at}", field.dataType) for at, field in enumerate(schema)])

@@ -1,0 +1,134 @@
+"""The graph of CQL of one block over windows of live streams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructType
+
+from windrow.plan.columns import ROWS
+from windrow.spark.changelog import as_cql
+from windrow.spark.exchange import in_worker
+from windrow.spark.interpreter import map_in_arrow
+from windrow.spark.live.envelopes import IN_MEMORY
+from windrow.spark.live.executors.packets import Graph, Side, numbered
+from windrow.spark.live.executors.task import Task
+from windrow.spark.live.executors.unpacking import Shape, rows_of_groups, told
+from windrow.spark.live.executors.windowed import Windows
+from windrow.spark.live.incremental import in_memory
+from windrow.spark.live.stage_columns import StageColumns
+from windrow.spark.live.stages import Stage
+from windrow.spark.live.steps import STREAM, entries_of, in_one, inside
+from windrow.spark.streams import ROWTIME
+from windrow.spark.varying import ENTER, LEAVE, columns_of
+
+__all__ = ["WindowGraph"]
+
+
+@dataclass(frozen=True)
+class WindowGraph(Graph):
+    """As :class:`.packets.Graph`; made by :func:`.graph.graph_of`."""
+
+    stage: Stage
+
+    @cached_property
+    def sides(self) -> Sequence[Side]:
+        """The windows."""
+        made = []
+        for side, key in zip(self.stage.sides, _keys(self.stage), strict=True):
+            shown = tuple(side.columns.get(name, "what is computed") for name in key)
+            made.append(Side(side.name, side.stream, key, shown))
+        return made
+
+    @property
+    def result(self) -> StructType:
+        """The columns of the query."""
+        return self.stage.result
+
+    def entries(self, frames: Mapping[str, DataFrame] | None = None) -> tuple[DataFrame, Task]:
+        """As :meth:`.packets.Graph.entries`."""
+        frame = in_one(entries_of(self.streams, frames))
+        columns = StageColumns(self._gateway, self.plan.catalog, self.stage)
+        sides: dict[str, dict[str, str]] = {}
+        for at, name, _ in self.streams:
+            is_row = (F.col(STREAM) == at) & F.col(inside(at, ROWTIME)).isNotNull()
+            frame, read = columns.reading(frame, at, name, is_row)
+            for side, shown in read.items():
+                kept = columns.kept(next(one for one in self.stage.sides if one.name == side))
+                sides[side] = {inner: shown[own] for inner, own in kept.items()}
+        work = Windows(self.stage.block, self.stage.passes_on)
+        return self._told(frame, [sides[side.name] for side in self.stage.sides], work)
+
+    def changes(self, packets: DataFrame) -> DataFrame:
+        """What changes, from packets: of a relation in the form of an envelope, of a stream its rows."""
+        shape, rows = self._shape, packets
+        if not shape.is_packed:
+            rows = self._after(packets)
+        result = shape.schema(self.stage.result)
+        made = map_in_arrow(
+            rows, in_worker(lambda batches, _: told(shape, batches), self.plan.text), numbered(result)
+        ).toDF(*result.names)
+        if shape.form is not None:
+            return made
+        return as_cql(made, columns_of(self.stage.names), self.plan.clock)
+
+    def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table | None:
+        """The same of the rows of packets, in memory; None where Spark is needed for it."""
+        shape = self._shape
+        if not shape.is_packed or shape.form is None:
+            return None
+        if not tables:
+            return in_memory(shape.schema(self.stage.result)).empty_table()
+        return shape.of(pa.concat_tables(tables))
+
+    @cached_property
+    def _shape(self) -> Shape:
+        """How changes are shown; without a form where an envelope is made of them by Spark."""
+        stage, columns = self.stage, columns_of(self.stage.names)
+        chosen = stage.block.chosen if stage.after is None else columns
+        shown = stage.kind or (self.envelope if self.envelope in IN_MEMORY else None)
+        is_net, is_packed = stage.is_net or stage.passes_on, stage.after is None
+        return Shape(tuple(stage.names), tuple(chosen), self.plan.clock, shown, is_net, is_packed)
+
+    def _after(self, packets: DataFrame) -> DataFrame:
+        """The rows that Spark makes of groups."""
+        stage = self.stage
+        assert stage.after is not None
+        schema = StructType([*stage.groups.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
+        names = schema.names
+        groups = map_in_arrow(
+            packets, in_worker(lambda batches, _: rows_of_groups(names, batches), None), schema
+        )
+        made = self._gateway.sql(stage.after, {ROWS: groups})
+        return made.toDF(*columns_of(stage.names), ENTER, LEAVE)
+
+
+def _keys(stage: Stage) -> tuple[tuple[str, ...], ...]:
+    """By which columns the rows of each window may be divided, so that each bucket knows what it needs.
+
+    Rows of a partition that is counted are together, rows of a group, rows that join; and equal rows of the
+    result, where one may enter as the other leaves.
+    """
+    block = stage.block
+    first, *others = block.inputs
+    limits = [None if one.window.rows is None else set(one.window.partition) for one in block.inputs]
+    if block.joined is not None:
+        pairs = [
+            (left, right)
+            for left, right in zip(*block.joined, strict=True)
+            if (limits[0] is None or left in limits[0]) and (limits[1] is None or right in limits[1])
+        ]
+        same = all(first.schema.field(one).type == others[0].schema.field(other).type for one, other in pairs)
+        shown = all((0, one) in block.outputs or (1, other) in block.outputs for one, other in pairs)
+        if not pairs or not same or not (shown or stage.is_net):
+            return (), ()
+        left, right = zip(*pairs, strict=True)
+        return left, right
+    wanted = block.key if block.aggregates is not None else tuple(dict.fromkeys(block.chosen))
+    key = tuple(name for name in wanted if limits[0] is None or name in limits[0])
+    return (key,) if stage.is_net or set(key) <= stage.shows else ((),)

@@ -1,0 +1,213 @@
+"""Windows of a bucket, and what one block of a query makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.errors import InputError
+from windrow.kernels.stages import PER_STEP, Block, Holding, Operated, Times
+from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
+from windrow.spark.live.executors.account import Account
+from windrow.spark.live.executors.held import Carry, Kept, Moment, Store
+from windrow.spark.live.executors.task import Task
+from windrow.streams.entries import FOREVER
+from windrow.streams.parts import Said
+
+__all__ = ["EARLIER", "Windowed", "Windows"]
+
+EARLIER = -NEVER
+"""When rows enter that a micro-batch before has told of."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """What a bucket makes of the windows of a query.
+
+    Attributes
+    ----------
+    block
+        That; its windows are the task's sides.
+    passes_on
+        Whether rows are given as they are at their rowtimes, and no window holds them.
+    """
+
+    block: Block
+    passes_on: bool
+
+    def begin(self, task: Task) -> Windowed:
+        """Windows that hold nothing."""
+        kept = [Kept(side.name, Holding.nothing(side)) for side in self.block.inputs]
+        return Windowed(task, self, kept, self.block.going_on())
+
+    def again(self, task: Task, told: Mapping[str, Any], store: Store) -> Windowed:
+        """What windows held."""
+        held, frontier = self.begin(task), told["frontier"]
+        # of rows that are given as they are, those at the frontier have been, too
+        reached = frontier + 1 if self.passes_on and frontier not in (None, FOREVER) else frontier
+        for one, side, chunks in zip(held.kept, self.block.inputs, told["chunks"], strict=True):
+            read = one.read(store, chunks)
+            rows = {chunk: count for chunk, (count, _) in read.items()}
+            one.holding = Holding.read(side, rows, (table for _, table in read.values()), reached)
+        held.frontier = frontier
+        if held.groups is not None and frontier is not None:
+            if told["carried"] is not None:
+                held.carried = Carry(**told["carried"])
+                held.groups.restore(held.carried.read(store))
+            since = None if held.carried is None else held.carried.at
+            if since is None or since < frontier:
+                held.rows_of_block(Times(since, frontier))
+        return held
+
+
+@dataclass
+class Windowed:
+    """What the windows of a bucket hold.
+
+    Attributes
+    ----------
+    kept
+        The rows of each window.
+    groups
+        What goes on with groups in place of rows.
+    frontier
+        Changes before it have been given.
+    carried
+        What is stored of `groups`.
+    """
+
+    task: Task
+    work: Windows
+    kept: list[Kept]
+    groups: Operated | None
+    frontier: int | None = None
+    carried: Carry | None = None
+    came: list[list[pa.Table]] = field(init=False)
+
+    takes_late = False
+
+    def __post_init__(self) -> None:
+        self.came = [[] for _ in self.kept]
+
+    @property
+    def size(self) -> int:
+        """The bytes of what is stored of windows."""
+        return sum(sum(one.sizes.values()) for one in self.kept)
+
+    def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:  # noqa: ARG002 - of others
+        """Take in rows of a window, as it keeps them."""
+        told, block = self.task.sides[side], self.work.block.inputs[side]
+        stream = self.task.streams[told.stream]
+        ticks = rows.column(stream.rowtime)
+        if stream.ticks > 1:
+            if (np.abs(ticks.to_numpy()) > 2**62 // stream.ticks).any():
+                raise InputError(
+                    "a rowtime is too large for the clock of the query", condition="ROWTIME_OVERFLOW"
+                )
+            ticks = pc.multiply_checked(ticks, stream.ticks)
+        columns = [rows.column(told.columns[name]) for name in block.schema.names[:-1]]
+        table = pa.table([*columns, ticks], names=block.schema.names).cast(block.schema)
+        self.came[side].append(table)
+        return None
+
+    def step(self, moment: Moment, account: Account) -> pa.Table | None:
+        """Rows with `ENTER` and `LEAVE`, of which those enter at `EARLIER` that were there before."""
+        came, self.came = self.came, [[] for _ in self.kept]
+        until = _frontier(self.task, moment.said)
+        if self.work.passes_on:
+            return self._passed(came[0], account, moment.number, until)
+        for one, tables in zip(self.kept, came, strict=True):
+            for table in tables:
+                one.holding = one.holding.with_arrivals(table, moment.number * PER_STEP)
+        if until is None or (self.frontier is not None and until <= self.frontier):
+            return None
+        waited, times = self._waiting, Times(self.frontier, until)
+        inputs = self.work.block.inputs
+        for one, side in zip(self.kept, inputs, strict=True):
+            one.holding = one.holding.taken(side, times)
+        rows = self.rows_of_block(times)
+        for one, side in zip(self.kept, inputs, strict=True):
+            one.holding = one.holding.after(side, times)
+        self.frontier = until
+        account.used = waited - self._waiting
+        if times.since is None or not rows.num_rows:
+            return rows
+        place, enter = rows.column_names.index(ENTER), rows.column(ENTER).to_numpy()
+        return rows.set_column(place, ENTER, pa.array(np.where(enter < times.since, EARLIER, enter)))
+
+    def rows_of_block(self, times: Times) -> pa.Table:
+        """What the block gives; its groups hold what they hold after it."""
+        return self.work.block.rows([one.holding.held for one in self.kept], times, self.groups)
+
+    def _passed(
+        self, came: list[pa.Table], account: Account, number: int, until: int | None
+    ) -> pa.Table | None:
+        """The rows that are given as they are: also those at the frontier, at which more may come."""
+        (side,) = self.work.block.inputs
+        (own,) = self.kept
+        rows = pa.concat_tables([side.schema.empty_table(), *came])
+        if until is None:
+            own.holding = own.holding.with_arrivals(rows, number * PER_STEP)
+            return None
+        waited, chunk = own.holding.waiting.num_rows + rows.num_rows, number * PER_STEP
+        left, given = own.holding.passing(side, rows, chunk, until if until == FOREVER else until + 1)
+        own.holding, self.frontier = left, until
+        account.used = waited - left.waiting.num_rows
+        if side.passes is not None:
+            given = given.filter(given.column(side.passes))
+        at = given.column(side.window.rowtime)
+        leave = pa.array(np.full(given.num_rows, NEVER))
+        return given.append_column(ENTER, at).append_column(LEAVE, leave)
+
+    @property
+    def _waiting(self) -> int:
+        """How many rows wait, each once."""
+        pairs = zip(self.task.sides, self.kept, strict=True)
+        return sum(one.holding.waiting.num_rows for side, one in pairs if side.is_first)
+
+    def keep(self, store: Store, number: int) -> dict[str, Any]:
+        """Store what is new after a step."""
+        if self.groups is not None and self.frontier is not None:
+            self._carry(store, self.groups, self.frontier, number)
+        chunks = [one.keep(store, number) for one in self.kept]
+        carried = None if self.carried is None else asdict(self.carried)
+        return {"frontier": self.frontier, "chunks": chunks, "carried": carried}
+
+    def _carry(self, store: Store, groups: Operated, frontier: int, number: int) -> None:
+        """Store what groups hold in place of the rows that they are made of, where these are more."""
+        (own,) = self.kept
+        held = own.holding.held
+        if Carry.is_due(self.carried, len(held)):
+            self.carried = Carry.written(store, self.carried, number, frontier, groups.held, groups.state)
+            own.holding = replace(own.holding, held=held.where(np.zeros(len(held), bool)))
+
+    def tell(self, account: Account) -> None:
+        """Say what windows hold."""
+        account.groups = 0 if self.groups is None else self.groups.held
+        account.stored = 0 if self.carried is None else self.carried.size
+        sides = zip(self.task.sides, self.work.block.inputs, self.kept, strict=True)
+        for at, (side, block, one) in enumerate(sides):
+            rowtime, holding = block.window.rowtime, one.holding
+            held = holding.held
+            account.held[at] = int(held.alive.sum())
+            account.oldest[at] = pc.min(held.rows.column(rowtime).filter(pa.array(held.alive))).as_py()
+            account.size[at] = sum(one.sizes.values())
+            if side.is_first:
+                account.waiting[side.stream] = holding.waiting.num_rows
+                account.oldest_waiting[side.stream] = pc.min(holding.waiting.column(rowtime)).as_py()
+
+
+def _frontier(task: Task, said: Mapping[int, Said]) -> int | None:
+    """The instant before which nothing more will come, in ticks of the query's clock."""
+    reached = []
+    for place, stream in enumerate(task.streams):
+        clock = said[place].clock(stream.ordering)
+        if clock is None:
+            return None
+        reached.append(FOREVER if clock == FOREVER else clock * stream.ticks)
+    return min(reached)

@@ -1,0 +1,93 @@
+"""Buckets without Spark's state store: what they give for logs that are cut anywhere."""
+
+from __future__ import annotations
+
+import copy
+from itertools import pairwise
+
+from pyspark import cloudpickle
+from pyspark.sql import functions as F
+
+from tests.live.test_law import table
+from windrow.spark.live.executors import bucket as buckets_of
+from windrow.spark.live.executors.account import Account
+from windrow.spark.live.executors.bucket import advanced
+from windrow.spark.live.executors.graph import graph_of
+from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE, pack
+from windrow.spark.live_source import PTIME
+
+__all__ = ["Stored", "in_buckets"]
+
+
+class Stored:
+    """A bucket's part of the state store, as it is after the last micro-batch that was committed."""
+
+    def __init__(self):
+        self.told, self.bytes = None, {}
+
+    def text(self):
+        return self.told
+
+    def keep(self, text):
+        self.told = text
+
+    def read(self, name, number):
+        return self.bytes[name, number]
+
+    def write(self, name, number, data):
+        self.bytes[name, number] = data
+
+    def drop(self, name, number):
+        del self.bytes[name, number]
+
+
+def in_buckets(spark, plan, logs, cuts, parts, count, forget, again, *, envelope="diff", times=None):
+    """What the buckets give, micro-batch by micro-batch: the rows, and the last account of each bucket.
+
+    Parameters
+    ----------
+    cuts
+        Where the logs are cut into micro-batches.
+    parts
+        Into how many parts a micro-batch is cut, each of which another task packs.
+    forget, again
+        The micro-batches before which workers are new, and those that are tried twice.
+    times
+        When entries come, by the number of the micro-batch.
+    """
+    graph, stores, tables, accounts = graph_of(plan, count, envelope), {}, [], {}
+    for number, (low, high) in enumerate(pairwise([0.0, *sorted(cuts), 1.0])):
+        frames = {}
+        for _, name, stream in graph.streams:
+            part = logs[name][round(low * len(logs[name])) : round(high * len(logs[name]))]
+            frames[name] = spark.createDataFrame(table(part)).select(*stream.live.columns)
+            if times is not None:
+                frames[name] = frames[name].withColumn(PTIME, F.lit(times(number)).cast("bigint"))
+        entries, task = graph.entries(frames)
+        task = cloudpickle.loads(cloudpickle.dumps(task))  # as it travels
+        whole = entries.toArrow()
+        size = -(-whole.num_rows // parts) or 1
+        read = [whole.slice(at, size) for at in range(0, whole.num_rows, size)]
+        packed = [
+            packet
+            for at, part in enumerate(read)
+            for batch in pack(task, part.to_batches(max_chunksize=2), at)
+            for packet in batch.to_pylist()
+        ]
+        packed.reverse()  # an exchange keeps no order
+        if number in forget:
+            buckets_of._KNOWN.clear()
+        given = []
+        for own in sorted({packet[BUCKET] for packet in packed}):
+            packets = [(packet[NOTE], packet[DATA]) for packet in packed if packet[BUCKET] == own]
+            before = stores.get(own, Stored())
+            if number in again:
+                list(advanced(task, copy.deepcopy(before), packets))
+            stores[own] = copy.deepcopy(before)
+            for note, data in advanced(task, stores[own], packets):
+                given.append((note, data))
+                account = Account.read(note)
+                if account is not None:
+                    accounts[own] = account
+        tables.append(given)
+    return graph, tables, accounts
