@@ -91,6 +91,7 @@ def compare_windows(spark, logs, query: str) -> None:
     assert changes(relation) == changes(declared(spark, logs, "reference").sql(query))
 
 
+@pytest.mark.timeout(3600)  # of all examples; each plans and runs a query twice
 @settings(max_examples=64, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_query_over_windows_equals_the_reference_or_is_refused(session, data):
@@ -143,6 +144,7 @@ def compare_emitted(spark, logs, lag: int | None, query: str) -> None:
     assert counted(relation.late) == counted(reference.late)
 
 
+@pytest.mark.timeout(3600)  # of all examples; each plans and runs a query twice
 @settings(max_examples=64, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_query_with_emit_equals_the_reference_or_is_refused(session, data):

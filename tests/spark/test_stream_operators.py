@@ -151,7 +151,7 @@ UNNESTED = [
     "SELECT a.k, p, x FROM s [NOW] a LATERAL VIEW OUTER posexplode(IF(v > 1, array(v, k), NULL)) e p, x"
     " WHERE a.k > 0",
     "SELECT k, SUM(x) AS n FROM s [RANGE 3], LATERAL explode(array(v, 1)) AS e(x) GROUP BY k",
-    "SELECT e.*, y FROM s [ROWS 2] JOIN t [ROWS 2] USING (k) LATERAL VIEW stack(2, k, k, 2, 3) e"
+    "SELECT e.*, y FROM s [ROWS 2] JOIN t [ROWS 2] USING (k) LATERAL VIEW stack(2, k, k, 2L, 3L) e"
     " LATERAL VIEW explode(array(col0)) f AS y",
     "SELECT k, explode(array(v, 2)) AS x FROM s [RANGE 3]",
     "SELECT posexplode(array(k, 2)), v FROM s [RANGE 3]",

@@ -65,7 +65,11 @@ class RunningAggregates:
 
 
 class _Running:
-    """One aggregate over the lists."""
+    """One aggregate over the lists.
+
+    Rows of lists with labels are numbered through all labels. An aggregate that reads no labels has one value
+    for a row, whatever its label.
+    """
 
     def __init__(self, spec: Aggregate, table: pa.Table, lists: list[tuple[int, int]]) -> None:
         self.spec, self.table, self.lists = spec, table, lists
@@ -86,7 +90,7 @@ class _Running:
                 found = self.from_rows(number)
             else:
                 count, state = self.states[before] if before >= 0 else (0, None)
-                value = None if self.column is None else self.column[row]
+                value = None if self.column is None else self.column[row % len(self.column)]
                 if value is not None:
                     count, state = count + 1, step(state, value)
                 self.states.append((count, state))
@@ -102,7 +106,8 @@ class _Running:
         while number >= 0:
             number, row = self.lists[number]
             rows.append(row)
-        some = self.table.take(pa.array(rows[::-1])) if self.table.num_columns else self.table
+        places = np.array(rows[::-1]) % max(self.table.num_rows, 1)
+        some = self.table.take(pa.array(places)) if self.table.num_columns else self.table
         found = aggregate(self.spec, some, np.array([0]), np.array([len(rows)]))[0]
         if not found.is_valid:
             return None
