@@ -16,7 +16,7 @@ from windrow.spark.live.lookups import LookUp, SmallTable
 from windrow.spark.live.ranks import RANKS, Ordered, Ranked
 from windrow.spark.plan_tree import Node
 
-__all__ = ["computed"]
+__all__ = ["computed", "is_leaf"]
 
 Tables = Callable[[Sequence[int]], "SmallTable | None"]
 """What a part of the plan is, by the way there: of each operator from the top on, which of its inputs."""
@@ -132,16 +132,17 @@ def _above(plan: Node, leaf: str) -> Iterator[tuple[Node, int]]:
             break
         yield plan, side
         plan = plan.children[side]
-    if not _is_leaf(plan, leaf):
+    if not is_leaf(plan, leaf):
         raise Unread
     yield plan, 0
 
 
 def _has(plan: Node, leaf: str) -> bool:
-    return any(_is_leaf(node, leaf) for node in plan.walk())
+    return any(is_leaf(node, leaf) for node in plan.walk())
 
 
-def _is_leaf(plan: Node, leaf: str) -> bool:
+def is_leaf(plan: Node, leaf: str) -> bool:
+    """Whether a node of a plan reads the leaf of a name."""
     function = plan.tree("functionExpr") if plan.name == "MapInArrow" else None
     return function is not None and function.fields.get("name") == leaf
 

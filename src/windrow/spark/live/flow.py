@@ -29,10 +29,11 @@ from windrow.spark.exchange import in_worker
 from windrow.spark.gateway import Gateway
 from windrow.spark.interpreter import map_in_arrow
 from windrow.spark.keyed_rows import explain_cost
-from windrow.spark.live.computed import computed
+from windrow.spark.live.computed import computed, is_leaf
 from windrow.spark.live.incremental import in_memory, not_in_memory
 from windrow.spark.live.lookups import SmallTable, small_table
 from windrow.spark.plan_text import is_cut, optimized, plain_choice
+from windrow.spark.plan_tree import Node as PlanNode
 from windrow.spark.plan_tree import optimized_tree
 
 __all__ = ["Flow", "unstable"]
@@ -143,17 +144,44 @@ class Flow:
             if kinds != [column.dataType for column in frame.schema]:
                 chosen = None
         own = None if chosen is not None or len(leaves) > 1 else self._computed(frame, leaves[0], schema)
-        return Fragment(number, leaves, schema, reads, chosen, own)
+        found = Fragment(number, leaves, schema, reads, chosen, own)
+        is_union = plan[0].startswith("Union") and not self.gateway.is_connect
+        return replace(found, parts=self._parts(found)) if is_union else found
 
     def _computed(self, frame: DataFrame, leaf: int, schema: pa.Schema) -> Computed | None:
         """What is computed of the rows of a leaf, if that can be done in memory."""
-        if self.gateway.is_connect:
-            return None
+        return (
+            None if self.gateway.is_connect else self._of_plan(optimized_tree(frame), (), frame, leaf, schema)
+        )
 
-        def table(path: Sequence[int]) -> SmallTable | None:
-            return small_table(self.gateway, frame, path)
+    def _of_plan(
+        self, plan: PlanNode, path: tuple[int, ...], frame: DataFrame, leaf: int, schema: pa.Schema
+    ) -> Computed | None:
+        """The same of a part of the optimized plan of a DataFrame, to which the path leads."""
 
-        return computed(optimized_tree(frame), _name_of(leaf), in_memory(self._schemas[leaf]), schema, table)
+        def table(below: Sequence[int]) -> SmallTable | None:
+            return small_table(self.gateway, frame, [*path, *below])
+
+        return computed(plan, _name_of(leaf), in_memory(self._schemas[leaf]), schema, table)
+
+    def _parts(self, whole: Fragment) -> tuple[Fragment, ...]:
+        """Of a union what is computed of one leaf each; nothing where not all of it can be done in memory."""
+        frame, parts = self._frames[whole.number], []
+        for at, plan in enumerate(optimized_tree(frame).children):
+            read = [leaf for leaf in whole.leaves for node in plan.walk() if is_leaf(node, _name_of(leaf))]
+            if len(read) != 1:
+                return ()
+            (leaf,) = read
+            schema, chosen, own = in_memory(self._schemas[leaf]), None, None
+            if plan.name == "MapInArrow" and schema.types == whole.schema.types:
+                chosen = tuple(schema.names)
+            elif plan.name != "Project" or _has_all(plan, whole.schema):
+                own = self._of_plan(plan, (at,), frame, leaf, whole.schema)
+            if chosen is None and own is None:
+                return ()
+            reads = {leaf: whole.reads[leaf]}
+            parts.append(Fragment(whole.number, (leaf,), whole.schema, reads, chosen, own))
+        return tuple(parts)
 
     def _reads(self, plan: list[str]) -> dict[int, frozenset[str]]:
         """The leaves that an optimized plan reads, and which of their columns."""
@@ -285,6 +313,11 @@ def _reader(path: str, tasks: int):  # type: ignore[no-untyped-def]
                     yield file.get_batch(number)
 
     return in_worker(rows, None)
+
+
+def _has_all(plan: PlanNode, schema: pa.Schema) -> bool:
+    """Whether a projection gives each of the columns under a number of its own."""
+    return len({column.number for column in plan.trees("projectList")}) == len(schema)
 
 
 def _only(frame: DataFrame, kept: set[str]) -> DataFrame:
