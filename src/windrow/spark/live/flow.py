@@ -1,10 +1,10 @@
-"""Plans whose operators are run in memory, a step at a time; what is between them, Spark computes.
+"""Plans whose operators are run in memory, a step at a time: of a plan a program is made.
 
-A plan is made once, over *leaves*: DataFrames of which the rows are those of a file, which each step writes.
-The operators of relations that vary (:func:`windrow.spark.keyed.run_keyed`) do not exchange rows among tasks
-then: each keeps its own on the driver (:class:`windrow.kernels.stages.Operated`), and what it gives is a leaf
-again. What is between leaf and operator computes each row, or the rows of one piece of time, from these
-alone. So a step gives it what changes, and has what changes by that.
+A plan is made once, over *leaves*: DataFrames of which the rows are those of a file, which steps write where
+Spark is to read them. The operators of relations that vary (:func:`windrow.spark.keyed.run_keyed`) do not
+exchange rows among tasks then: each keeps its own (:class:`windrow.kernels.stages.Operated`), and what it
+gives is a leaf again. What is between leaf and operator is read from Spark's plans, and computed in memory
+(:class:`windrow.kernels.stages.Program`); Spark computes the rest, on the driver.
 """
 
 from __future__ import annotations
