@@ -80,8 +80,8 @@ SPARK_LAYERS = {
         live.executors live.executors.account live.executors.as_bytes live.executors.bucket
         live.executors.emit_graph live.executors.emitting live.executors.frames live.executors.graph
         live.executors.held live.executors.packets live.executors.packing live.executors.processor
-        live.executors.steps live.executors.task live.executors.unpacking live.executors.window_graph
-        live.executors.windowed
+        live.executors.programs live.executors.steps live.executors.task live.executors.unpacking
+        live.executors.window_graph live.executors.windowed
         live.hosts
         """,
     "what a session starts": "declared live live.queries live.query",

@@ -119,7 +119,8 @@ def test_no_row_of_a_match_is_before_what_was_told(tree, conditions, rows, skip,
     gaps = st.lists(st.integers(0, 3), min_size=table.num_rows, max_size=table.num_rows)
     time = np.cumsum(data.draw(gaps))
     time = time - np.repeat(time[bounds[:-1]], counts)
-    table = table.select(["x", "one", "none"]).append_column("p", pa.array(np.repeat(np.arange(len(rows)), counts)))
+    table = table.select(["x", "one", "none"])
+    table = table.append_column("p", pa.array(np.repeat(np.arange(len(rows)), counts)))
     for name in ("t", _TIME):
         table = table.append_column(name, pa.array(time))
     table = table.append_column("__place", pa.array(np.arange(table.num_rows)))

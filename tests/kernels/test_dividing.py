@@ -98,3 +98,15 @@ def test_a_join_is_divided_by_columns_of_one_type_that_are_equal():
     assert divided([pairs("j", "j")], output, leaves=leaves) == []
     twice = node("join", ("key",), 2, ("key", "v"), chosen(0, key="k"), chosen(0, key="j", v="v"))
     assert divided([twice], output) == []  # of one row two columns would have to be equal
+
+
+def test_rows_of_several_leaves_are_divided_by_a_column_of_each():
+    leaves = {0: LEAF, 1: OTHER}
+    parts = chosen(0, a="k", v="v"), chosen(1, a="k", v="w")
+    both = Fragment(0, (0, 1), schema("a", "v"), {0: frozenset("kv"), 1: frozenset("kw")}, parts=parts)
+    group = node("group", ("a",), 2, ("a", "n"), both, counts="n")
+    assert divided([group], chosen(2, a="a"), leaves=leaves) == [[(0, "k"), (1, "k")]]
+    crossed = chosen(0, a="v", v="k"), chosen(1, a="k", v="w")
+    both = Fragment(0, (0, 1), schema("a", "v"), {0: frozenset("kv"), 1: frozenset("kw")}, parts=crossed)
+    group = node("group", ("a", "v"), 2, ("a", "v", "n"), both, counts="n")
+    assert divided([group], chosen(2, a="a"), leaves=leaves) == [[(0, "v"), (1, "k")]]

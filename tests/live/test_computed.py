@@ -459,3 +459,50 @@ def test_of_rows_that_an_order_does_not_tell_apart_the_same_is_first_however_the
 @pytest.mark.parametrize("text", NOT_RANKED)
 def test_other_functions_over_windows_are_left_to_spark(flow, schema, text):
     assert flow._fragment(flow.leaf(schema)[1].selectExpr("x", f"{text} AS p")).computed is None
+
+
+UNIONS = [
+    ("x + 1 AS a", "i > 0", "y AS a", "true"),
+    ("x AS a, CAST(NULL AS BIGINT) AS b", "true", "x AS a, y AS b", "b"),
+    ("*", "true", "*", "true"),
+    ("*", "true", "*", "x > 1"),
+]
+
+
+@pytest.mark.parametrize("union", UNIONS)
+@pytest.mark.parametrize("is_of_one", [True, False])
+def test_rows_of_several_leaves_one_after_the_other_are_those_of_each(
+    spark, flow, schema, rows, utc, union, is_of_one
+):
+    first, where, other, elsewhere = union
+    one, left = flow.leaf(schema)
+    two, right = (one, left) if is_of_one else flow.leaf(schema)
+    told = spark.createDataFrame(rows, schema).coalesce(1)
+
+    def chosen(frame, texts, where):
+        return frame.where(where).selectExpr(*texts.split(", "))
+
+    def united(left, right):
+        return chosen(left, first, where).unionAll(chosen(right, other, elsewhere))
+
+    fragment = flow._fragment(united(left, right))
+    made = fragment.rows({one: rows, two: rows}, None)
+    assert same(made, united(told, told).toArrow())
+    if not is_of_one:
+        assert in_any_order(fragment.rows({two: rows}, None)) == in_any_order(
+            chosen(told, other, elsewhere).toArrow()
+        )
+
+
+def test_where_a_part_is_left_to_spark_all_of_it_is(flow, schema, rows, utc):
+    one, left = flow.leaf(schema)
+    two, right = flow.leaf(schema)
+
+    def fragment(text):
+        return flow._fragment(left.selectExpr("x").unionAll(right.selectExpr(text)))
+
+    asked = []
+    overflows = fragment("x * 9223372036854775807")
+    overflows.rows({one: rows, two: rows}, lambda of, read: asked.append((of, [*read])) or rows.select(["x"]))
+    assert asked == [(overflows, [one, two])]
+    assert not fragment("hash(x) + 0L").is_in_memory

@@ -60,6 +60,10 @@ OF_TWO = {
     "EMIT STREAM",
     "rows with a partner": "SELECT k, v FROM s WHERE EXISTS (SELECT 1 FROM t WHERE t.k = s.k AND t.v > s.v) "
     "EMIT STREAM",
+    "rows with a partner or none": "SELECT s.k, s.v, t.v AS w FROM s LEFT JOIN t ON s.k = t.k AND "
+    "s.ts >= t.ts EMIT STREAM",
+    "groups of both": "SELECT k, COUNT(*) AS n, SUM(v) AS v FROM (SELECT k, v FROM s UNION ALL SELECT k, "
+    "v + 1 FROM t ) GROUP BY k EMIT STREAM",
     "keys but for some": "SELECT k FROM s EXCEPT SELECT k FROM t EMIT STREAM",
 }
 

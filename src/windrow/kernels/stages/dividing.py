@@ -66,6 +66,9 @@ def _is_of_each_row(node: Node) -> bool:
 def _of_fragment(fragment: Fragment, origins: _Origins) -> dict[str, _Columns]:
     """Of the columns of a fragment, as far as they are columns of leaves."""
     names = fragment.schema.names
+    if fragment.parts:
+        parts = [_of_fragment(part, origins) for part in fragment.parts]
+        return {name: _meeting(parts, name) for name in names if all(name in part for part in parts)}
     if fragment.chosen is not None:
         pairs = list(zip(names, fragment.chosen, strict=True))
     elif fragment.computed is not None:

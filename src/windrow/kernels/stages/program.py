@@ -66,6 +66,8 @@ class Fragment:
         Where it does no more than that: the columns of its one leaf that it gives.
     computed
         Where it does no more than what can be done in memory: that.
+    parts
+        Where it gives the rows of several one after the other, each of them in memory: these.
     """
 
     number: int
@@ -74,6 +76,12 @@ class Fragment:
     reads: Mapping[int, frozenset[str]]
     chosen: tuple[str, ...] | None = None
     computed: Computed | None = None
+    parts: tuple[Fragment, ...] = ()
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether it is computed in memory, but for values of which that cannot be said."""
+        return self.chosen is not None or self.computed is not None or bool(self.parts)
 
     def rows(self, tables: Mapping[int, pa.Table], otherwise: Otherwise) -> pa.Table:
         """What it makes of the rows of its leaves."""
@@ -87,13 +95,25 @@ class Fragment:
 
     def _made(self, read: Mapping[int, pa.Table]) -> pa.Table | None:
         """What is made in memory; None where that is not all there is to it."""
-        if self.chosen is None and self.computed is None:
+        if not self.is_in_memory:
             return None
+        if self.parts:
+            return self._of_parts(read)
         ((leaf, table),) = read.items()
         if self.chosen is not None:
             return table.select(self.chosen).rename_columns(self.schema.names)
         assert self.computed is not None
         return self.computed.of(table.select([*self.reads[leaf]]))
+
+    def _of_parts(self, read: Mapping[int, pa.Table]) -> pa.Table | None:
+        made = []
+        for part in self.parts:
+            own = {leaf: read[leaf] for leaf in part.leaves if leaf in read and read[leaf].num_rows}
+            table = part._made(own) if own else self.schema.empty_table()
+            if table is None:
+                return None
+            made.append(table.cast(self.schema))
+        return pa.concat_tables(made)
 
 
 Otherwise = Callable[[Fragment, Mapping[int, pa.Table]], pa.Table]

@@ -1,10 +1,10 @@
-"""Plans whose operators are run in memory, a step at a time; what is between them, Spark computes.
+"""Plans whose operators are run in memory, a step at a time: of a plan a program is made.
 
-A plan is made once, over *leaves*: DataFrames of which the rows are those of a file, which each step writes.
-The operators of relations that vary (:func:`windrow.spark.keyed.run_keyed`) do not exchange rows among tasks
-then: each keeps its own on the driver (:class:`windrow.kernels.stages.Operated`), and what it gives is a leaf
-again. What is between leaf and operator computes each row, or the rows of one piece of time, from these
-alone. So a step gives it what changes, and has what changes by that.
+A plan is made once, over *leaves*: DataFrames of which the rows are those of a file, which steps write where
+Spark is to read them. The operators of relations that vary (:func:`windrow.spark.keyed.run_keyed`) do not
+exchange rows among tasks then: each keeps its own (:class:`windrow.kernels.stages.Operated`), and what it
+gives is a leaf again. What is between leaf and operator is read from Spark's plans, and computed in memory
+(:class:`windrow.kernels.stages.Program`); Spark computes the rest, on the driver.
 """
 
 from __future__ import annotations
@@ -142,8 +142,9 @@ class Flow:
         chosen = self._choice(plan, frame.schema) if len(leaves) == 1 else None
         own = None
         if chosen is None and len(reads) == 1:
-            own = self._computed(plan, frame, *leaves[0][:2], schema)
-        return Fragment(number, tuple(sorted(reads)), schema, reads, chosen, own)
+            own = self._computed(plan, (), frame, *leaves[0][:2], schema)
+        found = Fragment(number, tuple(sorted(reads)), schema, reads, chosen, own)
+        return replace(found, parts=self._parts(plan, found)) if plan.name == "Union" else found
 
     def _leaves(self, plan: Planned) -> Iterator[tuple[int, Planned, tuple[Planned, ...]]]:
         """The leaves that a plan reads: number, operator, and the operators above from the nearest on."""
@@ -176,14 +177,39 @@ class Flow:
         return chosen if same else None
 
     def _computed(
-        self, plan: Planned, frame: DataFrame, number: int, leaf: Planned, schema: pa.Schema
+        self,
+        plan: Planned,
+        path: tuple[int, ...],
+        frame: DataFrame,
+        number: int,
+        leaf: Planned,
+        schema: pa.Schema,
     ) -> Computed | None:
-        """What is computed of the rows of a leaf, if that can be done in memory."""
+        """What is computed in memory of the rows of a leaf, by a part of a plan to which the path leads."""
 
-        def table(path: Sequence[int]) -> SmallTable | None:
-            return small_table(self.gateway, frame, path)
+        def table(below: Sequence[int]) -> SmallTable | None:
+            return small_table(self.gateway, frame, [*path, *below])
 
         return computed(plan, leaf, in_memory(self._schemas[number]), schema, table)
+
+    def _parts(self, union: Planned, whole: Fragment) -> tuple[Fragment, ...]:
+        """Of a union what is computed of one leaf each; nothing where not all of it can be done in memory."""
+        frame, parts = self._frames[whole.number], []
+        for at, plan in enumerate(union.children):
+            read = [*self._leaves(plan)]
+            if len(read) != 1:
+                return ()
+            ((number, leaf, _),) = read
+            schema, chosen, own = in_memory(self._schemas[number]), None, None
+            if plan is leaf and schema.types == whole.schema.types:
+                chosen = tuple(schema.names)
+            elif plan.name != "Project" or _has_all(plan, whole.schema):
+                own = self._computed(plan, (at,), frame, number, leaf, whole.schema)
+            if chosen is None and own is None:
+                return ()
+            reads = {number: whole.reads[number]}
+            parts.append(Fragment(whole.number, (number,), whole.schema, reads, chosen, own))
+        return tuple(parts)
 
     def read(self, leaf: int) -> frozenset[str]:
         """The columns of a leaf that are read."""
@@ -287,6 +313,11 @@ def _reader(path: str, tasks: int):  # type: ignore[no-untyped-def]
                     yield file.get_batch(number)
 
     return in_worker(rows, None)
+
+
+def _has_all(plan: Planned, schema: pa.Schema) -> bool:
+    """Whether a projection gives each of the columns under a number of its own."""
+    return len({column.number for column in plan.trees("projectList")}) == len(schema)
 
 
 def _only(frame: DataFrame, kept: set[str]) -> DataFrame:

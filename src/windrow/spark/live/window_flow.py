@@ -11,7 +11,7 @@ from pyspark.sql.types import LongType, StructType
 
 from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import Query, Reader, WindowedStream
-from windrow.kernels.stages import Times, UnmatchedError
+from windrow.kernels.stages import Program, Times, UnmatchedError
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.reader import NotPlannedError
 from windrow.spark.catalog import Catalog
@@ -95,6 +95,15 @@ class WindowFlow:
         self.columns = list(found.columns)
         self._flow.output(found.frame)
         return self._flow.why_not
+
+    @property
+    def program(self) -> Program:
+        """Its operators, with what is computed between them, whose leaves are those of the windows."""
+        return self._flow.program
+
+    def leaf(self, key: str) -> int:
+        """Where the rows of a window come, by its key."""
+        return self._leaves[key]
 
     def empty(self) -> None:
         """Hold nothing."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructType
 
-from windrow.kernels.stages import Division, Program, divisions, undivided
+from windrow.kernels.stages import Program, divisions, undivided
 from windrow.plan.event_time import HIDDEN
 from windrow.spark.exchange import in_worker
 from windrow.spark.gateway import Gateway
@@ -22,12 +22,12 @@ from windrow.spark.live.emitted import EmittedPlan
 from windrow.spark.live.emitted_flow import EmittedFlow
 from windrow.spark.live.executors.emitting import Emits, Judge
 from windrow.spark.live.executors.packets import Graph, Side, numbered
+from windrow.spark.live.executors.programs import computed_elsewhere, keys_of, why_not_program
 from windrow.spark.live.executors.task import Task
 from windrow.spark.live.executors.unpacking import AsGiven, told
 from windrow.spark.live.flow import Flow
 from windrow.spark.live.incremental import in_memory
 from windrow.spark.live.late_for_groups import judging
-from windrow.spark.live.lookups import LookUp
 from windrow.spark.live.steps import entries_of, in_one, inside
 from windrow.spark.streams import ARRIVED, ROWTIME
 from windrow.streams.entries import BEFORE
@@ -51,15 +51,12 @@ class EmitGraph(Graph):
         if self._flow.why_not is not None:
             return self._flow.why_not
         program, timed = self._program, self.plan.query.timed
-        if program.program.beginning is not None:
-            return "groups without keys, or a table"
-        why = next((why for one in self._programs if (why := _computed_elsewhere(one)) is not None), None)
+        why = why_not_program(program.program, self._keys)
+        why = next(filter(None, map(computed_elsewhere, self._beside)), why)
         if why is not None:
             return why
         if self._holds and timed.holds is None and not program.forgets:
             return "rows that are held until the watermark has passed each, as those of sessions are"
-        if self._keys is None:
-            return "operators whose keys have no column of the streams in common, which the result shows"
         return None
 
     @cached_property
@@ -109,11 +106,10 @@ class EmitGraph(Graph):
         return self._flow.program
 
     @property
-    def _programs(self) -> list[Program]:
-        """All that is computed."""
+    def _beside(self) -> list[Program]:
+        """What is computed beside the operators."""
         conditions = [one for judges in self._judges.values() for judge in judges for one in judge.conditions]
-        mapping = [] if self._mapping is None else [self._mapping]
-        return [self._program.program, *mapping, *conditions]
+        return [*([] if self._mapping is None else [self._mapping]), *conditions]
 
     @cached_property
     def _mapping(self) -> Program | None:
@@ -175,20 +171,9 @@ class EmitGraph(Graph):
             shown = program.columns
         else:
             shown = tuple(column for _, column in program.kept)
-        found: list[Division] = divisions(program.program, leaves, shown)
-        found = [one for one in found if one.keys() == leaves.keys()]
-        if found:
-            return tuple(tuple(dict.fromkeys(one[source.leaf] for one in found)) for source in sources)
+        found = keys_of(divisions(program.program, leaves, shown), [source.leaf for source in sources])
+        if found is not None:
+            return found
         if undivided(program.program) and program.groups is None:
             return tuple(source.reads for source in sources)
         return None
-
-
-def _computed_elsewhere(program: Program) -> str | None:
-    """What of a program is not computed in memory; None for nothing."""
-    for one in program.fragments:
-        if one.computed is not None and any(isinstance(step, LookUp) for step in one.computed.steps):
-            return "a join with a table"
-        if one.computed is None and one.chosen is None:
-            return "expressions or unions that Spark alone computes"
-    return None

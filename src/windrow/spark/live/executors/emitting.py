@@ -12,15 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.algebra.watermarks import Steps as Marks
-from windrow.errors import ExecutionError
-from windrow.kernels.stages import PER_STEP, Fragment, Held, Holding, Program, Run, Times, UnmatchedError
+from windrow.kernels.stages import PER_STEP, Held, Holding, Program, Run, Times, UnmatchedError
 from windrow.kernels.zset.relation import NEVER
 from windrow.spark.arrived import before_end
 from windrow.spark.live.arrivals import VIOLATED
 from windrow.spark.live.conditions import is_held
 from windrow.spark.live.emit_program import EmitProgram, EmitRun, EmitSource
 from windrow.spark.live.executors.account import Account
-from windrow.spark.live.executors.held import Carry, Kept, Moment, Store
+from windrow.spark.live.executors.held import Carry, Kept, Moment, Store, not_here
 from windrow.spark.live.executors.task import Task
 from windrow.spark.live.flow import unstable
 from windrow.spark.live.late_for_groups import late_by
@@ -138,16 +137,16 @@ class Emitting:
 
     def __post_init__(self) -> None:
         self.came = [[] for _ in self.kept]
-        mapping = None if self.work.mapping is None else Run(self.work.mapping, _not_here)
+        mapping = None if self.work.mapping is None else Run(self.work.mapping, not_here)
 
         def mapped(steps: pa.Table) -> pa.Table:
             assert mapping is not None
             (found,) = mapping.step({0: steps}, Times(None, 0))
             return found
 
-        self.run = EmitRun(self.work.program, Run(self.work.program.program, _not_here), mapped)
+        self.run = EmitRun(self.work.program, Run(self.work.program.program, not_here), mapped)
         self._judges = {
-            name: [(one, [Run(each, _not_here) for each in one.conditions]) for one in judges]
+            name: [(one, [Run(each, not_here) for each in one.conditions]) for one in judges]
             for name, judges in self.work.judges.items()
         }
 
@@ -286,15 +285,6 @@ class Emitting:
             account.held[at] = rows.num_rows
             account.oldest[at] = pc.min(rows.column(ROWTIME)).as_py()
             account.size[at] = sum(one.sizes.values())
-
-
-def _not_here(fragment: Fragment, read: Mapping[int, pa.Table]) -> pa.Table:  # noqa: ARG001 - computes none
-    raise ExecutionError(
-        "a value that the query computes does not fit its type, or is one that Spark alone computes",
-        condition="VALUE_ON_EXECUTORS",
-        hint="SET spark.windrow.live.host = driver, and start the query anew with another checkpoint: Spark"
-        " computes the value there, or says what is wrong with it",
-    )
 
 
 def _nothing(schema: pa.Schema) -> Holding:

@@ -43,9 +43,8 @@ def _graph(plan: LivePlan, envelope: str, buckets: int) -> Graph | str:
     if plan.not_staged is not None:
         return plan.not_staged
     assert plan.stage is not None
-    if plan.stage.flows is not None:
-        return "more than one block over one window, or over two that are joined"
-    return WindowGraph(plan, buckets, envelope, plan.stage)
+    windows = WindowGraph(plan, buckets, envelope, plan.stage)
+    return windows.why_not or windows
 
 
 def _why_not_stream(stream: Stream) -> str | None:

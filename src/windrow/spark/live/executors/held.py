@@ -8,13 +8,14 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from windrow.kernels.stages import Holding
+from windrow.errors import ExecutionError
+from windrow.kernels.stages import Fragment, Holding
 from windrow.kernels.stored import from_stored, stored
 from windrow.spark.live.executors.account import Account
 from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
 from windrow.streams.parts import Said
 
-__all__ = ["Carry", "Held", "Kept", "Moment", "Store"]
+__all__ = ["Carry", "Held", "Kept", "Moment", "Store", "not_here"]
 
 _CARRY = "carry"
 FEWEST = 10_000
@@ -150,3 +151,19 @@ class Carry:
     def read(self, store: Store) -> Any:
         """What was stored."""
         return from_stored(from_bytes(store.read(_CARRY, self.number)))
+
+
+def not_here(fragment: Fragment, read: Mapping[int, pa.Table]) -> pa.Table:  # noqa: ARG001 - of any
+    """Say that a fragment of a program is not computed on executors.
+
+    Raises
+    ------
+    ExecutionError
+        ``VALUE_ON_EXECUTORS``.
+    """
+    raise ExecutionError(
+        "a value that the query computes does not fit its type, or is one that Spark alone computes",
+        condition="VALUE_ON_EXECUTORS",
+        hint="SET spark.windrow.live.host = driver, and start the query anew with another checkpoint: Spark"
+        " computes the value there, or says what is wrong with it",
+    )

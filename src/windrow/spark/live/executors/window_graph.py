@@ -5,25 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
+from windrow.kernels.stages import divisions
 from windrow.plan.columns import ROWS
 from windrow.spark.changelog import as_cql
 from windrow.spark.exchange import in_worker
 from windrow.spark.interpreter import map_in_arrow
 from windrow.spark.live.envelopes import IN_MEMORY
 from windrow.spark.live.executors.packets import Graph, Side, numbered
+from windrow.spark.live.executors.programs import keys_of, why_not_program
 from windrow.spark.live.executors.task import Task
 from windrow.spark.live.executors.unpacking import Shape, rows_of_groups, told
-from windrow.spark.live.executors.windowed import Windows
+from windrow.spark.live.executors.windowed import OverWindows, Windows
 from windrow.spark.live.incremental import in_memory
 from windrow.spark.live.stage_columns import StageColumns
 from windrow.spark.live.stages import Stage
 from windrow.spark.live.steps import STREAM, entries_of, in_one, inside
+from windrow.spark.live.window_flow import WindowFlow
 from windrow.spark.streams import ROWTIME
 from windrow.spark.varying import ENTER, LEAVE, columns_of
 
@@ -40,10 +44,55 @@ class WindowGraph(Graph):
     def sides(self) -> Sequence[Side]:
         """The windows."""
         made = []
-        for side, key in zip(self.stage.sides, _keys(self.stage), strict=True):
+        for side, key in zip(self.stage.sides, self._keys, strict=True):
             shown = tuple(side.columns.get(name, "what is computed") for name in key)
             made.append(Side(side.name, side.stream, key, shown))
         return made
+
+    @cached_property
+    def _keys(self) -> tuple[tuple[str, ...], ...]:
+        return _keys(self.stage) if self._flow is None else self._keys_of_flow or ()
+
+    @cached_property
+    def why_not(self) -> str | None:
+        """What of the query cannot be run so; None for nothing."""
+        if self._flow is None:
+            return None
+        return why_not_program(self._flow.program, self._keys_of_flow)
+
+    @cached_property
+    def _flow(self) -> WindowFlow | None:
+        """Of other plans than one block: their operators."""
+        query = self.stage.flows
+        return None if query is None else WindowFlow(self._gateway, query, Path("of-a-plan-alone"))
+
+    @cached_property
+    def _over(self) -> OverWindows | None:
+        if self._flow is None:
+            return None
+        keys = self._windows
+        reads = tuple(tuple(sorted(self._flow.read(key))) for key in keys)
+        return OverWindows(self._flow.program, tuple(map(self._flow.leaf, keys)), reads)
+
+    @property
+    def _windows(self) -> list[str]:
+        """The keys of the windows of such a plan, in the order of the sides."""
+        return [] if self.stage.flows is None else [item.key for item in self.stage.flows.windows()]
+
+    @cached_property
+    def _keys_of_flow(self) -> tuple[tuple[str, ...], ...] | None:
+        """By which columns rows are divided for such a plan; None where there are none for all windows.
+
+        Rows of a partition that is counted are together.
+        """
+        flow, over = self._flow, self._over
+        assert flow is not None
+        assert over is not None
+        leaves = {}
+        for side, leaf, read in zip(self.stage.sides, over.leaves, over.reads, strict=True):
+            own = read if side.window.rows is None else [one for one in side.window.partition if one in read]
+            leaves[leaf] = pa.schema([side.schema.field(name) for name in own])
+        return keys_of(divisions(flow.program, leaves, flow.columns), over.leaves)
 
     @property
     def result(self) -> StructType:
@@ -61,7 +110,7 @@ class WindowGraph(Graph):
             for side, shown in read.items():
                 kept = columns.kept(next(one for one in self.stage.sides if one.name == side))
                 sides[side] = {inner: shown[own] for inner, own in kept.items()}
-        work = Windows(self.stage.block, self.stage.passes_on)
+        work = Windows(self.stage.block, self.stage.passes_on, self._over)
         return self._told(frame, [sides[side.name] for side in self.stage.sides], work)
 
     def changes(self, packets: DataFrame) -> DataFrame:
@@ -91,6 +140,7 @@ class WindowGraph(Graph):
         """How changes are shown; without a form where an envelope is made of them by Spark."""
         stage, columns = self.stage, columns_of(self.stage.names)
         chosen = stage.block.chosen if stage.after is None else columns
+        chosen = chosen if self._flow is None else self._flow.columns
         shown = stage.kind or (self.envelope if self.envelope in IN_MEMORY else None)
         is_net, is_packed = stage.is_net or stage.passes_on, stage.after is None
         return Shape(tuple(stage.names), tuple(chosen), self.plan.clock, shown, is_net, is_packed)

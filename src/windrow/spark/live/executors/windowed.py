@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -11,18 +11,56 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import InputError
-from windrow.kernels.stages import PER_STEP, Block, Holding, Operated, Times
+from windrow.kernels.stages import (
+    PER_STEP,
+    Block,
+    Held,
+    Holding,
+    Operated,
+    Program,
+    Run,
+    Times,
+    UnmatchedError,
+    rows_of,
+)
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 from windrow.spark.live.executors.account import Account
-from windrow.spark.live.executors.held import Carry, Kept, Moment, Store
+from windrow.spark.live.executors.held import Carry, Kept, Moment, Store, not_here
 from windrow.spark.live.executors.task import Task
+from windrow.spark.live.flow import unstable
 from windrow.streams.entries import FOREVER
 from windrow.streams.parts import Said
 
-__all__ = ["EARLIER", "Windowed", "Windows"]
+__all__ = ["EARLIER", "OverWindows", "Windowed", "Windows"]
 
 EARLIER = -NEVER
 """When rows enter that a micro-batch before has told of."""
+
+
+@dataclass(frozen=True, eq=False)
+class OverWindows:
+    """Operators over windows.
+
+    Attributes
+    ----------
+    program
+        They.
+    leaves, reads
+        Of each window where its rows come, and the columns that are read.
+    """
+
+    program: Program
+    leaves: tuple[int, ...]
+    reads: tuple[tuple[str, ...], ...]
+
+    def step(self, run: Run, held: Sequence[Held], times: Times) -> pa.Table:
+        """What enters and leaves by what enters and leaves the windows."""
+        parts = zip(self.leaves, held, self.reads, strict=True)
+        try:
+            (rows,) = run.step({leaf: rows_of(own, times, reads) for leaf, own, reads in parts}, times)
+        except UnmatchedError as error:
+            raise unstable(error) from None
+        return rows
 
 
 @dataclass(frozen=True)
@@ -35,10 +73,13 @@ class Windows:
         That; its windows are the task's sides.
     passes_on
         Whether rows are given as they are at their rowtimes, and no window holds them.
+    plan
+        Operators that take what enters and leaves the windows, in place of the block's; None for those.
     """
 
     block: Block
     passes_on: bool
+    plan: OverWindows | None = None
 
     def begin(self, task: Task) -> Windowed:
         """Windows that hold nothing."""
@@ -55,6 +96,8 @@ class Windows:
             rows = {chunk: count for chunk, (count, _) in read.items()}
             one.holding = Holding.read(side, rows, (table for _, table in read.values()), reached)
         held.frontier = frontier
+        if held.run is not None and frontier is not None:
+            held.rows_of_block(Times(None, frontier))
         if held.groups is not None and frontier is not None:
             if told["carried"] is not None:
                 held.carried = Carry(**told["carried"])
@@ -88,11 +131,13 @@ class Windowed:
     frontier: int | None = None
     carried: Carry | None = None
     came: list[list[pa.Table]] = field(init=False)
+    run: Run | None = field(init=False)
 
     takes_late = False
 
     def __post_init__(self) -> None:
         self.came = [[] for _ in self.kept]
+        self.run = None if self.work.plan is None else Run(self.work.plan.program, not_here)
 
     @property
     def size(self) -> int:
@@ -141,8 +186,12 @@ class Windowed:
         return rows.set_column(place, ENTER, pa.array(np.where(enter < times.since, EARLIER, enter)))
 
     def rows_of_block(self, times: Times) -> pa.Table:
-        """What the block gives; its groups hold what they hold after it."""
-        return self.work.block.rows([one.holding.held for one in self.kept], times, self.groups)
+        """What is made of what enters and leaves; groups and operators hold what they hold after it."""
+        held = [one.holding.held for one in self.kept]
+        if self.work.plan is not None:
+            assert self.run is not None
+            return self.work.plan.step(self.run, held, times)
+        return self.work.block.rows(held, times, self.groups)
 
     def _passed(
         self, came: list[pa.Table], account: Account, number: int, until: int | None
