@@ -189,7 +189,7 @@ def _run_query(
                 raise
             as_live = None  # of what is recorded it is a table
     result = runner.run(query)
-    plan = explain_continuous(query, runner.plans)
+    plan = explain_continuous(gateway, query, runner.plans)
     if as_live is not None and view is None and (is_endless or asked_for_plan):
         plan = f"{plan}\n\n{how_live(as_live)}"
     names = tuple(result.columns if isinstance(result, DataFrame) else result.shown)

@@ -13,13 +13,17 @@ from windrow.algebra.statement import Statement
 from windrow.errors import Span
 from windrow.explain_match import explain_match
 from windrow.explain_text import order, section, shown, text_of, without_keys
-from windrow.plan.nodes import Node, Pieces, walk
+from windrow.plan.nodes import Aggregate, Node, Pieces, walk
+from windrow.plan.reasons import Reason
 from windrow.rules.kernel_plan import needs_join
+from windrow.spark.aggregates_of_plan import kernel_aggregates
 from windrow.spark.batch import Bound, BoundWindow
+from windrow.spark.gateway import Gateway
 from windrow.spark.matching import BoundMatch
 
 __all__ = ["explain", "explain_continuous"]
 
+_IN_PART = "a part by Spark, over pieces of time"
 _INTERNAL = re.compile(r"\b__(?=[pohamd]\d+\b|aggregate\d+\b)|\b__of_|\b__twin\d+_")
 
 
@@ -127,33 +131,44 @@ def _after_exchange(item: BoundWindow) -> list[str]:
     return ["a long partition in slices, by ranges of the first order key"]
 
 
-def explain_continuous(query: Continuous, plans: Mapping[Span, Node]) -> str:
+def explain_continuous(gateway: Gateway, query: Continuous, plans: Mapping[Span, Node]) -> str:
     """The plan of a continuous query as text: its inputs, then the SQL that is evaluated over them.
 
     `plans` are those of its queries; the reference has none.
     """
-    return "\n\n".join(_continuous(query, plans))
+    return "\n\n".join(_continuous(gateway, query, plans))
 
 
-def _continuous(query: Continuous, plans: Mapping[Span, Node]) -> Iterator[str]:
+def _continuous(gateway: Gateway, query: Continuous, plans: Mapping[Span, Node]) -> Iterator[str]:
     relation = query.query if isinstance(query, StreamQuery) else query
     names: dict[str, str] = {}
     for number, item in enumerate(relation.inputs, 1):
         names[item.key] = f"input {number}"
         if isinstance(item, WindowedStream) and isinstance(item.source, StreamQuery):
-            yield from _continuous(item.source, plans)
+            yield from _continuous(gateway, item.source, plans)
         elif isinstance(item, ChangelogOf):
-            yield from _continuous(item.query, plans)
+            yield from _continuous(gateway, item.query, plans)
         yield section(names[item.key], [("relation", relation.sql[item.span.start : item.span.stop])])
     title = query.kind if isinstance(query, StreamQuery) else "relation"
-    yield section(title, [("query", shown(relation.text, names)), ("", _how(plans.get(relation.span)))])
+    how = _how(gateway, plans.get(relation.span))
+    yield section(title, [("query", shown(relation.text, names)), ("", how)])
 
 
-def _how(plan: Node | None) -> str:
-    """How a query is evaluated; what has no nodes is a text that Spark evaluates over pieces of time."""
+def _how(gateway: Gateway, plan: Node | None) -> str:
+    """How a query is evaluated, and why Spark evaluates parts of it over pieces of time."""
     if plan is None:
         return "evaluated instant by instant: the reference"
-    reasons = [str(node.why) for node in walk(plan) if isinstance(node, Pieces) and node.input is None]
-    return "; ".join(
-        ["evaluated for whole logs", *(f"by Spark at each piece of time: {why}" for why in reasons)]
-    )
+    told = dict.fromkeys(told for node in walk(plan) if (told := _by_spark(gateway, node)) is not None)
+    return "; ".join(["evaluated for whole logs", *told])
+
+
+def _by_spark(gateway: Gateway, node: Node) -> str | None:
+    """What Spark evaluates as no operator does it, and why."""
+    match node:
+        case Pieces():
+            how = "by Spark at each piece of time" if node.input is None else _IN_PART
+            return f"{how}: {node.why}"
+        case Aggregate():
+            specs = kernel_aggregates(gateway, node)
+            return f"{_IN_PART}: {specs}" if isinstance(specs, Reason) else None
+    return None

@@ -414,6 +414,18 @@ def test_plain_sql_reads_the_recorded_rows(ticks):
 def test_explain(ticks):
     text = ticks.sql("EXPLAIN SELECT k, COUNT(*) FROM ticks [RANGE 2] GROUP BY k").collect()[0][0]
     assert "ticks [RANGE 2]" in text
+    assert text.endswith("evaluated for whole logs")
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("SELECT k, percentile_approx(v, 0.5) AS p FROM ticks [RANGE 2] GROUP BY k", "an aggregate that"),
+        ("SELECT k, COUNT(*) AS n FROM ticks [RANGE 2] GROUP BY ROLLUP (k)", "ROLLUP, CUBE or GROUPING SETS"),
+    ],
+)
+def test_what_spark_evaluates_over_pieces_of_time_is_explained(ticks, query, why):
+    assert f"evaluated for whole logs; a part by Spark, over pieces of time: {why}" in ticks.sql(query).plan()
 
 
 # -- one answer --------------------------------------------------------------------------------------
