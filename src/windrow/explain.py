@@ -23,6 +23,7 @@ from windrow.spark.matching import BoundMatch
 
 __all__ = ["explain", "explain_continuous"]
 
+_IN_PART = "a part by Spark, over pieces of time"
 _INTERNAL = re.compile(r"\b__(?=[pohamd]\d+\b|aggregate\d+\b)|\b__of_|\b__twin\d+_")
 
 
@@ -157,19 +158,17 @@ def _how(gateway: Gateway, plan: Node | None) -> str:
     """How a query is evaluated, and why Spark evaluates parts of it over pieces of time."""
     if plan is None:
         return "evaluated instant by instant: the reference"
-    found = [_why_by_spark(gateway, node) for node in walk(plan)]
-    reasons = dict.fromkeys(str(why) for why in found if why is not None)
-    return "; ".join(
-        ["evaluated for whole logs", *(f"by Spark at each piece of time: {why}" for why in reasons)]
-    )
+    told = dict.fromkeys(told for node in walk(plan) if (told := _by_spark(gateway, node)) is not None)
+    return "; ".join(["evaluated for whole logs", *told])
 
 
-def _why_by_spark(gateway: Gateway, node: Node) -> Reason | None:
-    """Why no operator does what a node says."""
+def _by_spark(gateway: Gateway, node: Node) -> str | None:
+    """What Spark evaluates as no operator does it, and why."""
     match node:
         case Pieces():
-            return node.why
+            how = "by Spark at each piece of time" if node.input is None else _IN_PART
+            return f"{how}: {node.why}"
         case Aggregate():
             specs = kernel_aggregates(gateway, node)
-            return specs if isinstance(specs, Reason) else None
+            return f"{_IN_PART}: {specs}" if isinstance(specs, Reason) else None
     return None

@@ -54,7 +54,7 @@ def grouped(
     tokens = statement.tokens
     keys = keys_of(statement, select, rows)
     if keys is None:
-        raise NotPlannedError("groups of this form", select.group_by)
+        raise NotPlannedError("ROLLUP, CUBE or GROUPING SETS", select.group_by)
     clauses = [clause for clause in (select.window, select.qualify) if clause is not None]
     stretches = [*select.items, *([] if select.having is None else [select.having]), *clauses]
     if any(tokens.is_symbol(start, "*") for start, _ in select.items):
