@@ -180,6 +180,11 @@ def test_bounds_alone_end_sessions_and_matches(session, tmp_path):
     lasting = PATTERN.replace("(a+ b) WITHIN", "(a b?) DURATION")
     matches = taken(session, lasting, tmp_path / "durations", [*batches[:2], bound(21)])
     assert matches == [([], 3), ([("a", 1, at(0), 2), ("b", 1, at(4), 3)], 2), ([], 2)]
+    # as many minutes as the first row says: what begins with 9 at 0 can go on until 9, with 1 at 4 until 5
+    own = PATTERN.replace("INTERVAL 10 MINUTES", "v MINUTES")
+    batches = [[(at(0), "a", 9, None), (at(4), "a", 8, None), (at(4), "b", 1, at(5))], bound(9), bound(13)]
+    matches = taken(session, own, tmp_path / "of a column", batches)
+    assert matches == [([], 3), ([("a", 1, at(0), 8)], 2), ([], 2)]
 
 
 def test_a_row_of_a_window_with_a_pattern_is_given_when_its_match_is_known(session, tmp_path):
@@ -351,6 +356,8 @@ def test_explain_says_what_is_kept(session):
     assert windows["stream"] == "s, by ts"
     assert windows["given"] == "when its last row is known, by a later row or by the frontier"
     assert live(PATTERN)["kept"] == "rows of matches that may go on, which WITHIN bounds"
+    of_column = live(PATTERN.replace("INTERVAL 10 MINUTES", "v MINUTES"))
+    assert of_column["kept"] == "rows of matches that may go on, which WITHIN bounds"
     assert live(PATTERN.replace("WITHIN INTERVAL 10 MINUTES", ""))["kept"].endswith("do not bound them")
     lasting = PATTERN.replace("WITHIN", "DURATION")
     assert live(lasting)["kept"] == "rows from the first one on whose time is not over"

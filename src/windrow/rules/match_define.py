@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from decimal import Decimal
 
 from windrow.algebra.match import Expression
 from windrow.algebra.names import ROW
@@ -15,6 +16,7 @@ from windrow.algebra.navigations import (
     Numbered,
     classifiers,
     match_numbers,
+    references,
 )
 from windrow.algebra.nodes import Fragment
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
@@ -28,7 +30,7 @@ from windrow.rules.share_keys import plain_field
 from windrow.rules.types import is_decimal
 from windrow.syntax import expressions
 from windrow.syntax.expressions import Name, parse_expression
-from windrow.syntax.lengths import interval_of
+from windrow.syntax.lengths import LENGTH_UNITS, Length, interval_of
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.subqueries import subqueries
@@ -298,11 +300,14 @@ class Definitions:
             right: SqlText.of(self.shown(earlier, field)),
             at: self.length() or SqlText(),
         }
+        limit: expressions.Expression = expressions.Opaque((), at)
+        if clause.within.reads_row:
+            of_row = self.rows.argument(texts[at])
+            texts[at], limit = SqlText.of(self.shown(first, of_row)), Name((first.variable.name, of_row), at)
         texts[difference] = SqlText.of(texts[left], " - ", texts[right])
         sign = "<=" if clause.inclusive else "<"
         texts[whole] = SqlText.of("(", texts[difference], f") {sign} (", texts[at], ")")
         names = Name((later.variable.name, field), left), Name((earlier.variable.name, field), right)
-        limit = expressions.Opaque((), at)
         length = expressions.Operation("-", names, difference)
         condition = expressions.Operation(sign, (length, limit), whole)
         span = self.tokens.span(*at)
@@ -348,13 +353,15 @@ class Definitions:
             ) from None
 
     def length(self) -> SqlText | None:
-        """The time of WITHIN or DURATION.
+        """The time of WITHIN or DURATION, which may be one over the first row of the match.
 
         A number and a unit are an interval; so is a number alone where the key is a time: of seconds.
         """
         length = self.match.clause.within or self.match.clause.duration
         if length is None:
             return None
+        if length.reads_row:
+            return self.length_of_row(length)
         span, nanoseconds = self.tokens.span(*length.tokens), length.nanoseconds
         if nanoseconds is not None:
             return SqlText.of(
@@ -363,6 +370,27 @@ class Definitions:
         seconds = length.number is not None and self.key_type().startswith("timestamp")
         written = self.match.replace(length.tokens, {})
         return SqlText.of("INTERVAL ", written, " SECONDS") if seconds else written
+
+    def length_of_row(self, length: Length) -> SqlText:
+        """A time that is computed of a row."""
+        for name, at in references(self.tokens, length.value, frozenset(self.match.members)):
+            raise AnalysisError(
+                f"variable {name} stands in a length of time, which is of the first row of the match",
+                condition="INVALID_NAVIGATION",
+                sqlstate="42601",
+                sql=self.match.sql,
+                span=self.tokens.span(at, at + 3),
+                hint=f"write {self.tokens[at + 2].text}",
+            )
+        written = self.match.replace(length.value, {})
+        (kind,) = self.analyzer.types_of([written], [], [])
+        is_number = kind in _NUMBERS or is_decimal(kind)
+        unit = length.unit or ("SECOND" if is_number and self.key_type().startswith("timestamp") else None)
+        if unit is None:
+            return written
+        if unit == "NANOSECOND":
+            return SqlText.of("(", written, ") / 1000 * INTERVAL 1 MICROSECOND")
+        return SqlText.of("(", written, f") * {interval_of(Decimal(LENGTH_UNITS[unit]))}")
 
     def key_type(self) -> str:
         """The type of the first ORDER BY key."""

@@ -73,7 +73,7 @@ class Matches:
 
 @dataclass(frozen=True)
 class SoFar:
-    """What is known of partitions to which more rows may come, an array with an entry for each.
+    """What is known of partitions to which more rows may come, an array with an entry for each, or each row.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class SoFar:
     limit
         int64: the row before which conditions know all that they read; it and those after are seen by NEXT.
     alive
-        int64: matches that begin before this row take no more rows.
+        bool, for each row: whether a match that begins there may take rows to come.
     given
         int64: how many matches there were before.
     complete
@@ -107,7 +107,8 @@ class SoFar:
     def whole(bounds: Array) -> SoFar:
         """Of whole partitions."""
         first, none = np.asarray(bounds[:-1], np.int64), np.zeros(len(bounds) - 1, np.int64)
-        return SoFar(first, np.asarray(bounds[1:], np.int64), first, none, np.ones(len(first), bool))
+        alive = np.ones(bounds[-1], bool)
+        return SoFar(first, np.asarray(bounds[1:], np.int64), alive, none, np.ones(len(first), bool))
 
     def searched(self, bounds: Array, *, framed: bool) -> Array:
         """The rows that are searched; of frames, those beyond the limit too."""
