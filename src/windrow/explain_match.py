@@ -91,6 +91,9 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
     if draft.neighbours:
         shifts = ", ".join(f"{shift:+d}" for shift in draft.neighbours)
         yield "beside", f"the rows {shifts} of each row, by Spark's lag, for columns that read them"
+    for pair in draft.pairs:
+        yield "given", f"{pair.name} = {shown(pair.text, names)}"
+        yield "", f"by Spark, for every row and each that {pair.side} may be then"
     for leaf in draft.running:
         yield "running", f"{leaf.name} = {leaf.leaf.function} of {leaf.column}, row by row in Python"
     for number, text in enumerate(draft.arguments):

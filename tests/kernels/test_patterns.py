@@ -28,7 +28,7 @@ from windrow.kernels.patterns.plan import (
 )
 from windrow.kernels.patterns.program import compile_pattern
 from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree
-from windrow.kernels.plan import ColumnRef, Number, Operation, PairExpression
+from windrow.kernels.plan import ColumnRef, Number, Operation, PairExpression, PositionRef
 from windrow.kernels.reference.match_recognize import Clause, Seen
 from windrow.kernels.reference.match_recognize import Frame as ReferenceFrame
 from windrow.kernels.reference.match_recognize import match_recognize as by_reference
@@ -96,6 +96,14 @@ CONDITIONS = {
     ),
     "above the last A": (
         compare("<", value("r2"), value()),
+        lambda seen: below(x(seen, of(seen, {0})), x(seen, seen.taken[-1][0])),
+    ),
+    "above the last A, as given": (
+        compare(
+            "GIVEN",
+            ColumnRef("above", "row"),
+            Operation("-", (PositionRef("row"), PositionRef("r2")), "int64"),
+        ),
         lambda seen: below(x(seen, of(seen, {0})), x(seen, seen.taken[-1][0])),
     ),
     "above the row after the first B or C": (
@@ -216,7 +224,13 @@ def table_of(rows: list[list[int | None]]) -> tuple[pa.Table, np.ndarray]:
     at = np.array([time for partition in rows for time in times(partition)], np.int64)
     bounds = np.cumsum([0, *map(len, rows)])
     ones, nothing = np.ones(len(values), np.int64), pa.nulls(len(values), pa.int64())
+    above = [
+        [None, *(below(other, value) for other in partition[at::-1])]
+        for partition in rows
+        for at, value in enumerate(partition)
+    ]
     columns = {"x": pa.array(values, pa.int64()), "t": at, "due": at + 3, "one": ones, "none": nothing}
+    columns["above"] = pa.array(above, pa.list_(pa.bool_()))
     return pa.table(columns), bounds
 
 

@@ -288,6 +288,11 @@ REFUSED = [
     ("UNSUPPORTED_STREAM", "SELECT k, COUNT(*) FROM firsts GROUP BY k", "GROUP"),
     ("STREAM_WHERE_RELATION_IS_NEEDED", "SELECT * FROM firsts, s [RANGE 1 HOUR] AS r", "firsts"),
     (
+        "UNSUPPORTED_STREAM",  # pairs of rows, which Spark would join in every step
+        "SELECT * FROM s MATCH_RECOGNIZE (PATTERN (a b) DEFINE b AS reverse(concat(a.k, b.k)) = 'ba')",
+        "MATCH_RECOGNIZE (PATTERN (a b) DEFINE b AS reverse(concat(a.k, b.k)) = 'ba')",
+    ),
+    (
         "UNSUPPORTED_STREAM",  # the rank of a row in its partition
         "SELECT k, ts, rank() OVER w FROM s WINDOW w AS (ORDER BY ts"
         " ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING PATTERN (a b*) DEFINE a AS TRUE)",

@@ -24,7 +24,7 @@ from windrow.kernels import plan as kernel
 from windrow.kernels.patterns.plan import LABELS, NUMBERS, Condition, Duration, Register, register_side
 from windrow.rules.hoister import KERNEL_TYPES, NotTypedError, Ranks, RowVariable
 from windrow.rules.match_conditions import Conditions, Source
-from windrow.rules.match_draft import RunningLeaf, neighbour
+from windrow.rules.match_draft import Pair, RunningLeaf, neighbour
 from windrow.rules.match_values import RowValues, literal
 from windrow.rules.share_keys import plain_field
 from windrow.rules.types import is_decimal
@@ -39,6 +39,7 @@ __all__ = ["Definitions"]
 
 _SOURCE = "__v"
 _CLASSIFIERS = "__c"
+_PAIRS = "__g"
 _DIGITS_OF_BIGINT = 18
 _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double"})
 _WITHIN: tuple[Range, Range, Range, Range] = ((-4, -4), (-3, -3), (-2, -2), (-1, -1))
@@ -57,6 +58,7 @@ class Definitions:
         self.running: list[RunningLeaf] = []
         self.registers: list[Register] = []
         self.neighbours: set[int] = set()
+        self.pairs: list[Pair] = []
 
     def defined(self) -> list[Condition]:
         """The conditions of DEFINE."""
@@ -169,6 +171,7 @@ class Definitions:
             with_names=with_names,
             written=None if with_names is None else lambda part: self.tokens.text(*part),
             queries=queries,
+            add_pair=self.add_pair if with_neighbours is not None else None,
         )
         try:
             typed = hoister.typed(what)
@@ -185,6 +188,19 @@ class Definitions:
         self.neighbours |= hoister.neighbours
         self.of_names |= hoister.of_names
         return typed
+
+    def add_pair(self, text: SqlText, side: str, read: set[RowVariable]) -> str:
+        """The column of a condition over the row that is tried and another one, which Spark evaluates."""
+        shifts = {variable.shift for variable in read} - {0}
+        if shifts and self.match.clause.frame is not None:
+            raise NotTypedError("a row beside those of the match may be outside of the frame")
+        pair = Pair(f"{_PAIRS}{len(self.pairs)}", text, side)
+        for known in self.pairs:
+            if (known.side, known.text.render()) == (side, text.render()):
+                return known.name
+        self.pairs.append(pair)
+        self.neighbours |= shifts
+        return pair.name
 
     def read(self, leaf: Leaf, label: int) -> tuple[Source, str]:
         """The source and the field that a leaf of a condition of this label is."""
