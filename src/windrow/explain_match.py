@@ -158,6 +158,8 @@ def _register(register: Register, labels: tuple[str, ...]) -> str:
         return "the number of the match"
     what = "variable of the " if register.kind == "label" else ""
     nth = f" but {register.offset}" if register.offset else ""
+    if register.shift:
+        nth += f", {register.shift:+d} rows"
     return f"{what}{'first' if register.from_first else 'last'} row of {over}{nth}"
 
 

@@ -12,7 +12,7 @@ from windrow.kernels import plan as kernel
 from windrow.kernels.patterns.plan import LABELS
 from windrow.rules.hoister import KERNEL_TYPES, Guards, NotTypedError, Ranks, RowVariable
 from windrow.rules.pair_conditions import PairConditions
-from windrow.rules.types import is_day_interval, is_decimal
+from windrow.rules.types import is_decimal
 from windrow.syntax import expressions
 from windrow.syntax.expressions import Name, parts_of
 from windrow.syntax.nodes import Range
@@ -219,7 +219,6 @@ class Conditions(PairConditions):
             or cast is not None
             or rank is not None
             or not self.has_values(kind)
-            or is_day_interval(kind)
         ):
             raise NotTypedError(f"an aggregate of type {kind}")
         column, counts = self.made_columns[variable.name]

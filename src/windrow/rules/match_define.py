@@ -213,16 +213,18 @@ class Definitions:
             return self.running_aggregate(leaf), "value"
         members = self.match.members_of(leaf.variable)
         if leaf.argument is None:
-            offset = leaf.offset
-            if leaf.shift:
-                if leaf.shift > 0 or members is not None or leaf.from_first:
-                    raise self.unsupported(
-                        leaf,
-                        "CLASSIFIER of a neighbour in DEFINE",
-                        "LAST(CLASSIFIER(), 1) is that of the row before",
-                    )
-                offset -= leaf.shift
-            register = self.register(Register(members, leaf.from_first, offset, "label"))
+            offset, shift = leaf.offset, leaf.shift
+            if shift > 0 or (shift and leaf.from_first):
+                raise self.unsupported(
+                    leaf,
+                    "CLASSIFIER of a row after another, or before the first one, in DEFINE",
+                    "PREV(CLASSIFIER(a)) and LAST(CLASSIFIER(), 1) are those of rows before",
+                )
+            if members is None:  # the last rows of the match are one after the other
+                offset, shift = offset - shift, 0
+            if shift:
+                self.register(Register(None, False, -shift - 1, "label"))
+            register = self.register(Register(members, leaf.from_first, offset, "label", shift))
             return self.source(register_side(register), 0, is_classifier=True), "name"
         field = self.rows.value(leaf.argument, leaf.variable)
         return self.at_row(leaf, members, label), field
@@ -279,7 +281,7 @@ class Definitions:
         if wanted in self.registers:
             return self.registers.index(wanted)
         for offset in range(wanted.offset + 1):
-            self.registers.append(Register(wanted.members, wanted.from_first, offset, wanted.kind))
+            self.registers.append(replace(wanted, offset=offset))
         return len(self.registers) - 1
 
     def shown(self, source: Source, field: str) -> str:

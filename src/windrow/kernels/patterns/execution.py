@@ -361,12 +361,12 @@ def _updates(plan: MatchPlan) -> Array:
     for number, register in enumerate(plan.registers):
         for label in range(len(plan.labels)):
             taken = register.members is None or label in register.members
-            codes[label, number] = _code(register, number) if taken else number
+            codes[label, number] = _code(plan.registers, number) if taken else number
     return codes
 
 
-def _code(register: Register, number: int) -> int:
-    names = machine.CODES
+def _code(registers: tuple[Register, ...], number: int) -> int:
+    names, register = machine.CODES, registers[number]
     if register.kind in ("rows", "labelled rows", "count", "number"):
         return names[register.kind]
     if register.from_first:
@@ -376,6 +376,8 @@ def _code(register: Register, number: int) -> int:
         return names["head" if head else "rest"]
     if register.offset:
         return number - 1
+    if register.shift:  # the row that is taken has the one of the match before it so many rows on
+        return registers.index(Register(None, False, -register.shift - 1, "label"))
     return names[register.kind]
 
 
