@@ -239,7 +239,7 @@ def timely(draw: st.DrawFn) -> str:
         )
         tail = f"START AS s AT sa{start} {draw(only)}{draw(st.sampled_from(ends))}"
     else:
-        kind = "SLIDING"
+        kind = draw(st.sampled_from(["SLIDING", "TUMBLING"]))
         when = draw(st.sampled_from(["", " WHEN l.a > 0", " NEXT AS ln WHEN ln.a > l.a"]))
         condition = draw(
             st.sampled_from(
@@ -555,6 +555,12 @@ def by_steps(clause: str, steps: list[tuple[list[int], int | None]]) -> list[tup
             "SLIDING ORDER BY o LABEL AS l START AS s WHEN l.m - s.m <= 2 END AS e WHEN e = l",
             [([1, 2, 3], 4), ([4], 5), ([], 9), ([9], 10), ([], None)],
             [([[1], [1, 2], [1, 2, 3]], 2), ([[2, 3, 4]], 2), ([], 0), ([[9]], 1), ([], 0)],
+        ),
+        # of these, those that do not overlap: the first is known at once, as rows to come begin later
+        (
+            "TUMBLING ORDER BY o LABEL AS l START AS s WHEN l.m - s.m <= 2 END AS e WHEN e = l",
+            [([1, 2, 3], 4), ([4], 5), ([5], 6), ([], 9), ([9], 10), ([], None)],
+            [([[1]], 2), ([[2, 3, 4]], 2), ([], 2), ([], 0), ([[9]], 1), ([], 0)],
         ),
         # of so many rows, those before
         (

@@ -187,6 +187,26 @@ def test_bounds_alone_end_sessions_and_matches(session, tmp_path):
     assert matches == [([], 3), ([("a", 1, at(0), 8)], 2), ([], 2)]
 
 
+def test_tumbling_windows_with_a_label_are_given_when_none_to_come_begins_before_them(session, tmp_path):
+    query = (
+        "SELECT l.k, l.ts, COUNT(w) AS n FROM s WINDOW BY w AS (TYPE TUMBLING PARTITION BY k ORDER BY ts"
+        " LABEL AS l START AS s WHEN l.ts - s.ts <= INTERVAL 2 MINUTES END AS e WHEN e = l)"
+    )
+    batches = [
+        [(at(0), "a", 1, None), (at(1), "a", 2, None), (at(2), "a", 3, at(3))],
+        # three rows up to the label row, none of which is in the first window
+        [(at(3), "a", 4, None), (at(3), "b", 5, at(4))],
+        [(None, None, None, at(9))],
+        [(at(9), "a", 6, at(10))],
+    ]
+    assert taken(session, query, tmp_path, batches) == [
+        ([("a", at(0), 1)], 2),
+        ([("a", at(3), 3), ("b", at(3), 1)], 3),
+        ([], 0),
+        ([("a", at(9), 1)], 1),
+    ]
+
+
 def test_a_row_of_a_window_with_a_pattern_is_given_when_its_match_is_known(session, tmp_path):
     query = (
         "SELECT k, ts, n OVER w, max(v) OVER w AS most FROM s WINDOW w AS (PARTITION BY k ORDER BY ts"
