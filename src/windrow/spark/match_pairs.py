@@ -75,7 +75,8 @@ def _found(
         for one in sources
         if one.side == pair.side
     }
-    rows = numbered.withColumns(own) if own else numbered
+    rows = numbered.drop(*theirs)  # which stand for the row itself where a column is computed of them
+    rows = rows.withColumns(own) if own else rows
     others = numbered.select(
         *(F.col(key).alias(f"{_OTHER}_{key}") for key in keys),
         F.col(POSITION).alias(_OTHER),
