@@ -41,8 +41,8 @@ SPARK_LAYERS = {
         temporary version worker_daemon
         """,
     "kernels in tasks": """
-        batch exchange file_scan footers join_plan keyed layout match_reference matching planned_files
-        reference_mode row_groups spark_aggregates subquery_reference to_cells
+        batch exchange file_scan footers join_plan keyed layout match_pairs match_reference matching
+        planned_files reference_mode row_groups spark_aggregates subquery_reference to_cells
         """,
     "streams and what is known by name": """
         admission arrived catalog changelog clause_view ghcn limited_log live_source log_source micro_batch

@@ -91,6 +91,9 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
     if draft.neighbours:
         shifts = ", ".join(f"{shift:+d}" for shift in draft.neighbours)
         yield "beside", f"the rows {shifts} of each row, by Spark's lag, for columns that read them"
+    for pair in draft.pairs:
+        yield "given", f"{pair.name} = {shown(pair.text, names)}"
+        yield "", f"by Spark, for every row and each that {pair.side} may be then"
     for leaf in draft.running:
         yield "running", f"{leaf.name} = {leaf.leaf.function} of {leaf.column}, row by row in Python"
     for number, text in enumerate(draft.arguments):
@@ -155,6 +158,8 @@ def _register(register: Register, labels: tuple[str, ...]) -> str:
         return "the number of the match"
     what = "variable of the " if register.kind == "label" else ""
     nth = f" but {register.offset}" if register.offset else ""
+    if register.shift:
+        nth += f", {register.shift:+d} rows"
     return f"{what}{'first' if register.from_first else 'last'} row of {over}{nth}"
 
 

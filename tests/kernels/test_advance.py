@@ -22,6 +22,7 @@ from tests.kernels.test_patterns import (
     CONDITIONS,
     A,
     B,
+    C,
     outcome,
     partitions,
     patterns,
@@ -238,7 +239,7 @@ def timely(draw: st.DrawFn) -> str:
         )
         tail = f"START AS s AT sa{start} {draw(only)}{draw(st.sampled_from(ends))}"
     else:
-        kind = "SLIDING"
+        kind = draw(st.sampled_from(["SLIDING", "TUMBLING"]))
         when = draw(st.sampled_from(["", " WHEN l.a > 0", " NEXT AS ln WHEN ln.a > l.a"]))
         condition = draw(
             st.sampled_from(
@@ -293,13 +294,14 @@ def test_windows_in_steps_are_those_of_the_whole_at_length(
 # -- matches -----------------------------------------------------------------------------------------
 
 
-def limited(plan: MatchPlan, within: int | None) -> MatchPlan:
-    """The clause with WITHIN, as a condition of every variable over the first row of the match."""
+def limited(plan: MatchPlan, within: int | str | None) -> MatchPlan:
+    """The clause with WITHIN, a number or a column, as a condition of every variable over the first row."""
     if within is None:
         return plan
     side = register_side(len(plan.registers))
     length = Operation("-", (ColumnRef("t", "row"), ColumnRef("t", side)), "int64")
-    conditions = [Condition(label, Operation("<=", (length, Number(within)))) for label in range(3)]
+    limit = Number(within) if isinstance(within, int) else ColumnRef(within, side)
+    conditions = [Condition(label, Operation("<=", (length, limit))) for label in range(3)]
     return replace(
         plan,
         registers=(*plan.registers, Register(None, True, 0)),
@@ -313,9 +315,9 @@ def matches_agree_in_steps(
     rows: list[list[int | None]],
     skip: tuple[str, set[int]],
     shown: str,
-    within: int | None,
+    within: int | str | None,
     data: st.DataObject,
-    duration: int | None = None,
+    duration: int | str | None = None,
     *,
     every: bool = False,
     frame: Frame | None = None,
@@ -334,14 +336,15 @@ def matches_agree_in_steps(
     if frame is not None:
         plan = replace(without_numbers(plan), frame=frame)
     table, bounds = table_of(rows)
-    table = table.select(["x", "one", "none"])
+    table = table.select(["x", "one", "none", "above"])
     counts = np.diff(bounds)
     table = table.append_column("p", pa.array(np.repeat(np.arange(len(rows)), counts)))
     # times rise from row to row and from step to step, and leave gaps in between
     gaps = st.lists(st.integers(0, 3), min_size=table.num_rows, max_size=table.num_rows)
     time = np.cumsum(data.draw(gaps))
     time = time - np.repeat(time[bounds[:-1]], counts)
-    table = table.append_column("t", pa.array(time)).append_column("due", pa.array(time + (duration or 0)))
+    lasts = table.column("x") if duration == "x" else duration or 0
+    table = table.append_column("t", pa.array(time)).append_column("due", pc.add(pa.array(time), lasts))
     frontiers = sorted(data.draw(st.lists(st.integers(0, 20), max_size=4)))
 
     def by_whole(first: int = 0, last: int = len(rows)) -> list[str]:
@@ -351,7 +354,7 @@ def matches_agree_in_steps(
 
     def by_steps() -> list[str]:
         growing, kept, found = (
-            Growing(plan, ("p",), (SortKey("t"), SortKey(_PLACE)), ("x", "t", "due", "one", "none")),
+            Growing(plan, ("p",), (SortKey("t"), SortKey(_PLACE)), ("x", "t", "due", "one", "none", "above")),
             None,
             [],
         )
@@ -377,6 +380,7 @@ def matches_agree_in_steps(
 
 #: What a match that cannot be skipped from fails with.
 FAILURES = (["SKIP_TARGET_MISSING"], ["SKIP_TO_FIRST_ROW"])
+limits = st.none() | st.integers(0, 4) | st.just("x")
 DEFINED = st.dictionaries(st.integers(0, 2), st.sampled_from(sorted(CONDITIONS)), max_size=3)
 MATCHES = given(
     patterns,
@@ -384,7 +388,7 @@ MATCHES = given(
     partitions,
     skips,
     st.sampled_from(["one", "all", "omit", "unmatched"]),
-    st.none() | st.integers(0, 4),
+    limits,
     st.data(),
 )
 
@@ -405,7 +409,8 @@ def test_matches_in_steps_are_those_of_the_whole_at_length(tree, conditions, row
 @settings(SETTINGS, max_examples=150)
 @MATCHES
 def test_durations_in_steps_are_those_of_the_whole(tree, conditions, rows, skip, shown, within, data):
-    matches_agree_in_steps(tree, conditions, rows, skip, shown, None, data, duration=1 + (within or 0))
+    duration = within if isinstance(within, str) else 1 + (within or 0)
+    matches_agree_in_steps(tree, conditions, rows, skip, shown, None, data, duration=duration)
 
 
 def lasting(tree: Tree) -> MatchPlan:
@@ -430,14 +435,14 @@ def rows_of_frames_agree_in_steps(tree, conditions, rows, skip, frame, within, d
 
 
 @settings(SETTINGS, max_examples=200)
-@given(patterns, DEFINED, partitions, skips, frames, st.none() | st.integers(0, 4), st.data())
+@given(patterns, DEFINED, partitions, skips, frames, limits, st.data())
 def test_rows_of_frames_in_steps_are_those_of_the_whole(tree, conditions, rows, skip, frame, within, data):
     rows_of_frames_agree_in_steps(tree, conditions, rows, skip, frame, within, data)
 
 
 @pytest.mark.slow
 @settings(SETTINGS, max_examples=1000)
-@given(patterns, DEFINED, partitions, skips, frames, st.none() | st.integers(0, 4), st.data())
+@given(patterns, DEFINED, partitions, skips, frames, limits, st.data())
 def test_rows_of_frames_in_steps_at_length(tree, conditions, rows, skip, frame, within, data):
     rows_of_frames_agree_in_steps(tree, conditions, rows, skip, frame, within, data)
 
@@ -551,6 +556,12 @@ def by_steps(clause: str, steps: list[tuple[list[int], int | None]]) -> list[tup
             [([1, 2, 3], 4), ([4], 5), ([], 9), ([9], 10), ([], None)],
             [([[1], [1, 2], [1, 2, 3]], 2), ([[2, 3, 4]], 2), ([], 0), ([[9]], 1), ([], 0)],
         ),
+        # of these, those that do not overlap: the first is known at once, as rows to come begin later
+        (
+            "TUMBLING ORDER BY o LABEL AS l START AS s WHEN l.m - s.m <= 2 END AS e WHEN e = l",
+            [([1, 2, 3], 4), ([4], 5), ([5], 6), ([], 9), ([9], 10), ([], None)],
+            [([[1]], 2), ([[2, 3, 4]], 2), ([], 2), ([], 0), ([[9]], 1), ([], 0)],
+        ),
         # of so many rows, those before
         (
             "SLIDING ORDER BY o LABEL AS l AT la START AS s AT sa WHEN sa >= la - 1 END AS e WHEN e = l",
@@ -576,7 +587,7 @@ def test_a_window_is_given_when_it_is_final(clause, steps, expected):
 
 
 def test_a_match_is_given_when_it_is_final():
-    def run(tree: Tree, conditions: dict[int, str], within: int | None, steps: list[Any]) -> list[Any]:
+    def run(tree: Tree, conditions: dict[int, str], within: int | str | None, steps: list[Any]) -> list[Any]:
         plan = limited(plan_of(tree, conditions), within)
         number = plan.measures[-1]
         assert isinstance(number, MatchNumber)
@@ -596,3 +607,7 @@ def test_a_match_is_given_when_it_is_final():
     assert run(runs, {0: "low"}, None, steps) == [([], 2), ([], 2), ([], 2), ([0], 1), ([], 0)]
     # all within 3 of the first: from 5 on no row can be
     assert run(runs, {0: "low"}, 3, steps) == [([], 2), ([], 2), ([0], 1), ([], 1), ([], 0)]
+    # within as much of a row as its value: what begins at 0 is known at 4, what begins at 3 at 7
+    steps = [([(3, 0), (1, 2)], 3), ([(3, 3), (1, 4)], 4), ([], 6), ([], 7), ([(2, 9)], 12), ([], None)]
+    found = run(Sequence((A, B, Repeat(C, 0, 1))), {2: "falls"}, "x", steps)
+    assert found == [([], 2), ([3], 3), ([], 3), ([3], 1), ([], 1), ([], 0)]

@@ -17,6 +17,7 @@ from windrow.kernels.patterns.at_once import is_simple
 from windrow.kernels.patterns.execution import SoFar, find_matches
 from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.patterns.plan import (
+    NUMBERS,
     STATE,
     Condition,
     Duration,
@@ -28,7 +29,7 @@ from windrow.kernels.patterns.plan import (
 )
 from windrow.kernels.patterns.program import compile_pattern
 from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree
-from windrow.kernels.plan import ColumnRef, Number, Operation, PairExpression
+from windrow.kernels.plan import ColumnRef, ConstantRef, Number, Operation, PairExpression, PositionRef
 from windrow.kernels.reference.match_recognize import Clause, Seen
 from windrow.kernels.reference.match_recognize import Frame as ReferenceFrame
 from windrow.kernels.reference.match_recognize import match_recognize as by_reference
@@ -98,6 +99,14 @@ CONDITIONS = {
         compare("<", value("r2"), value()),
         lambda seen: below(x(seen, of(seen, {0})), x(seen, seen.taken[-1][0])),
     ),
+    "above the last A, as given": (
+        compare(
+            "GIVEN",
+            ColumnRef("above", "row"),
+            Operation("-", (PositionRef("row"), PositionRef("r2")), "int64"),
+        ),
+        lambda seen: below(x(seen, of(seen, {0})), x(seen, seen.taken[-1][0])),
+    ),
     "above the row after the first B or C": (
         compare("<", value("r3", 1), value()),
         lambda seen: below(
@@ -138,6 +147,45 @@ NAMED = {
 }
 CONDITIONS |= NAMED
 
+MORE = (
+    Register(None, False, 0, "label"),
+    Register(frozenset([0]), False, 0, "label", -1),
+    Register(frozenset([0]), False, 1, "label", -1),
+    Register(frozenset([0]), kind="count"),
+)
+"""Registers from the eighth on, where a condition reads one of them; the match's number is the twelfth."""
+
+
+def label_before(seen: Seen, offset: int) -> str | None:
+    at = of(seen, {0}, offset)
+    return None if at is None else seen.label(at - 1, NAMES)
+
+
+CONDITIONS_OF_LABELS = {
+    "a B before the last A": (
+        ColumnRef("is B", "r8"),
+        lambda seen: None if (name := label_before(seen, 0)) is None else name == "B",
+    ),
+    "no B before the last A but one": (
+        compare("NOT", compare("COALESCE", ColumnRef("is B", "r9"), ConstantRef("no"))),
+        lambda seen: label_before(seen, 1) != "B",
+    ),
+    "two As at most": (
+        compare("<", ColumnRef(NUMBERS, "r10", 0, "none"), Number(3)),
+        lambda seen: sum(label == 0 for _, label in seen.taken) < 3,
+    ),
+}
+CONDITIONS |= CONDITIONS_OF_LABELS
+NUMBERED = {
+    "one of two matches": (
+        compare("<", ColumnRef(NUMBERS, "r11"), Number(3)),
+        lambda seen: seen.number < 3,
+    )
+}
+"""Not of all matches, which are numbered when they are complete."""
+OF_NAMES = (("is B", ("no", "yes", "no")),)
+CONSTANTS = pa.table({"no": [False], "yes": [True], "none": [0]})
+
 leaves = st.sampled_from([A, B, C, A, B, C, Sequence(()), Edge(True), Edge(False)])
 
 
@@ -175,13 +223,18 @@ def plan_of(
         Navigation("x2", frozenset([1, 2]), False, 1, 1, False, "x"),
         MatchNumber("n"),
     )
-    asked = tuple(Condition(label, CONDITIONS[name][0]) for label, name in conditions.items())
+    known = CONDITIONS | NUMBERED
+    asked = tuple(Condition(label, known[name][0]) for label, name in conditions.items())
     registers = REGISTERS
     if "not below the first row" in conditions.values():
         registers = (*registers, FIRST_ROW)
     reads_names = not NAMED.keys().isdisjoint(conditions.values())
     if reads_names:
-        registers = (*registers, *[Register(None, kind="count")] * (6 - len(registers)), WITH_NAMES)
+        registers = (*padded(registers, 6), WITH_NAMES)
+    if not (CONDITIONS_OF_LABELS | NUMBERED).keys().isdisjoint(conditions.values()):
+        registers = (*padded(registers, 7), *MORE)
+    if not NUMBERED.keys().isdisjoint(conditions.values()):
+        registers = (*registers, Register(None, kind="number"))
     return MatchPlan(
         program=compile_pattern(tree),
         labels=NAMES,
@@ -197,7 +250,14 @@ def plan_of(
         running=RUNNING if reads_names else (),
         result=pa.schema(fields),
         by_label=BY_LABEL if reads_names else (),
+        of_names=OF_NAMES,
+        constants=CONSTANTS,
     )
+
+
+def padded(registers: tuple[Register, ...], count: int) -> tuple[Register, ...]:
+    """So many registers."""
+    return (*registers, *[Register(None, kind="count")] * (count - len(registers)))
 
 
 def without_numbers(plan: MatchPlan) -> MatchPlan:
@@ -216,14 +276,21 @@ def table_of(rows: list[list[int | None]]) -> tuple[pa.Table, np.ndarray]:
     at = np.array([time for partition in rows for time in times(partition)], np.int64)
     bounds = np.cumsum([0, *map(len, rows)])
     ones, nothing = np.ones(len(values), np.int64), pa.nulls(len(values), pa.int64())
+    above = [
+        [None, *(below(other, value) for other in partition[at::-1])]
+        for partition in rows
+        for at, value in enumerate(partition)
+    ]
     columns = {"x": pa.array(values, pa.int64()), "t": at, "due": at + 3, "one": ones, "none": nothing}
+    columns["above"] = pa.array(above, pa.list_(pa.bool_()))
     return pa.table(columns), bounds
 
 
 def clause_of(tree: Tree, conditions: dict[int, str], skip: tuple[str, set[int]], **options: bool) -> Clause:
     return Clause(
         (lambda row: row["p"],), (), tree,
-        {label: CONDITIONS[name][1] for label, name in conditions.items()}, None, skip[0], frozenset(skip[1]),
+        {label: (CONDITIONS | NUMBERED)[name][1] for label, name in conditions.items()},
+        None, skip[0], frozenset(skip[1]),
         options["all_rows"], options["empty_shown"], options["unmatched_shown"],
     )  # fmt: skip
 
@@ -253,7 +320,7 @@ def answers(found: list) -> list[tuple]:
 @settings(max_examples=400, deadline=None)
 @given(
     patterns,
-    st.dictionaries(st.integers(0, 2), st.sampled_from(sorted(CONDITIONS)), max_size=3),
+    st.dictionaries(st.integers(0, 2), st.sampled_from(sorted(CONDITIONS | NUMBERED)), max_size=3),
     partitions,
     skips,
     st.sampled_from(["one", "all", "omit", "unmatched"]),

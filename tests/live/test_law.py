@@ -346,6 +346,8 @@ LABELS = [
 PATTERNS = [
     "PATTERN (a b+) DEFINE b AS b.v >= PREV(b.v)",
     "PATTERN (a b*? c) WITHIN 3 DEFINE c AS c.v < a.v",
+    "PATTERN (a b+) WITHIN INCLUSIVE v DEFINE b AS b.v <> 2",
+    "PATTERN (a b*) DURATION v DEFINE b AS b.v <> 2",
     "PATTERN (^ a | b c) DEFINE a AS NEXT(a.v) > a.v, c AS c.ts - b.ts > 1",
     "PATTERN ((a | b)* c $) DEFINE c AS COUNT(*) > 1, a AS a.v > 0",
 ]

@@ -180,6 +180,31 @@ def test_bounds_alone_end_sessions_and_matches(session, tmp_path):
     lasting = PATTERN.replace("(a+ b) WITHIN", "(a b?) DURATION")
     matches = taken(session, lasting, tmp_path / "durations", [*batches[:2], bound(21)])
     assert matches == [([], 3), ([("a", 1, at(0), 2), ("b", 1, at(4), 3)], 2), ([], 2)]
+    # as many minutes as the first row says: what begins with 9 at 0 can go on until 9, with 1 at 4 until 5
+    own = PATTERN.replace("INTERVAL 10 MINUTES", "v MINUTES")
+    batches = [[(at(0), "a", 9, None), (at(4), "a", 8, None), (at(4), "b", 1, at(5))], bound(9), bound(13)]
+    matches = taken(session, own, tmp_path / "of a column", batches)
+    assert matches == [([], 3), ([("a", 1, at(0), 8)], 2), ([], 2)]
+
+
+def test_tumbling_windows_with_a_label_are_given_when_none_to_come_begins_before_them(session, tmp_path):
+    query = (
+        "SELECT l.k, l.ts, COUNT(w) AS n FROM s WINDOW BY w AS (TYPE TUMBLING PARTITION BY k ORDER BY ts"
+        " LABEL AS l START AS s WHEN l.ts - s.ts <= INTERVAL 2 MINUTES END AS e WHEN e = l)"
+    )
+    batches = [
+        [(at(0), "a", 1, None), (at(1), "a", 2, None), (at(2), "a", 3, at(3))],
+        # three rows up to the label row, none of which is in the first window
+        [(at(3), "a", 4, None), (at(3), "b", 5, at(4))],
+        [(None, None, None, at(9))],
+        [(at(9), "a", 6, at(10))],
+    ]
+    assert taken(session, query, tmp_path, batches) == [
+        ([("a", at(0), 1)], 2),
+        ([("a", at(3), 3), ("b", at(3), 1)], 3),
+        ([], 0),
+        ([("a", at(9), 1)], 1),
+    ]
 
 
 def test_a_row_of_a_window_with_a_pattern_is_given_when_its_match_is_known(session, tmp_path):
@@ -283,6 +308,11 @@ REFUSED = [
     ("UNSUPPORTED_STREAM", "SELECT k, COUNT(*) FROM firsts GROUP BY k", "GROUP"),
     ("STREAM_WHERE_RELATION_IS_NEEDED", "SELECT * FROM firsts, s [RANGE 1 HOUR] AS r", "firsts"),
     (
+        "UNSUPPORTED_STREAM",  # pairs of rows, which Spark would join in every step
+        "SELECT * FROM s MATCH_RECOGNIZE (PATTERN (a b) DEFINE b AS reverse(concat(a.k, b.k)) = 'ba')",
+        "MATCH_RECOGNIZE (PATTERN (a b) DEFINE b AS reverse(concat(a.k, b.k)) = 'ba')",
+    ),
+    (
         "UNSUPPORTED_STREAM",  # the rank of a row in its partition
         "SELECT k, ts, rank() OVER w FROM s WINDOW w AS (ORDER BY ts"
         " ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING PATTERN (a b*) DEFINE a AS TRUE)",
@@ -351,6 +381,8 @@ def test_explain_says_what_is_kept(session):
     assert windows["stream"] == "s, by ts"
     assert windows["given"] == "when its last row is known, by a later row or by the frontier"
     assert live(PATTERN)["kept"] == "rows of matches that may go on, which WITHIN bounds"
+    of_column = live(PATTERN.replace("INTERVAL 10 MINUTES", "v MINUTES"))
+    assert of_column["kept"] == "rows of matches that may go on, which WITHIN bounds"
     assert live(PATTERN.replace("WITHIN INTERVAL 10 MINUTES", ""))["kept"].endswith("do not bound them")
     lasting = PATTERN.replace("WITHIN", "DURATION")
     assert live(lasting)["kept"] == "rows from the first one on whose time is not over"

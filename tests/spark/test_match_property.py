@@ -43,6 +43,12 @@ CONDITIONS = [
     "last_value(v) IGNORE NULLS FILTER (WHERE c = 'x') > 1",
     "LAST(MATCH_NUMBER() + v, 1) > 3",
     "PREV(v) < v",
+    "upper(A.c || {0}.c) IN ('XX', 'XY')",
+    "A.v + {0}.v NOT IN (SELECT top FROM lim)",
+    "CAST(concat(A.v, {0}.v) AS INT) > 20 OR upper(concat(FIRST(c), c)) IS NULL",
+    "upper(concat(NEXT(FIRST(c)), PREV(c))) = 'XY'",
+    "PREV(CLASSIFIER(A)) = 'B'",
+    "coalesce(PREV(LAST(CLASSIFIER({0}), 1), 2), 'none') <> 'A'",
 ]
 MEASURES = [
     "CLASSIFIER()",
@@ -64,6 +70,7 @@ MEASURES = [
 ]
 ALL_ROWS = "ALL ROWS PER MATCH"
 ROWS = ["", ALL_ROWS, f"{ALL_ROWS} OMIT EMPTY MATCHES", f"{ALL_ROWS} WITH UNMATCHED ROWS"]
+LENGTHS = ["", "", "WITHIN 3", "WITHIN INCLUSIVE v", "WITHIN COALESCE(v, 1) + i % 2"]
 SKIPS = ["", "AFTER MATCH SKIP TO NEXT ROW", "ALL MATCHES"]
 
 values = st.tuples(st.sampled_from(["x", "y", None]), st.one_of(st.none(), st.integers(0, 6)))
@@ -83,6 +90,7 @@ some = st.lists(st.sampled_from(CONDITIONS), min_size=1, max_size=2, unique=True
     measures=st.lists(st.sampled_from(MEASURES), min_size=1, max_size=4, unique=True),
     shown=st.sampled_from(ROWS),
     skip=st.sampled_from(SKIPS),
+    length=st.sampled_from(LENGTHS),
 )
 def test_batch_equals_reference(
     spark: SparkSession,
@@ -92,6 +100,7 @@ def test_batch_equals_reference(
     measures: list[str],
     shown: str,
     skip: str,
+    length: str,
 ) -> None:
     table = [("ab"[at % 2], at, *row) for at, row in enumerate(rows)]
     spark.createDataFrame(table, "k string, i int, c string, v int").createOrReplaceTempView("seq")
@@ -107,7 +116,7 @@ def test_batch_equals_reference(
         defines.append(f"{name} AS {' AND '.join(f'({part})' for part in known).format(name) or 'TRUE'}")
     sql = (
         f"SELECT * FROM seq MATCH_RECOGNIZE (PARTITION BY k ORDER BY i MEASURES {named} {shown} {skip}"
-        f" PATTERN ({pattern}) DEFINE {', '.join(defines)})"
+        f" PATTERN ({pattern}) {length} DEFINE {', '.join(defines)})"
     )
     found = answer(Session(spark, execution="batch"), sql)
     expected = answer(Session(spark, execution="reference"), sql)

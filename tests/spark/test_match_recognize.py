@@ -37,6 +37,20 @@ def test_check_finds_what_is_wrong_without_running_anything(session):
     assert raised.value.condition == "UNKNOWN_FIELD"
 
 
+def test_functions_of_the_users_may_read_two_rows_of_the_match(spark, session):
+    spark.udf.register("apart_by", lambda left, right: None if left is None else right - left, "int")
+    far = pattern(
+        "A X*? B",
+        "B AS apart_by(A.v, B.v) = -1 AND NOT apart_by(X.v, B.v) = 0",
+        measures="A.i AS a, B.i AS b",
+    )
+    # of a, 5 and 4 with the 3 between them, and of b none
+    assert [tuple(row) for row in session.sql(far).collect()] == [("a", 1, 3)]
+    plan = session.sql(f"EXPLAIN {far}").plan()
+    assert "given          __g0 = apart_by(" in plan
+    assert "by Spark, for every row and each that r0 may be then" in plan
+
+
 @pytest.mark.parametrize("execution", ["batch", "reference"])
 def test_a_skip_that_leads_nowhere_is_told_with_its_place(spark, session, execution):
     query = pattern("A B?", "B AS v < PREV(v)", skip="AFTER MATCH SKIP TO FIRST B")

@@ -224,8 +224,9 @@ class _Binder:
         in_window = clause.frame is not None
         for item in (*measured, *clause.defines):
             self.text(*item.expression)  # binds the clauses of its subqueries, which are run before this one
-        for item in clause.defines:
-            refuse_changing_condition(tokens, item.expression)
+        lengths = [length.tokens for length in (clause.within, clause.duration) if length is not None]
+        for condition in (*(item.expression for item in clause.defines), *lengths):
+            refuse_changing_condition(tokens, condition)
         measures, defines = (
             tuple(
                 Expression(

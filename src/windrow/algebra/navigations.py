@@ -54,7 +54,8 @@ class Aggregation:
 
     `function` is the kernel's name, empty where the kernel lacks the aggregate: then Spark evaluates `call`,
     the stretch of text whose `arguments` are values of one row. `argument` is the one of the kernel's, None
-    for a count of rows, and where `of_classifier`. `filter` is the condition of the rows that count.
+    for a count of rows, and where `of_classifier`. `filter` is the condition of the rows that count. `nth`
+    says which value of a list is meant, from 1.
     """
 
     range: Range
@@ -67,6 +68,7 @@ class Aggregation:
     of_classifier: bool = False
     filter: Range | None = None
     ignore_nulls: bool = False
+    nth: int | None = None
 
     @property
     def keeps_nulls(self) -> bool:
@@ -328,18 +330,23 @@ class _Finder:
             )
         return items[0], int(tokens[start].text)
 
-    def nth_value(self, at: int) -> Navigated:
-        """The value at the row of this number among those of a window's match, which are counted from 1."""
+    def nth_value(self, at: int) -> Navigated | Aggregation:
+        """The value at the row of this number among those of a window's match, which are counted from 1.
+
+        Without NULLs it is one of the list of values.
+        """
         argument, number = self.arguments(at, 0)
         end = self.tokens.partner[at + 1] + 1
         if number < 1:
             hint = "write nth_value(x, 2), with a number from 1 on"
             raise self.wrong("INVALID_NAVIGATION", "nth_value has no number of a row", (at, end), hint)
-        if self.tokens.word(end) in ("IGNORE", "RESPECT"):
-            hint = "leave it out, or read the value in MEASURES: FIRST(a.x, 1)"
-            raise self.unsupported("IGNORE NULLS of nth_value", (end, end + 2), hint)
         variable, value = self.value(argument, "nth_value")
-        return Navigated((at, end), variable, True, number - 1, 0, True, value)
+        behind = self.tokens.word(end)
+        end += 2 * (behind in ("IGNORE", "RESPECT"))
+        if behind != "IGNORE" or value is None:
+            return Navigated((at, end), variable, True, number - 1, 0, True, value)
+        call = (at, end)
+        return Aggregation(call, variable, "collect_list", True, value, call, (argument,), nth=number)
 
     def logical(self, first: int, at: int, final: bool, shift: int) -> Navigated:
         argument, offset = self.arguments(at, 0)

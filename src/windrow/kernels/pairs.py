@@ -86,6 +86,7 @@ class Rows:
         self.stop = np.repeat(bounds[1:], counts)
         self._constants = constants
         self._columns: dict[tuple[str, int | None], Values] = {}
+        self._lists: dict[str, tuple[Array, Values]] = {}
         self._ranks(expressions)
 
     def source(self, name: str) -> pa.ChunkedArray:
@@ -98,6 +99,15 @@ class Rows:
         if key not in self._columns:
             self._columns[key] = _numeric(self.source(name))
         return self._columns[key]
+
+    def lists(self, name: str) -> tuple[Array, Values]:
+        """A column of lists: where each begins, and the values one list after the other."""
+        if name not in self._lists:
+            chunks = self.source(name)
+            array = chunks.combine_chunks() if chunks.num_chunks != 1 else chunks.chunk(0)
+            starts = np.append(0, np.cumsum(np.asarray(pc.list_value_length(array).fill_null(0))))
+            self._lists[name] = starts, _numeric(pa.chunked_array([array.flatten()]))
+        return self._lists[name]
 
     def constant(self, name: str, rank: int | None) -> Values:
         """A constant, as an array of one value."""
@@ -302,6 +312,16 @@ def _extreme(operator: str) -> Callable[[Operation, Rows, Sides], Values]:
     return function
 
 
+def _given(expression: Operation, rows: Rows, sides: Sides) -> Values:
+    """What Spark has found for a row of each side and another one, so many rows before it or missing."""
+    lists, distance = expression.operands
+    assert isinstance(lists, ColumnRef)
+    starts, values = rows.lists(lists.column)
+    back = evaluate(distance, rows, sides)
+    place = np.where(back.validity(), back.data + 1, 0)
+    return values.take(starts[sides[lists.side]] + place)
+
+
 def _null(expression: Operation, _rows: Rows, sides: Sides) -> Values:
     count = len(next(iter(sides.values())))
     return Values(blank(count, expression.dtype), np.zeros(count, bool))
@@ -433,6 +453,7 @@ _OPERATIONS = {
     "ISNULL": _is_null,
     "CASE": _case,
     "NULL": _null,
+    "GIVEN": _given,
     "GREATEST": _extreme(">"),
     "LEAST": _extreme("<"),
     "<=>": _null_safe_equal,

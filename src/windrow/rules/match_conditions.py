@@ -12,7 +12,7 @@ from windrow.kernels import plan as kernel
 from windrow.kernels.patterns.plan import LABELS
 from windrow.rules.hoister import KERNEL_TYPES, Guards, NotTypedError, Ranks, RowVariable
 from windrow.rules.pair_conditions import PairConditions
-from windrow.rules.types import is_day_interval, is_decimal
+from windrow.rules.types import is_decimal
 from windrow.syntax import expressions
 from windrow.syntax.expressions import Name, parts_of
 from windrow.syntax.nodes import Range
@@ -60,6 +60,9 @@ class Conditions(PairConditions):
         A part as it stands in the query.
     queries
         Where subqueries stand.
+    add_pair
+        Gives the name of a column for a condition over the row and one of another side, whose variables are
+        these; None where Spark evaluates none.
     """
 
     def __init__(
@@ -77,11 +80,12 @@ class Conditions(PairConditions):
         with_names: Callable[[Range, str], list[SqlText]] | None,
         written: Callable[[Range], str] | None = None,
         queries: Sequence[Range] = (),
+        add_pair: Callable[[SqlText, str, set[RowVariable]], str] | None = None,
     ) -> None:
         scope = {source.variable.name: source.variable for source in sources}
         super().__init__(scope, when, types_of, fields, columns, ranks, ansi=ansi)
         self.made_columns, self.with_neighbours, self.with_names = made, with_neighbours, with_names
-        self.written, self.queries = written, queries
+        self.written, self.queries, self.add_pair = written, queries, add_pair
         self.of_names: dict[str, tuple[str, ...]] = {}
         """Columns that have a constant for each variable."""
         self.made = {source.variable.name for source in sources if source.is_made}
@@ -107,11 +111,25 @@ class Conditions(PairConditions):
                 return super().otherwise(expression, guards, reason)
             reason = found.reason
         if not self.is_beside(expression) or kind not in KERNEL_TYPES:
-            raise NotTypedError(reason)
+            return self.of_pair(expression, reason)
         assert self.with_neighbours is not None
         self.neighbours |= {variable.shift for variable in read} - {0}
         column = self.columns.add(self.with_neighbours(expression.range), ROW)
         return kernel.ColumnRef(column, "row")
+
+    def of_pair(self, expression: expressions.Expression, reason: str) -> kernel.PairExpression:
+        """What only Spark can evaluate over the row and another one: a column of lists, for all of these."""
+        read = self.reads(expression)
+        others = {variable.side for variable in read} - {"row"}
+        is_of_rows = not self.made & {variable.name for variable in read}
+        if self.add_pair is None or self.types[expression.range] != "boolean":
+            raise NotTypedError(reason)
+        if len(others) != 1 or not is_of_rows:
+            raise NotTypedError(reason)
+        (side,) = others
+        column = self.columns.add(SqlText.of(self.add_pair(self.text(expression), side, read)), ROW)
+        back = kernel.Operation("-", (kernel.PositionRef("row"), kernel.PositionRef(side)), "int64")
+        return kernel.Operation("GIVEN", (kernel.ColumnRef(column, "row"), back))
 
     def is_beside(self, *parts: expressions.Expression) -> bool:
         """Whether the parts read the row and its neighbours alone, which Spark can do too."""
@@ -201,7 +219,6 @@ class Conditions(PairConditions):
             or cast is not None
             or rank is not None
             or not self.has_values(kind)
-            or is_day_interval(kind)
         ):
             raise NotTypedError(f"an aggregate of type {kind}")
         column, counts = self.made_columns[variable.name]

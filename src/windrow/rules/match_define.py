@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from decimal import Decimal
 
 from windrow.algebra.match import Expression
 from windrow.algebra.names import ROW
@@ -15,6 +16,7 @@ from windrow.algebra.navigations import (
     Numbered,
     classifiers,
     match_numbers,
+    references,
 )
 from windrow.algebra.nodes import Fragment
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
@@ -23,13 +25,13 @@ from windrow.kernels.aggregates import FUNCTIONS
 from windrow.kernels.patterns.plan import LABELS, NUMBERS, Condition, Duration, Register, register_side
 from windrow.rules.hoister import KERNEL_TYPES, NotTypedError, Ranks, RowVariable
 from windrow.rules.match_conditions import Conditions, Source
-from windrow.rules.match_draft import RunningLeaf, neighbour
+from windrow.rules.match_draft import Pair, RunningLeaf, neighbour
 from windrow.rules.match_values import RowValues, literal
 from windrow.rules.share_keys import plain_field
 from windrow.rules.types import is_decimal
 from windrow.syntax import expressions
 from windrow.syntax.expressions import Name, parse_expression
-from windrow.syntax.lengths import interval_of
+from windrow.syntax.lengths import LENGTH_UNITS, Length, interval_of
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.subqueries import subqueries
@@ -38,6 +40,7 @@ __all__ = ["Definitions"]
 
 _SOURCE = "__v"
 _CLASSIFIERS = "__c"
+_PAIRS = "__g"
 _DIGITS_OF_BIGINT = 18
 _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double"})
 _WITHIN: tuple[Range, Range, Range, Range] = ((-4, -4), (-3, -3), (-2, -2), (-1, -1))
@@ -56,6 +59,7 @@ class Definitions:
         self.running: list[RunningLeaf] = []
         self.registers: list[Register] = []
         self.neighbours: set[int] = set()
+        self.pairs: list[Pair] = []
 
     def defined(self) -> list[Condition]:
         """The conditions of DEFINE."""
@@ -168,6 +172,7 @@ class Definitions:
             with_names=with_names,
             written=None if with_names is None else lambda part: self.tokens.text(*part),
             queries=queries,
+            add_pair=self.add_pair if with_neighbours is not None else None,
         )
         try:
             typed = hoister.typed(what)
@@ -185,6 +190,19 @@ class Definitions:
         self.of_names |= hoister.of_names
         return typed
 
+    def add_pair(self, text: SqlText, side: str, read: set[RowVariable]) -> str:
+        """The column of a condition over the row that is tried and another one, which Spark evaluates."""
+        shifts = {variable.shift for variable in read} - {0}
+        if shifts and self.match.clause.frame is not None:
+            raise NotTypedError("a row beside those of the match may be outside of the frame")
+        pair = Pair(f"{_PAIRS}{len(self.pairs)}", text, side)
+        for known in self.pairs:
+            if (known.side, known.text.render()) == (side, text.render()):
+                return known.name
+        self.pairs.append(pair)
+        self.neighbours |= shifts
+        return pair.name
+
     def read(self, leaf: Leaf, label: int) -> tuple[Source, str]:
         """The source and the field that a leaf of a condition of this label is."""
         if isinstance(leaf, Numbered):
@@ -196,16 +214,18 @@ class Definitions:
             return self.running_aggregate(leaf), "value"
         members = self.match.members_of(leaf.variable)
         if leaf.argument is None:
-            offset = leaf.offset
-            if leaf.shift:
-                if leaf.shift > 0 or members is not None or leaf.from_first:
-                    raise self.unsupported(
-                        leaf,
-                        "CLASSIFIER of a neighbour in DEFINE",
-                        "LAST(CLASSIFIER(), 1) is that of the row before",
-                    )
-                offset -= leaf.shift
-            register = self.register(Register(members, leaf.from_first, offset, "label"))
+            offset, shift = leaf.offset, leaf.shift
+            if shift > 0 or (shift and leaf.from_first):
+                raise self.unsupported(
+                    leaf,
+                    "CLASSIFIER of a row after another, or before the first one, in DEFINE",
+                    "PREV(CLASSIFIER(a)) and LAST(CLASSIFIER(), 1) are those of rows before",
+                )
+            if members is None:  # the last rows of the match are one after the other
+                offset, shift = offset - shift, 0
+            if shift:
+                self.register(Register(None, False, -shift - 1, "label"))
+            register = self.register(Register(members, leaf.from_first, offset, "label", shift))
             return self.source(register_side(register), 0, is_classifier=True), "name"
         field = self.rows.value(leaf.argument, leaf.variable)
         return self.at_row(leaf, members, label), field
@@ -262,7 +282,7 @@ class Definitions:
         if wanted in self.registers:
             return self.registers.index(wanted)
         for offset in range(wanted.offset + 1):
-            self.registers.append(Register(wanted.members, wanted.from_first, offset, wanted.kind))
+            self.registers.append(replace(wanted, offset=offset))
         return len(self.registers) - 1
 
     def shown(self, source: Source, field: str) -> str:
@@ -299,11 +319,14 @@ class Definitions:
             right: SqlText.of(self.shown(earlier, field)),
             at: self.length() or SqlText(),
         }
+        limit: expressions.Expression = expressions.Opaque((), at)
+        if clause.within.reads_row:
+            of_row = self.rows.argument(texts[at])
+            texts[at], limit = SqlText.of(self.shown(first, of_row)), Name((first.variable.name, of_row), at)
         texts[difference] = SqlText.of(texts[left], " - ", texts[right])
         sign = "<=" if clause.inclusive else "<"
         texts[whole] = SqlText.of("(", texts[difference], f") {sign} (", texts[at], ")")
         names = Name((later.variable.name, field), left), Name((earlier.variable.name, field), right)
-        limit = expressions.Opaque((), at)
         length = expressions.Operation("-", names, difference)
         condition = expressions.Operation(sign, (length, limit), whole)
         span = self.tokens.span(*at)
@@ -349,13 +372,15 @@ class Definitions:
             ) from None
 
     def length(self) -> SqlText | None:
-        """The time of WITHIN or DURATION.
+        """The time of WITHIN or DURATION, which may be one over the first row of the match.
 
         A number and a unit are an interval; so is a number alone where the key is a time: of seconds.
         """
         length = self.match.clause.within or self.match.clause.duration
         if length is None:
             return None
+        if length.reads_row:
+            return self.length_of_row(length)
         span, nanoseconds = self.tokens.span(*length.tokens), length.nanoseconds
         if nanoseconds is not None:
             return SqlText.of(
@@ -364,6 +389,27 @@ class Definitions:
         seconds = length.number is not None and self.key_type().startswith("timestamp")
         written = self.match.replace(length.tokens, {})
         return SqlText.of("INTERVAL ", written, " SECONDS") if seconds else written
+
+    def length_of_row(self, length: Length) -> SqlText:
+        """A time that is computed of a row."""
+        for name, at in references(self.tokens, length.value, frozenset(self.match.members)):
+            raise AnalysisError(
+                f"variable {name} stands in a length of time, which is of the first row of the match",
+                condition="INVALID_NAVIGATION",
+                sqlstate="42601",
+                sql=self.match.sql,
+                span=self.tokens.span(at, at + 3),
+                hint=f"write {self.tokens[at + 2].text}",
+            )
+        written = self.match.replace(length.value, {})
+        (kind,) = self.analyzer.types_of([written], [], [])
+        is_number = kind in _NUMBERS or is_decimal(kind)
+        unit = length.unit or ("SECOND" if is_number and self.key_type().startswith("timestamp") else None)
+        if unit is None:
+            return written
+        if unit == "NANOSECOND":
+            return SqlText.of("(", written, ") / 1000 * INTERVAL 1 MICROSECOND")
+        return SqlText.of("(", written, f") * {interval_of(Decimal(LENGTH_UNITS[unit]))}")
 
     def key_type(self) -> str:
         """The type of the first ORDER BY key."""

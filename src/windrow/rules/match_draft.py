@@ -13,7 +13,16 @@ from windrow.kernels.patterns.plan import Condition, Duration, Navigation, Regis
 from windrow.rules.match_conditions import Source
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["ARGUMENT", "ELEMENT", "AggregateLeaf", "MatchAnalyzer", "MatchDraft", "RunningLeaf", "neighbour"]
+__all__ = [
+    "ARGUMENT",
+    "ELEMENT",
+    "AggregateLeaf",
+    "MatchAnalyzer",
+    "MatchDraft",
+    "Pair",
+    "RunningLeaf",
+    "neighbour",
+]
 
 ARGUMENT = "__a"
 """Prefix of the columns that hold expressions of one row."""
@@ -88,6 +97,15 @@ RunningLeaf = AggregateLeaf
 
 
 @dataclass(frozen=True)
+class Pair:
+    """A condition over each row and one of a side, which is up to it: Spark makes a column of lists of it."""
+
+    name: str
+    text: SqlText
+    side: str
+
+
+@dataclass(frozen=True)
 class MatchDraft:
     """A MATCH_RECOGNIZE on its way to a plan.
 
@@ -98,7 +116,7 @@ class MatchDraft:
     the measures over all these. `neighbours` say how far the rows are that Spark evaluates conditions over.
     `length` is the time of WITHIN or DURATION, an expression; `duration` the columns of DURATION. `by_label`
     are columns that are another one for each variable, `of_names` those of conditions that have a constant
-    for each.
+    for each. `pairs` are conditions over two rows, as columns of lists that hoisted ones are of.
     """
 
     match: Match
@@ -122,3 +140,4 @@ class MatchDraft:
     duration: Duration | None = None
     by_label: tuple[tuple[str, tuple[str, ...]], ...] = ()
     of_names: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    pairs: tuple[Pair, ...] = ()

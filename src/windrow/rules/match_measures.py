@@ -113,11 +113,13 @@ class Measures:
         call = {"count_star": "count(", "count_distinct": "count(DISTINCT "}.get(function, f"{function}(")
         name = self.new_leaf()
         self.aggregates.append(AggregateLeaf(name, leaf, column, SqlText.of(call, argument, ")")))
+        if leaf.nth is not None:
+            return f"get({name}, {leaf.nth - 1})"
         return f"{name}.value" if leaf.keeps_nulls and leaf.filter is not None else name
 
     def is_for_kernel(self, leaf: Aggregation, argument: SqlText) -> bool:
         """Whether the kernel takes values of this type, or Spark would not, as the order of rows counts."""
-        kept = leaf.function in ("count_star", "first", "last", "any_value")
+        kept = leaf.function in ("count_star", "first", "last", "any_value") or leaf.nth is not None
         return kept or self.analyzer.kernel_supports(leaf.function, argument, self.rows.arguments)
 
     def of_spark(self, leaf: Aggregation) -> str:

@@ -46,4 +46,5 @@ def draft_match(match: Match, analyzer: MatchAnalyzer) -> MatchDraft:
         tuple(measures.values), tuple(measures.aggregates), tuple(measures.numbers), tuple(define.running),
         scope, before, after, texts, define.length(), duration,
         tuple(rows.by_label.items()), tuple(define.of_names.items()),
+        tuple(pair for pair in define.pairs if any(item.text.render() == pair.name for item in hoisted)),
     )  # fmt: skip

@@ -47,6 +47,8 @@ from windrow.syntax.tokens import tokenize
 __all__ = ["MatchReference", "with_parameters"]
 
 Value = Callable[[Any], Any]
+_FIRST, _LAST = "__first", "__last"
+"""The keys of a match's first row and of the row that is tried, beside the columns of the first."""
 
 
 class MatchReference:
@@ -160,13 +162,13 @@ class MatchReference:
         sign = "<=" if clause.inclusive else "<"
         assert self.draft.length is not None
         falls = self.match.order_by[0][1].descending
-        length = "first - last" if falls else "last - first"
+        length = f"{_FIRST} - {_LAST}" if falls else f"{_LAST} - {_FIRST}"
         test = self.compiled(f"({length}) {sign} ({self.draft.length.render()})")
         key = f"\0{order_key(0)}"
 
         def holds(seen: Seen) -> Any:
-            first, last = (seen.rows[seen.taken[at][0]][key] for at in (0, -1))
-            return test({"first": first, "last": last})
+            first, last = (seen.rows[seen.taken[at][0]] for at in (0, -1))
+            return test({**first, _FIRST: first[key], _LAST: last[key]})
 
         return holds
 
@@ -177,9 +179,10 @@ class MatchReference:
         assert self.draft.length is not None
         length = self.draft.length.render()
         falls = self.match.order_by[0][1].descending
-        test = self.compiled(f"last > first - ({length})" if falls else f"last < first + ({length})")
+        sign, back = (">", "-") if falls else ("<", "+")
+        test = self.compiled(f"{_LAST} {sign} {_FIRST} {back} ({length})")
         key = f"\0{order_key(0)}"
-        return lambda first, last: test({"first": first[key], "last": last[key]})
+        return lambda first, last: test({**first, _FIRST: first[key], _LAST: last[key]})
 
     def leaf(self, leaf: Leaf) -> Callable[[Seen], Any]:
         """What an expression reads of the match."""

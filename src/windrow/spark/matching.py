@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import Window as SparkWindow
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
 
 from windrow.algebra.match import Match
-from windrow.algebra.names import ROW, order_key, partition_key
+from windrow.algebra.names import ROW
 from windrow.algebra.physical import Hoisted, field_of, is_field
 from windrow.errors import AnalysisError, NotSupportedError, Span, WindrowError, did_you_mean
 from windrow.kernels.advance.slices import is_followed
@@ -39,21 +38,21 @@ from windrow.kernels.slices import Halo
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.stage import Stage, halo_for
 from windrow.rules.match_conditions import Source
-from windrow.rules.match_draft import ARGUMENT, AggregateLeaf, MatchDraft, neighbour
+from windrow.rules.match_draft import ARGUMENT, AggregateLeaf, MatchDraft
 from windrow.rules.match_rows import draft_match
 from windrow.spark.arrow import arrow_type, contains, decode
 from windrow.spark.exchange import run_stage
 from windrow.spark.file_scan import file_scan
 from windrow.spark.gateway import Gateway, is_ansi
-from windrow.spark.join_plan import POSITION, tie_break
+from windrow.spark.join_plan import POSITION
 from windrow.spark.keyed_rows import (
     KeyedRows,
     arrow_of,
     refuse_unorderable,
-    sort_key,
     travelling_schema,
 )
 from windrow.spark.layout import survey
+from windrow.spark.match_pairs import beside, needs_positions
 from windrow.spark.spark_aggregates import aggregate_lists
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 from windrow.syntax.subqueries import opens_query
@@ -69,7 +68,6 @@ __all__ = [
 ]
 
 _SCOPE = "scope"
-_WHOLE = "__whole"
 
 
 @dataclass
@@ -156,26 +154,6 @@ class MatchTypes:
             else:
                 value = F.struct(*columns)
             scope = scope.withColumn(source.variable.name, value)
-        return scope
-
-    def beside(self, scope: DataFrame, shifts: Sequence[int], arguments: int) -> DataFrame:
-        """The rows with their position in the partition, and the rows so many rows on as structs.
-
-        Ties in ORDER BY are broken by the rows' own columns, for the positions are the order of the kernel.
-        """
-        keys = [partition_key(number) for number in range(len(self.match.partition_by))]
-        order = [
-            sort_key(order_key(number), item.descending, item.nulls_first)
-            for number, (_, item) in enumerate(self.match.order_by)
-        ]
-        sequence = SparkWindow.partitionBy(*keys)
-        position = F.row_number().over(sequence.orderBy(*order, tie_break(self.row))).cast("bigint")
-        columns = [F.col(f"{ROW}.{quoted(name)}") for name in self.fields]
-        columns += [F.col(f"{ARGUMENT}{number}") for number in range(arguments)]
-        scope = scope.withColumn(POSITION, position).withColumn(_WHOLE, F.struct(*columns))
-        by_position = sequence.orderBy(POSITION)
-        for shift in shifts:
-            scope = scope.withColumn(neighbour(shift), F.lag(_WHOLE, -shift).over(by_position))
         return scope
 
     def analyse(self, texts: Sequence[SqlText], scope: DataFrame) -> DataFrame:
@@ -271,7 +249,7 @@ class MatchStage(KeyedRows):
         super().__init__(bound.match, bound.analyzer.rows, bound.draft.shared)
         self.gateway, self.bound = gateway, bound
         self.match, self.draft, self.analyzer = bound.match, bound.draft, bound.analyzer
-        if self.draft.neighbours:
+        if needs_positions(self.draft):
             self.order = (SortKey(POSITION),)
 
     def run(self) -> DataFrame:
@@ -307,8 +285,8 @@ class MatchStage(KeyedRows):
         used = {item.variable for item in self.draft.hoisted}
         sources = [source for source in self.draft.sources if source.variable.name in used]
         scope = self.analyzer.scope(self.draft.arguments, sources)
-        if self.draft.neighbours:
-            scope = self.analyzer.beside(scope, self.draft.neighbours, len(self.draft.arguments))
+        if needs_positions(self.draft):
+            scope = beside(self.match, self.draft, self.analyzer.row, scope, self.analyzer.run)
         sorting = {*self.partition, *(key.column for key in self.order)}
         kept = [SqlText.of(quoted(name)) for name in [*self.rows.columns, POSITION] if name in sorting]
         items = [*kept, *(SqlText.of(item.text, f" AS {item.name}") for item in self.draft.hoisted)]

@@ -6,7 +6,7 @@ these, also with a unit after it, which is of the whole expression:
     10 MINUTES    INTERVAL '5' MINUTE    :n    ? HOURS    2 * INTERVAL 5 MINUTES    (:n + 1) DAYS
 
 Numbers and intervals are read here. The others stay ranges of tokens, which Spark evaluates before anything
-else reads the statement (`windrow.spark.lengths`).
+else reads the statement (`windrow.spark.lengths`), unless they read columns, as those of matches may.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ class Length:
         The least that it may be; None where it may be less than nothing.
     counts_rows
         Whether it is a number of rows.
+    reads_row
+        Whether it is an expression over a row.
     """
 
     tokens: Range
@@ -67,6 +69,7 @@ class Length:
     is_interval: bool = False
     least: int | None = 1
     counts_rows: bool = False
+    reads_row: bool = False
 
     @property
     def is_evaluated(self) -> bool:
@@ -103,6 +106,8 @@ class LengthReader:
         The words before which it ends.
     hint
         What errors say to write.
+    of_rows
+        Whether it may begin with a column.
     """
 
     def __init__(
@@ -113,8 +118,11 @@ class LengthReader:
         place: str,
         ends: Collection[str] = (),
         hint: str = "write a number and a unit, such as 10 SECONDS",
+        *,
+        of_rows: bool = False,
     ) -> None:
         self.tokens, self.start, self.place, self.hint = tokens, start, place, hint
+        self.of_rows = of_rows
         inside = tokens.level(start, stop)
         self.stop = next((at for at in inside if tokens.word(at) in ends and self._is_keyword(at)), stop)
         self._last = stop
@@ -129,7 +137,8 @@ class LengthReader:
             that is less than the least.
         """
         tokens, start, stop = self.tokens, self.start, self.stop
-        if not begins_length(tokens, start, stop) or (least is not None and self._is_signed()):
+        is_column = self.of_rows and start < stop and tokens[start].is_name
+        if not (is_column or begins_length(tokens, start, stop)) or (least is not None and self._is_signed()):
             raise self.unexpected()
         if tokens[start].kind is Kind.NUMBER and not self._is_operator(start + 1):
             found = self._number(least)

@@ -29,6 +29,7 @@ from typing import NoReturn
 
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, Span, did_you_mean
 from windrow.syntax.cursor import Cursor
+from windrow.syntax.expressions import names_in, parse_expression
 from windrow.syntax.lengths import Length, LengthReader
 from windrow.syntax.match_names import check_names
 from windrow.syntax.match_nodes import FrameClause, MatchClause, Named, Skip, Subset, variable_name
@@ -37,6 +38,7 @@ from windrow.syntax.ordering import order_item
 from windrow.syntax.patterns import (
     parse_pattern,
 )
+from windrow.syntax.subqueries import subqueries
 from windrow.syntax.tokens import Kind, TokenList
 
 __all__ = ["parse_match_clause", "parse_pattern_window"]
@@ -319,11 +321,15 @@ class _Parser(Cursor):
         stop = start if self.begins_part(start) else self.end_of_part()
         if start == stop:
             self.fail(["a duration, such as INTERVAL 5 MINUTES"])
-        hint = "write INTERVAL 5 MINUTES; to compare with a column, read FIRST(…) of the order in DEFINE"
-        reader = LengthReader(self.tokens, start, stop, f"in {self.what}", ("WITHIN", "DURATION"), hint)
+        hint = "write INTERVAL 5 MINUTES, or a column of the match's first row"
+        reader = LengthReader(
+            self.tokens, start, stop, f"in {self.what}", ("WITHIN", "DURATION"), hint, of_rows=True
+        )
         found = reader.length(least=0)
         self.at = found.tokens[1]
-        return found
+        if found.is_evaluated or any(subqueries(self.tokens, found.value)):
+            return found
+        return replace(found, reads_row=any(names_in(parse_expression(self.tokens, *found.value))))
 
     def subsets(self) -> tuple[Subset, ...]:
         found = []

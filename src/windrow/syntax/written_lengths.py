@@ -1,4 +1,4 @@
-"""Finds the lengths that a statement writes: of windows, EMIT, streams and patterns."""
+"""Finds the lengths that a statement writes: of windows, EMIT, streams and patterns that are no columns."""
 
 from __future__ import annotations
 
@@ -69,4 +69,4 @@ def written_lengths(tokens: TokenList, start: int, stop: int) -> Iterator[Length
         for clause in clauses:
             yield from given_offsets(tokens, clause)
         times = [length for clause in clauses for length in (clause.within, clause.duration)]
-        yield from (length for length in times if length is not None)
+        yield from (length for length in times if length is not None and not length.reads_row)

@@ -37,7 +37,7 @@ def holds(plan: WindowPlan | MatchPlan, frontier: Frontier) -> Holds:
         following = None if plan.frame is None else plan.frame.following
         is_counted = not seeks and (following is not None or _longest(plan.program) is not None)
         return "rows" if is_counted else "all"
-    if (plan.tumbling and plan.has_label) or (plan.end is not None and plan.end.strategy == "unbounded"):
+    if _is_given_at_end(plan, frontier) or (plan.end is not None and plan.end.strategy == "unbounded"):
         return "all"
     if ends_by_time(plan, frontier):
         return "time"
@@ -47,7 +47,7 @@ def holds(plan: WindowPlan | MatchPlan, frontier: Frontier) -> Holds:
 
 
 def _windows(plan: WindowPlan, frontier: Frontier) -> tuple[str, str]:
-    if plan.tumbling and plan.has_label:
+    if _is_given_at_end(plan, frontier):
         return f"{_AT_END}: a later row's window may begin before any other", "all rows: not bounded"
     if plan.end is not None and plan.end.strategy == "unbounded":
         return f"{_AT_END}: only then the last row is known", "the rows of windows: not bounded"
@@ -58,6 +58,12 @@ def _windows(plan: WindowPlan, frontier: Frontier) -> tuple[str, str]:
     else:
         given = "when its last row has come, and the rows beside that are known"
     return given, _kept(plan, frontier)
+
+
+def _is_given_at_end(plan: WindowPlan, frontier: Frontier) -> bool:
+    """Whether windows are chosen when all label rows are known: any of them may reach back to the first."""
+    bounded = rows_before(plan) is not None or bounding(plan, frozenset(frontier.values.column_names))
+    return plan.tumbling and plan.has_label and not bounded
 
 
 def _kept(plan: WindowPlan, frontier: Frontier) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.errors import ExecutionError
-from windrow.kernels.advance.frontier import Frontier, holds_from, reads_only
+from windrow.kernels.advance.frontier import Frontier, holds_from
 from windrow.kernels.advance.suffix import DONE, SEARCHED, TAKEN, Suffix
 from windrow.kernels.pairs import Rows
 from windrow.kernels.patterns.execution import Matches, SoFar, find_matches, parts_of
@@ -67,7 +67,9 @@ def settle(plan: MatchPlan, suffix: Suffix, frontier: Frontier | None) -> Settle
     begin = first + suffix.counts(suffix.is_done)
     is_closed = frontier is None
     limit = end if is_closed else np.maximum(end - after, begin)
-    alive = first if frontier is None else _alive(plan, suffix, limit, frontier)
+    alive = np.ones(suffix.table.num_rows, bool)
+    if frontier is not None:
+        alive = _alive(plan, suffix, limit, frontier)
     complete = np.full(len(first), is_closed)
     since = first + suffix.counts(suffix.state & SEARCHED > 0)
     so_far = SoFar(begin, limit, alive, suffix.given, complete, since, _bound(plan, frontier))
@@ -97,7 +99,10 @@ def _bound(plan: MatchPlan, frontier: Frontier | None) -> object:
 
 
 def limits_of(plan: MatchPlan, known: frozenset[str]) -> tuple[PairExpression, ...]:
-    """The conditions that hold every row of a match near its first, by columns that rise along the rows."""
+    """The conditions that hold every row of a match near its first, by columns that rise along the rows.
+
+    How near, the first row says.
+    """
     every: set[PairExpression] | None = None
     for label in range(len(plan.labels)):
         own = {part.expression for one in plan.conditions if one.label == label for part in parts_of(one)}
@@ -112,33 +117,36 @@ def limits_of(plan: MatchPlan, known: frozenset[str]) -> tuple[PairExpression, .
         for part in every or ()
         if len(sides_of(part) & firsts) == 1
         and sides_of(part) - firsts == {"row"}
-        and reads_only(part, known)
+        and all(ref.column in known or ref.side in firsts for ref in columns(part))
+        and all(ref.shift == 0 and ref.rank is None for ref in columns(part))
         and direction(part, "row") == -1
-        and all(direction(part, side) == 1 for side in sides_of(part) - {"row"})
     )
 
 
 def _alive(plan: MatchPlan, suffix: Suffix, limit: Array, frontier: Frontier) -> Array:
-    """The first row of each partition at which a match may begin that goes on with rows to come."""
+    """The rows at which a match may begin that goes on with rows to come."""
     first, end = suffix.bounds[:-1], suffix.bounds[1:]
-    alive = first.copy()
     rows = suffix.table
+    alive = np.ones(rows.num_rows, bool)
     for part in limits_of(plan, frozenset(frontier.values.column_names)):
         names = sorted({ref.column for ref in columns(part)})
+        known = [name for name in names if name in frontier.values.column_names]
         # the next row to be taken is the one at the limit, where that is there
         later = pa.concat_tables(
-            [rows.select(names), frontier.values.select(names).cast(rows.select(names).schema)]
+            [
+                rows.select(names),
+                frontier.values.select(known).cast(rows.select(known).schema),
+            ],
+            promote_options="default",
         )
         following = np.repeat(np.where(limit < end, limit, rows.num_rows), end - first)
         (side,) = sides_of(part) - {"row"}
         try:
-            goes_on = holds_from(
+            alive &= holds_from(
                 part, rows, plan.constants, later.take(pa.array(following)), ("row", side), ansi=plan.ansi
             )
         except ExecutionError:  # of pairs of rows that no match may have
             continue
-        # it rises with the first row: those near the one to be taken are at the end
-        alive = np.maximum(alive, end - suffix.counts(goes_on))
     return alive
 
 

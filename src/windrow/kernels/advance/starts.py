@@ -41,7 +41,7 @@ def bounding(plan: WindowPlan, known: frozenset[str]) -> tuple[PairExpression, .
     row; none if a window may begin at the first row of all, as one does whose START is not found.
     """
     search = plan.start
-    if search is None or search.predicate is None or plan.tumbling:
+    if search is None or search.predicate is None:
         return ()
     if not plan.ansi and computes_integers(search.predicate):
         return ()
@@ -66,7 +66,7 @@ def first_starts(plan: WindowPlan, suffix: Suffix, undone: Array, frontier: Fron
     """
     first, end = suffix.bounds[:-1], suffix.bounds[1:]
     count = rows_before(plan)
-    if count is not None and not plan.tumbling:
+    if count is not None:
         counted: Array = np.maximum(undone - count, first)
         return counted
     parts = bounding(plan, frozenset(frontier.values.column_names))

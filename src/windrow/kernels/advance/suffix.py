@@ -33,7 +33,8 @@ CARRIED = pa.schema([(AT, pa.int64()), (STATE, pa.int8()), (GIVEN, pa.int64())])
 row, `DONE`, `TAKEN` and `SEARCHED`; how many matches the partition has had."""
 
 DONE, TAKEN, SEARCHED = 1, 2, 4
-"""Of a row: no window or match will begin at it any more; it is in a match given; it was searched."""
+"""Of a row: no window or match will begin at it any more; it is in a match that was given, or in a tumbling
+window with a label row that was; it was searched."""
 
 
 @dataclass(frozen=True)

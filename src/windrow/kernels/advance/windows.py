@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from windrow.kernels.advance.frontier import Frontier
 from windrow.kernels.advance.starts import first_starts
-from windrow.kernels.advance.suffix import DONE, CountedRows, Suffix
+from windrow.kernels.advance.suffix import DONE, TAKEN, CountedRows, Suffix
 from windrow.kernels.advance.timeouts import timed_out
 from windrow.kernels.pairs import Rows
 from windrow.kernels.plan import (
@@ -47,17 +47,19 @@ def advance_windows(
     beside = _Beside.of(plan)
     known = _known(suffix, beside.after[own_side(plan)])
     may_be = known & ~suffix.is_done
-    if plan.tumbling and plan.has_label:  # a later row's window may begin before any of these
-        return [], suffix.bounds[:-1], suffix.state
     windows = windows_at(plan, rows, _labels(plan, rows, suffix, may_be), _unsearched(beside))
     windows = timed_out(plan, rows, suffix.bounds, windows, frontier)
-    if plan.tumbling:
+    taken = suffix.state & TAKEN
+    if plan.tumbling and plan.has_label:
+        found, settled = _tumbling_labels(plan, rows, suffix, may_be, windows, frontier)
+        taken |= _covered(suffix, found) * TAKEN
+    elif plan.tumbling:
         found, settled = _tumbling(plan, rows, suffix, may_be, windows)
     else:
         found, settled = _sliding(plan, may_be, windows)
     done = suffix.is_done | settled
     given = list(results(plan, rows, only(plan, found)))
-    return given, _needed(plan, suffix, done, beside, frontier), done * DONE
+    return given, _needed(plan, suffix, done, beside, frontier), done * DONE | taken
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ def _all_left(plan: WindowPlan, rows: Rows, suffix: Suffix) -> Windows:
     """The windows that have not been given, where no more rows will come."""
     windows = windows_at(plan, rows, _labels(plan, rows, suffix, ~suffix.is_done))
     if plan.tumbling:
+        windows = windows.take(np.flatnonzero(~_is_before(windows, suffix, _reached(suffix))))
         windows = between_starts(windows) if plan.end is None else tumbled(windows)
     return only(plan, windows)
 
@@ -141,16 +144,78 @@ def _tumbling(
     else:
         windows = tumbled(windows)
         final = _ended(plan, windows)
-    within = np.zeros(len(may_be) + 1, np.int64)
-    np.add.at(within, windows.low[final], 1)
-    np.add.at(within, windows.stop[final], -1)
-    settled = may_be | (np.cumsum(within)[:-1] > 0)
+    settled = may_be | _covered(suffix, windows.take(np.flatnonzero(final)))
     held = np.zeros(len(may_be), bool)
     held[windows.label[~final]] = True
     counts = np.diff(suffix.bounds)
     before = np.concatenate([[0], np.cumsum(held)])
     is_behind = before[1:] > np.repeat(before[suffix.bounds[:-1]], counts)
     return windows.take(np.flatnonzero(final)), settled & ~is_behind
+
+
+def _tumbling_labels(
+    plan: WindowPlan,
+    rows: Rows,
+    suffix: Suffix,
+    may_be: Array,
+    windows: Windows,
+    frontier: Frontier,
+) -> tuple[Windows, Array]:
+    """The same where a later label row's window may begin before those of others, if it is known how far.
+
+    In order of their starts windows are chosen up to where those of rows to come may begin. One that is not
+    final, or whose start is not known, holds up those after it.
+    """
+    first, counts = suffix.bounds[:-1], np.diff(suffix.bounds)
+    unknown = first + suffix.counts(may_be | suffix.is_done)
+    begins = first_starts(plan, suffix, unknown, frontier)
+    if begins is None:
+        return windows.take(np.zeros(0, np.int64)), np.zeros(len(may_be), bool)
+    of = np.repeat(np.arange(len(first)), counts)
+    holds_up = np.zeros(len(first), bool)
+    holds_up[of[windows.label[windows.open_start]]] = True
+    is_open = ~_is_before(windows, suffix, _reached(suffix)) & ~holds_up[of[windows.label]]
+    chosen = windows.take(np.flatnonzero(is_open))
+    if plan.end is None:
+        chosen = between_starts(chosen)
+        final = (chosen.stop < rows.stop[chosen.label]) & (chosen.stop <= begins[of[chosen.label]])
+    else:
+        chosen = tumbled(chosen)
+        final = _ended(plan, chosen)
+    final &= chosen.low <= begins[of[chosen.label]]
+    held = np.append(0, np.cumsum(~final))
+    before = held[np.searchsorted(of[chosen.label], of[chosen.label])]
+    given = chosen.take(np.flatnonzero(final & (held[1:] == before)))
+    reached = _reached(suffix, given)
+    settled = may_be.copy()
+    settled[windows.label[windows.open_start | ~_is_before(windows, suffix, reached)]] = False
+    return given, settled
+
+
+def _reached(suffix: Suffix, given: Windows | None = None) -> Array:
+    """The row of each partition after the windows that it was given, before and now."""
+    taken = suffix.state & TAKEN > 0
+    if given is not None:
+        taken = taken | _covered(suffix, given)
+    row = np.where(taken, np.arange(len(taken)) + 1, 0)
+    reached: Array = suffix.bounds[:-1].copy()
+    np.maximum.at(reached, np.repeat(np.arange(len(reached)), np.diff(suffix.bounds)), row)
+    return reached
+
+
+def _is_before(windows: Windows, suffix: Suffix, reached: Array) -> Array:
+    """Whether windows begin before these rows of their partitions."""
+    before: Array = windows.low < np.repeat(reached, np.diff(suffix.bounds))[windows.label]
+    return before
+
+
+def _covered(suffix: Suffix, windows: Windows) -> Array:
+    """The rows of windows none of which overlap."""
+    change = np.zeros(suffix.table.num_rows + 1, np.int64)
+    np.add.at(change, windows.low, 1)
+    np.add.at(change, windows.stop, -1)
+    covered: Array = np.cumsum(change)[:-1] > 0
+    return covered
 
 
 def _unsearched(beside: _Beside) -> tuple[int, int]:

@@ -73,7 +73,7 @@ class Matches:
 
 @dataclass(frozen=True)
 class SoFar:
-    """What is known of partitions to which more rows may come, an array with an entry for each.
+    """What is known of partitions to which more rows may come, an array with an entry for each, or each row.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class SoFar:
     limit
         int64: the row before which conditions know all that they read; it and those after are seen by NEXT.
     alive
-        int64: matches that begin before this row take no more rows.
+        bool, for each row: whether a match that begins there may take rows to come.
     given
         int64: how many matches there were before.
     complete
@@ -107,7 +107,8 @@ class SoFar:
     def whole(bounds: Array) -> SoFar:
         """Of whole partitions."""
         first, none = np.asarray(bounds[:-1], np.int64), np.zeros(len(bounds) - 1, np.int64)
-        return SoFar(first, np.asarray(bounds[1:], np.int64), first, none, np.ones(len(first), bool))
+        alive = np.ones(bounds[-1], bool)
+        return SoFar(first, np.asarray(bounds[1:], np.int64), alive, none, np.ones(len(first), bool))
 
     def searched(self, bounds: Array, *, framed: bool) -> Array:
         """The rows that are searched; of frames, those beyond the limit too."""
@@ -360,12 +361,12 @@ def _updates(plan: MatchPlan) -> Array:
     for number, register in enumerate(plan.registers):
         for label in range(len(plan.labels)):
             taken = register.members is None or label in register.members
-            codes[label, number] = _code(register, number) if taken else number
+            codes[label, number] = _code(plan.registers, number) if taken else number
     return codes
 
 
-def _code(register: Register, number: int) -> int:
-    names = machine.CODES
+def _code(registers: tuple[Register, ...], number: int) -> int:
+    names, register = machine.CODES, registers[number]
     if register.kind in ("rows", "labelled rows", "count", "number"):
         return names[register.kind]
     if register.from_first:
@@ -375,6 +376,8 @@ def _code(register: Register, number: int) -> int:
         return names["head" if head else "rest"]
     if register.offset:
         return number - 1
+    if register.shift:  # the row that is taken has the one of the match before it so many rows on
+        return registers.index(Register(None, False, -register.shift - 1, "label"))
     return names[register.kind]
 
 

@@ -92,7 +92,7 @@ def run(
     begin, limit
         int64, (partitions,): the search is over the rows ``begin[p] : limit[p]``; those beside them are seen.
     alive
-        int64, (partitions,): matches that begin before this row take none of those to come.
+        bool, (rows,): whether a match that begins at the row may take rows to come.
     given
         int64, (partitions,): how many matches a partition has had before.
     complete
@@ -388,7 +388,7 @@ def run(
                 open_from = waiting
                 for thread in range(current):
                     start = c_threads[thread, 2]
-                    if start >= alive[partition]:
+                    if alive[start]:
                         if open_from < 0 or start < open_from:
                             open_from = start
                         break

@@ -52,13 +52,15 @@ class Register:
     `kind` is ``row`` or ``label``, of the first or the last row but `offset`; ``count``, how many there
     are; ``rows``, the number of their list, ``labelled rows`` that of their list with their labels;
     ``number``, that of the match. Registers of one chain follow
-    each other, from offset 0 on.
+    each other, from offset 0 on. With a `shift`, which is negative, a label is that of so many rows before
+    in the match.
     """
 
     members: Members
     from_first: bool = False
     offset: int = 0
     kind: str = "row"
+    shift: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,8 +203,7 @@ class LiveClause:
             kept = None if before is None else before.toArrow()
         else:
             rows = frame_of_few(spark, came, self.waiting)
-            is_last = until >= FOREVER or ended is not None
-            found = self.pairs.found(gateway, before, rows, is_last=is_last).toArrow()
+            found = self.pairs.found(gateway, before, rows).toArrow()
             is_new = pc.is_null(found.column(AT))
             kept, came = found.filter(pc.invert(is_new)), found.filter(is_new).drop_columns(CARRIED.names)
         whole, kept, least = self.advanced(came, kept, until, ended)
@@ -278,8 +277,7 @@ class LiveClause:
             span.keep[_waiting(name)] = Kept(later, are_few=False)
             keyed = came.where(due) if early is None else came.where(due).unionAll(early)
         if self.pairs is not None:
-            is_last = frontier is None or ended is not None
-            found = self.pairs.found(gateway, before, keyed, is_last=is_last)
+            found = self.pairs.found(gateway, before, keyed)
             found = found.persist(StorageLevel.DISK_ONLY)  # it is read twice, as rows of two kinds
             span.cached.append(found)
             keyed, before = found.where(F.isnull(AT)).drop(*CARRIED.names), found.where(F.isnotnull(AT))

@@ -62,7 +62,7 @@ class Pairs:
         searches = (self.plan.start, self.plan.end)
         return (IS_LABEL, *(one.column for one in searches if one is not None and one.column))
 
-    def found(self, gateway: Gateway, kept: DataFrame | None, came: DataFrame, *, is_last: bool) -> DataFrame:
+    def found(self, gateway: Gateway, kept: DataFrame | None, came: DataFrame) -> DataFrame:
         """The rows of a step with their positions, and what is found; new ones have NULL as `AT`.
 
         Parameters
@@ -73,8 +73,6 @@ class Pairs:
             The rows that the step before kept; None before the first.
         came
             The rows that came since.
-        is_last
-            Whether no more rows will come.
         """
         rows = came.withColumns(
             {field.name: F.lit(None).cast(field.dataType) for field in from_arrow_schema(CARRIED)}
@@ -90,8 +88,6 @@ class Pairs:
         parts = [decode(F.col(column), kind).alias(field) for field, column, kind in self.fields]
         rows = rows.withColumn(ROW, F.struct(*parts or [F.lit(True).alias("there")]))
         may_be = F.coalesce(F.col(STATE), F.lit(0)).bitwiseAND(F.lit(DONE)) == 0
-        if self.plan.tumbling and self.plan.has_label:  # nothing is given before
-            may_be = F.lit(is_last)
         return found_positions(
             gateway,
             self.window,

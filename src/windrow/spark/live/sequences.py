@@ -47,6 +47,7 @@ from windrow.spark.live.expected import bounded
 from windrow.spark.live.origins import origin_of
 from windrow.spark.live.plan import RowtimePlan, texts_of
 from windrow.spark.live.runner import live_streams, sequences_of, views_of
+from windrow.spark.match_pairs import needs_positions
 from windrow.spark.matching import BoundMatch, MatchStage
 from windrow.spark.micro_batch import Coming, Given, MicroBatch, Span
 from windrow.spark.reference_mode import build_reference
@@ -462,11 +463,11 @@ class SequencePlan(RowtimePlan):
 
     def _refuse_unsteady(self, bound: Bound, stage: WindowStage | MatchStage, rows: DataFrame) -> None:
         """Refuse what takes a look at all rows of a partition at once."""
-        if isinstance(bound, BoundMatch) and bound.draft.neighbours:
+        if isinstance(bound, BoundMatch) and needs_positions(bound.draft):
             raise self._unsupported(
-                "a function of a row and its neighbours is not supported over a live stream",
+                "a function of several rows that only Spark has is not supported over a live stream",
                 bound.match.span,
-                "compare PREV(x) and NEXT(x) themselves, without functions around both",
+                "compare columns of the rows themselves, without functions around several",
             )
         for name in (*stage.partition, *(key.column for key in stage.order)):
             if name in rows.columns and contains(rows.schema[name].dataType, "collated"):
