@@ -29,7 +29,7 @@ from windrow.kernels.plan import (
     SameRow,
 )
 
-__all__ = ["Rows", "Values", "evaluate", "holds"]
+__all__ = ["Array", "Rows", "Values", "evaluate", "holds"]
 
 _FAR = 1 << 62  # further than any row, and yet a position can be added to it
 
@@ -37,7 +37,7 @@ Array = np.ndarray
 Sides = Mapping[str, Array]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Values:
     """`data[k]` counts where `valid` is None or `valid[k]`."""
 
@@ -222,7 +222,7 @@ def _column(ref: ColumnRef, rows: Rows, sides: Sides) -> Values:
         return column.take(index)
     found = (
         column.take(np.where(there, index, 0))
-        if len(column.data)
+        if len(column.data) and there.any()
         else Values(np.zeros(len(index), column.data.dtype))
     )
     if ref.missing is None:

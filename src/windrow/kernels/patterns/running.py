@@ -2,8 +2,8 @@
 
 A list of rows has a number: that of the list before its last row, and the row, lead to it. So equal lists
 have equal numbers, which is what threads are compared by. Where labels count, a column is the columns for
-the labels one after the other, and a row's number says which. Values are computed once a list, from the
-state of the list before.
+the labels one after the other, and a row's number says which. The value of a list is computed when it is
+read, once, from the state of the list before.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 from windrow.errors import ExecutionError
 from windrow.kernels.aggregates import Aggregate, aggregate
 from windrow.kernels.pair_functions import blank
-from windrow.kernels.pairs import Values
+from windrow.kernels.pairs import Array, Values
 
 __all__ = ["RunningAggregates"]
 
@@ -60,45 +60,60 @@ class RunningAggregates:
         return self.numbers[key]
 
     def column(self, name: str) -> Values:
-        """The aggregate's value for every list so far."""
-        return self.aggregates[name].values()
+        """The aggregate's values, by the numbers of lists."""
+        return self.aggregates[name]
 
 
-class _Running:
-    """One aggregate over the lists.
+class _Running(Values):
+    """One aggregate over the lists, computed for those that conditions read.
 
-    Rows of lists with labels are numbered through all labels. An aggregate that reads no labels has one value
+    Lists are numbered through all aggregates, so others may be of rows for which this one has no value.
+    Rows of lists with labels are numbered through all labels; an aggregate that reads no labels has one value
     for a row, whatever its label.
     """
 
     def __init__(self, spec: Aggregate, table: pa.Table, lists: list[tuple[int, int]]) -> None:
+        self.dtype = _dtype(spec.result_type)
+        super().__init__(blank(1, self.dtype))
         self.spec, self.table, self.lists = spec, table, lists
         self.column = None if spec.argument is None else table.column(spec.argument).to_pylist()
-        self.states: list[State] = []
-        self.data, self.valid = blank(16, _dtype(spec.result_type)), np.zeros(16, bool)
+        self.add = _STEPS.get(spec.function) if _has_steps(spec, table) else None
+        self.states: dict[int, State] = {-1: (0, None)}
+        self.found: dict[int, Any] = {}
 
-    def values(self) -> Values:
-        """The value for every list, as they are numbered."""
-        if len(self.lists) > len(self.data):
-            size = max(len(self.lists), 2 * len(self.data))
-            self.data, self.valid = np.resize(self.data, size), np.resize(self.valid, size)
-        step = _STEPS.get(self.spec.function)
-        for number in range(len(self.states), len(self.lists)):
-            before, row = self.lists[number]
-            if step is None or not _has_steps(self.spec, self.table):
-                self.states.append((0, None))
-                found = self.from_rows(number)
+    def take(self, index: Array) -> Values:
+        """The values of lists, by their numbers."""
+        found = [self.value(int(number)) for number in index]
+        data = blank(len(found), self.dtype)
+        for place, value in enumerate(found):
+            if value is not None:
+                data[place] = value
+        return Values(data, np.array([value is not None for value in found], bool))
+
+    def value(self, number: int) -> Any:
+        """The value of one list; None for NULL."""
+        if number not in self.found:
+            if self.add is None:
+                self.found[number] = self.from_rows(number)
             else:
-                count, state = self.states[before] if before >= 0 else (0, None)
-                value = None if self.column is None else self.column[row % len(self.column)]
-                if value is not None:
-                    count, state = count + 1, step(state, value)
-                self.states.append((count, state))
-                found = _ENDS[self.spec.function](count, state, self.spec)
-            self.valid[number] = found is not None
-            if found is not None:
-                self.data[number] = found
-        return Values(self.data, self.valid)
+                self.found[number] = _ENDS[self.spec.function](*self.state(number), self.spec)
+        return self.found[number]
+
+    def state(self, number: int) -> State:
+        """The state of one list, which goes on from that of the list without its last row."""
+        unknown = []
+        while number not in self.states:
+            unknown.append(number)
+            number = self.lists[number][0]
+        count, state = self.states[number]
+        assert self.add is not None
+        for later in reversed(unknown):
+            row = self.lists[later][1]
+            value = None if self.column is None else self.column[row % len(self.column)]
+            if value is not None:
+                count, state = count + 1, self.add(state, value)
+            self.states[later] = (count, state)
+        return count, state
 
     def from_rows(self, number: int) -> Any:
         """The value from all rows of the list."""
