@@ -113,7 +113,9 @@ def stage_of(plan, cuts):
     """Partition 0 in slices; the others whole."""
     (long,) = hashes(pa.table({"p": pa.array([0])}), ["p"]).tolist()
     layout = Layout(2, (Slices(long, tuple(sorted(cuts))),)) if cuts else Layout(1)
-    return Stage(plan, ("p",), (SortKey("at"),), ("x", "t", "due", "one", "none"), frozenset(), layout)
+    return Stage(
+        plan, ("p",), (SortKey("at"),), ("x", "t", "due", "one", "none", "above"), frozenset(), layout
+    )
 
 
 def placed(rows):

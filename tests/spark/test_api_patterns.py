@@ -117,7 +117,7 @@ def test_lengths_are_timedeltas_too(df):
         (lambda: {"pattern": "a (b"}, "PARSE_SYNTAX_ERROR", "pattern: bracket ( is never closed"),
         (lambda: {"pattern": "a b) (c"}, "PARSE_SYNTAX_ERROR", "pattern: "),
         (lambda: {"after_match": "to z"}, "UNKNOWN_VARIABLE", "after_match: "),
-        (lambda: {"within": "soon"}, "PARSE_SYNTAX_ERROR", "within: "),
+        (lambda: {"within": "soon"}, "UNKNOWN_FIELD", "within: "),
         (lambda: {"measures": F.max("b.p")}, "PARSE_SYNTAX_ERROR", "measures: measure has no name"),
         (lambda: {"measures": {"m": "MAX(b.p", "n": "1"}}, "PARSE_SYNTAX_ERROR", "measures['m']: "),
         (lambda: {"measures": ["1 AS n", "x.y AS m"]}, "UNKNOWN_VARIABLE", "measures[1]: "),

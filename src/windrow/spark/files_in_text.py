@@ -67,7 +67,9 @@ def _is_path(tokens: TokenList, at: int) -> bool:
 
 
 def _makes_a_stream(tokens: TokenList) -> bool:
-    return tokens.word(0) == "CREATE" and "STREAM" in (tokens.word(1), tokens.word(3))
+    """Whether it is [EXPLAIN] CREATE [OR REPLACE] STREAM, where FROM has a recorded text."""
+    words = [tokens.word(at) for at in range(min(len(tokens), 6))]
+    return words[0] in ("CREATE", "EXPLAIN") and "CREATE" in words and "STREAM" in words
 
 
 def _alias(path: str) -> str:
