@@ -71,6 +71,18 @@ def test_a_view_reads_the_file_that_it_names_and_each_statement_looks_again(sess
     assert rows(session.sql("SELECT w FROM 'sensor.csv'")) == [("x",)]
 
 
+def test_a_view_goes_on_reading_its_file_when_the_working_directory_is_another(
+    session, tmp_path, monkeypatch
+):
+    session.sql("CREATE OR REPLACE TEMP VIEW readings AS SELECT v FROM 'sensor.csv'")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "sensor.csv").write_text("v\n7\n")
+    monkeypatch.chdir(other)
+    assert rows(session.sql("SELECT v FROM 'sensor.csv'")) == [(7,)]
+    assert rows(session.sql("SELECT v FROM readings")) == [(5,), (10,), (30,)]
+
+
 def test_what_cannot_be_read_is_an_error_at_the_path(session):
     query = "SELECT *\nFROM 'sensors.csv'"
     with pytest.raises(InputError, match="PATH_NOT_FOUND") as raised:

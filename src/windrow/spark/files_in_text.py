@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
+from pathlib import Path
 
 from windrow.algebra.names import verbatim
 from windrow.errors import InputError
@@ -50,7 +51,7 @@ def with_files(gateway: Gateway, text: str) -> SqlText | None:
         except InputError as error:
             error.sql, error.span = tokens.sql, token.span
             raise
-        name = f"__file_{sha256(path.encode()).hexdigest()[:16]}"
+        name = _view(path)
         frame.createOrReplaceTempView(name)
         parts += [
             verbatim(tokens, done, token.start),
@@ -63,13 +64,21 @@ def with_files(gateway: Gateway, text: str) -> SqlText | None:
 
 
 def _is_path(tokens: TokenList, at: int) -> bool:
-    return tokens[at].kind is Kind.STRING and begins_relation(tokens, at)
+    token = tokens[at]
+    return token.kind is Kind.STRING and token.text[0] in "'\"" and begins_relation(tokens, at)
 
 
 def _makes_a_stream(tokens: TokenList) -> bool:
     """Whether it is [EXPLAIN] CREATE [OR REPLACE] STREAM, where FROM has a recorded text."""
     words = [tokens.word(at) for at in range(min(len(tokens), 6))]
     return words[0] in ("CREATE", "EXPLAIN") and "CREATE" in words and "STREAM" in words
+
+
+def _view(path: str) -> str:
+    """The name of the view of a path: another one in another working directory."""
+    whole = path if "://" in path else str(Path(path).absolute())
+    shown = re.sub(r"\W+", "_", path.rsplit("/", 1)[-1])
+    return f"__file_{shown}_{sha256(whole.encode()).hexdigest()[:12]}"
 
 
 def _alias(path: str) -> str:
