@@ -35,7 +35,8 @@ from windrow.kernels.sorting import sorted_partitions
 from windrow.kernels.window_by import window_by as kernel
 from windrow.rules import optimize
 from windrow.rules.kernel_plan import kernel_plan
-from windrow.syntax.expressions import Operation, parse_expression
+from windrow.syntax.expression_nodes import Operation
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Role, Side
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import tokenize

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.in_memory import PARTITION, Table, bounds_of, draft_of, planned, unsliced
 from tests.kernels.in_memory import given as rows_given
-from tests.kernels.test_patterns import (
+from tests.kernels.random_patterns import (
     CONDITIONS,
     A,
     B,

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.in_memory import Table, bounds_of, planned
+from tests.kernels.random_patterns import outcome, plan_of, table_of
 from tests.kernels.test_advance import (
     MATCHES,
     NOTHING_KNOWN,
@@ -21,7 +22,6 @@ from tests.kernels.test_advance import (
     steps_of,
     timely,
 )
-from tests.kernels.test_patterns import outcome, plan_of, table_of
 from tests.kernels.test_window_by_property import AGGREGATES, RESULTS, SETTINGS, clauses, tables
 from windrow.kernels.advance import Frontier, Growing, advance, least_open
 from windrow.kernels.patterns.plan import STATE, Navigation

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.in_memory import Table, planned, unsliced
 from tests.kernels.in_memory import given as rows_given
+from tests.kernels.random_patterns import outcome, partitions, patterns, plan_of, skips, table_of
 from tests.kernels.test_advance import (
     DEFINED,
     FAILURES,
@@ -25,7 +26,6 @@ from tests.kernels.test_advance import (
     steps_of,
     timely,
 )
-from tests.kernels.test_patterns import outcome, partitions, patterns, plan_of, skips, table_of
 from tests.kernels.test_window_by_property import (
     AGGREGATES,
     NULLS,

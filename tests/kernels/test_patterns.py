@@ -10,311 +10,38 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from tests.kernels.random_patterns import (
+    CONDITIONS,
+    NUMBERED,
+    A,
+    B,
+    C,
+    answers,
+    by_kernel,
+    clause_of,
+    compare,
+    outcome,
+    partitions,
+    patterns,
+    plan_of,
+    skips,
+    table_of,
+    times,
+    value,
+)
 from windrow.errors import ExecutionError
-from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.patterns import execution
 from windrow.kernels.patterns.at_once import is_simple
 from windrow.kernels.patterns.execution import SoFar, find_matches
-from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.patterns.plan import (
-    NUMBERS,
-    STATE,
     Condition,
     Duration,
     Frame,
-    MatchNumber,
-    MatchPlan,
-    Navigation,
-    Register,
 )
-from windrow.kernels.patterns.program import compile_pattern
-from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree
-from windrow.kernels.plan import ColumnRef, ConstantRef, Number, Operation, PairExpression, PositionRef
-from windrow.kernels.reference.match_recognize import Clause, Seen
+from windrow.kernels.patterns.tree import Choice, Repeat, Sequence
+from windrow.kernels.plan import Number, Operation
 from windrow.kernels.reference.match_recognize import Frame as ReferenceFrame
 from windrow.kernels.reference.match_recognize import match_recognize as by_reference
-
-A, B, C = Label(0), Label(1), Label(2)
-NAMES = ("A", "B", "C")
-REGISTERS = (
-    Register(None, False, 0),
-    Register(None, False, 1),
-    Register(frozenset([0]), False, 0),
-    Register(frozenset([1, 2]), True, 0),
-    Register(frozenset([1, 2]), True, 1),
-)
-FIRST_ROW = Register(None, True, 0)
-"""A plan has it where a condition reads it: each first row is searched from by itself then."""
-WITH_NAMES = Register(None, kind="labelled rows")
-"""A plan has it where a condition has an aggregate of rows and their variables; it is the seventh then."""
-RUNNING = (
-    ("bs", Aggregate("count", "one of B", pa.int64())),
-    ("of a", Aggregate("sum", "x of A", pa.int64())),
-)
-BY_LABEL = (("one of B", ("none", "one", "none")), ("x of A", ("x", "none", "none")))
-
-
-def value(side: str = "row", shift: int = 0) -> ColumnRef:
-    return ColumnRef("x", side, shift)
-
-
-def compare(operator: str, *operands: PairExpression) -> Operation:
-    return Operation(operator, operands)
-
-
-def x(seen: Seen, at: int | None) -> int | None:
-    low, high = seen.area or (0, len(seen.rows))
-    return seen.rows[at]["x"] if at is not None and low <= at < high else None
-
-
-def of(seen: Seen, members: set[int], offset: int = 0, *, first: bool = False) -> int | None:
-    found = [row for row, label in seen.taken if label in members]
-    return None if offset >= len(found) else found[offset] if first else found[-1 - offset]
-
-
-def below(left: int | None, right: int | None) -> bool | None:
-    return None if left is None or right is None else left < right
-
-
-# conditions twice: as the machine is told, and in Python over what was taken, of which the last row is tried
-CONDITIONS = {
-    "low": (compare("<", value(), Number(2)), lambda seen: below(x(seen, seen.taken[-1][0]), 2)),
-    "not low": (
-        compare(">=", value(), Number(1)),
-        lambda seen: None if (v := x(seen, seen.taken[-1][0])) is None else v >= 1,
-    ),
-    "falls": (
-        compare("<", value(), value(shift=-1)),
-        lambda seen: below(x(seen, seen.taken[-1][0]), x(seen, seen.taken[-1][0] - 1)),
-    ),
-    "below the next": (
-        compare("<", value(), value(shift=1)),
-        lambda seen: below(x(seen, seen.taken[-1][0]), x(seen, seen.taken[-1][0] + 1)),
-    ),
-    "above the row before in the match": (
-        compare("<", value("r1"), value()),
-        lambda seen: below(x(seen, of(seen, {0, 1, 2}, 1)), x(seen, seen.taken[-1][0])),
-    ),
-    "above the last A": (
-        compare("<", value("r2"), value()),
-        lambda seen: below(x(seen, of(seen, {0})), x(seen, seen.taken[-1][0])),
-    ),
-    "above the last A, as given": (
-        compare(
-            "GIVEN",
-            ColumnRef("above", "row"),
-            Operation("-", (PositionRef("row"), PositionRef("r2")), "int64"),
-        ),
-        lambda seen: below(x(seen, of(seen, {0})), x(seen, seen.taken[-1][0])),
-    ),
-    "above the row after the first B or C": (
-        compare("<", value("r3", 1), value()),
-        lambda seen: below(
-            None if (at := of(seen, {1, 2}, first=True)) is None else x(seen, at + 1),
-            x(seen, seen.taken[-1][0]),
-        ),
-    ),
-    "above the second B or C, and low": (
-        compare("AND", compare("<", value("r4"), value()), compare("<", value(), Number(3))),
-        lambda seen: (
-            below(x(seen, of(seen, {1, 2}, 1, first=True)), x(seen, seen.taken[-1][0]))
-            and below(x(seen, seen.taken[-1][0]), 3)
-        ),
-    ),
-    "not below the first row": (
-        compare(">=", value(), value("r5")),
-        lambda seen: (
-            None
-            if (less := below(x(seen, seen.taken[-1][0]), x(seen, seen.taken[0][0]))) is None
-            else not less
-        ),
-    ),
-}
-
-NAMED = {
-    "the first B": (
-        compare("<=", ColumnRef("bs", "r6"), Number(1)),
-        lambda seen: sum(label == 1 for _, label in seen.taken) <= 1,
-    ),
-    "As of little": (
-        compare("<", ColumnRef("of a", "r6"), Number(3)),
-        lambda seen: (
-            sum(values) < 3
-            if (values := [v for row, label in seen.taken if label == 0 and (v := x(seen, row)) is not None])
-            else None
-        ),
-    ),
-}
-CONDITIONS |= NAMED
-
-MORE = (
-    Register(None, False, 0, "label"),
-    Register(frozenset([0]), False, 0, "label", -1),
-    Register(frozenset([0]), False, 1, "label", -1),
-    Register(frozenset([0]), kind="count"),
-)
-"""Registers from the eighth on, where a condition reads one of them; the match's number is the twelfth."""
-
-
-def label_before(seen: Seen, offset: int) -> str | None:
-    at = of(seen, {0}, offset)
-    return None if at is None else seen.label(at - 1, NAMES)
-
-
-CONDITIONS_OF_LABELS = {
-    "a B before the last A": (
-        ColumnRef("is B", "r8"),
-        lambda seen: None if (name := label_before(seen, 0)) is None else name == "B",
-    ),
-    "no B before the last A but one": (
-        compare("NOT", compare("COALESCE", ColumnRef("is B", "r9"), ConstantRef("no"))),
-        lambda seen: label_before(seen, 1) != "B",
-    ),
-    "two As at most": (
-        compare("<", ColumnRef(NUMBERS, "r10", 0, "none"), Number(3)),
-        lambda seen: sum(label == 0 for _, label in seen.taken) < 3,
-    ),
-}
-CONDITIONS |= CONDITIONS_OF_LABELS
-NUMBERED = {
-    "one of two matches": (
-        compare("<", ColumnRef(NUMBERS, "r11"), Number(3)),
-        lambda seen: seen.number < 3,
-    )
-}
-"""Not of all matches, which are numbered when they are complete."""
-OF_NAMES = (("is B", ("no", "yes", "no")),)
-CONSTANTS = pa.table({"no": [False], "yes": [True], "none": [0]})
-
-leaves = st.sampled_from([A, B, C, A, B, C, Sequence(()), Edge(True), Edge(False)])
-
-
-def larger(trees: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
-    bounds = st.sampled_from([(0, 1), (0, None), (1, None), (2, 2), (1, 3), (0, 2), (2, None)])
-    return st.one_of(
-        st.lists(trees, min_size=2, max_size=3).map(lambda parts: Sequence(tuple(parts))),
-        st.lists(trees, min_size=2, max_size=3).map(lambda parts: Choice(tuple(parts))),
-        st.builds(lambda part, lows, greedy: Repeat(part, *lows, greedy), trees, bounds, st.booleans()),
-    )
-
-
-patterns = st.recursive(leaves, larger, max_leaves=5)
-partitions = st.lists(
-    st.lists(st.one_of(st.integers(0, 3), st.none()), min_size=1, max_size=6), min_size=1, max_size=2
-)
-skips = st.sampled_from(
-    [("past last", set()), ("next", set()), ("first", {1}), ("last", {1, 2}), ("last", {0})]
-)
-
-
-def plan_of(
-    tree: Tree, conditions: dict[int, str], skip: tuple[str, set[int]] = ("past last", set()), **options: bool
-) -> MatchPlan:
-    names = [f"x{number}" for number in range(3)]
-    fields = [
-        ("x", pa.int64()),
-        *((name, pa.int64()) for name in names),
-        ("n", pa.int64()),
-        (STATE, pa.int32()),
-    ]
-    measures = (
-        Navigation("x0", frozenset([0]), False, 0, 0, False, "x"),
-        Navigation("x1", None, True, 1, -1, True, "x"),
-        Navigation("x2", frozenset([1, 2]), False, 1, 1, False, "x"),
-        MatchNumber("n"),
-    )
-    known = CONDITIONS | NUMBERED
-    asked = tuple(Condition(label, known[name][0]) for label, name in conditions.items())
-    registers = REGISTERS
-    if "not below the first row" in conditions.values():
-        registers = (*registers, FIRST_ROW)
-    reads_names = not NAMED.keys().isdisjoint(conditions.values())
-    if reads_names:
-        registers = (*padded(registers, 6), WITH_NAMES)
-    if not (CONDITIONS_OF_LABELS | NUMBERED).keys().isdisjoint(conditions.values()):
-        registers = (*padded(registers, 7), *MORE)
-    if not NUMBERED.keys().isdisjoint(conditions.values()):
-        registers = (*registers, Register(None, kind="number"))
-    return MatchPlan(
-        program=compile_pattern(tree),
-        labels=NAMES,
-        conditions=asked,
-        registers=registers,
-        skip=skip[0],
-        targets=frozenset(skip[1]),
-        all_rows=options.get("all_rows", False),
-        empty_shown=options.get("empty_shown", True),
-        unmatched_shown=options.get("unmatched_shown", False),
-        outputs=(("x", "x"),),
-        measures=measures,
-        running=RUNNING if reads_names else (),
-        result=pa.schema(fields),
-        by_label=BY_LABEL if reads_names else (),
-        of_names=OF_NAMES,
-        constants=CONSTANTS,
-    )
-
-
-def padded(registers: tuple[Register, ...], count: int) -> tuple[Register, ...]:
-    """So many registers."""
-    return (*registers, *[Register(None, kind="count")] * (count - len(registers)))
-
-
-def without_numbers(plan: MatchPlan) -> MatchPlan:
-    """The clause without the number of the match."""
-    measures = tuple(item for item in plan.measures if not isinstance(item, MatchNumber))
-    return replace(plan, measures=measures, result=plan.result.remove(plan.result.get_field_index("n")))
-
-
-def times(partition: list[int | None]) -> list[int]:
-    """A time for each row, with ties and gaps."""
-    return [sum((value or 0) % 3 for value in partition[: at + 1]) for at in range(len(partition))]
-
-
-def table_of(rows: list[list[int | None]]) -> tuple[pa.Table, np.ndarray]:
-    values = [value for partition in rows for value in partition]
-    at = np.array([time for partition in rows for time in times(partition)], np.int64)
-    bounds = np.cumsum([0, *map(len, rows)])
-    ones, nothing = np.ones(len(values), np.int64), pa.nulls(len(values), pa.int64())
-    above = [
-        [None, *(below(other, value) for other in partition[at::-1])]
-        for partition in rows
-        for at, value in enumerate(partition)
-    ]
-    columns = {"x": pa.array(values, pa.int64()), "t": at, "due": at + 3, "one": ones, "none": nothing}
-    columns["above"] = pa.array(above, pa.list_(pa.bool_()))
-    return pa.table(columns), bounds
-
-
-def clause_of(tree: Tree, conditions: dict[int, str], skip: tuple[str, set[int]], **options: bool) -> Clause:
-    return Clause(
-        (lambda row: row["p"],), (), tree,
-        {label: (CONDITIONS | NUMBERED)[name][1] for label, name in conditions.items()},
-        None, skip[0], frozenset(skip[1]),
-        options["all_rows"], options["empty_shown"], options["unmatched_shown"],
-    )  # fmt: skip
-
-
-def answers(found: list) -> list[tuple]:
-    """What the measures of `plan_of` are by the reference."""
-
-    def read(row):
-        return row["x"]
-
-    rows = []
-    for item in found:
-        last, whole = item.seen(final=False), item.seen(final=True)
-        rows.append(
-            (
-                item.row["x"],
-                last.navigate(frozenset([0]), False, 0, 0, read, NAMES),
-                whole.navigate(None, True, 1, -1, read, NAMES),
-                last.navigate(frozenset([1, 2]), False, 1, 1, read, NAMES),
-                item.number,
-                item.state,
-            )
-        )
-    return rows
 
 
 @settings(max_examples=400, deadline=None)
@@ -465,20 +192,6 @@ def test_so_far_they_are_found_at_all_rows_at_once_too(tree, conditions, rows, s
 )
 def test_patterns_in_which_groups_repeat_without_bound_are_not_simple(tree, simple):
     assert is_simple(tree) is simple
-
-
-def by_kernel(plan: MatchPlan, table: pa.Table, bounds: np.ndarray) -> list[tuple]:
-    return [
-        tuple(row.values()) for batch in match_recognize(plan, table, bounds) for row in batch.to_pylist()
-    ]
-
-
-def outcome(run) -> list[str]:
-    """The rows in any order, or the error's condition."""
-    try:
-        return sorted(map(str, run()))
-    except ExecutionError as error:
-        return [error.condition]
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.kernels.test_patterns import (
+from tests.kernels.random_patterns import (
     CONDITIONS,
     NAMES,
     answers,

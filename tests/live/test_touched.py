@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.in_memory import Table, planned
 from tests.kernels.in_memory import given as rows_given
+from tests.kernels.random_patterns import A, B, patterns, plan_of, table_of
 from tests.kernels.test_advance import (
     DEFINED,
     NOTHING_KNOWN,
@@ -26,7 +27,6 @@ from tests.kernels.test_advance import (
     timely,
 )
 from tests.kernels.test_ended import bounds_of
-from tests.kernels.test_patterns import A, B, patterns, plan_of, table_of
 from tests.kernels.test_window_by_property import (
     AGGREGATES,
     NULLS,

@@ -44,7 +44,8 @@ from windrow.syntax.blocks import split_statements
 from windrow.syntax.cql import in_spark
 from windrow.syntax.create_stream import parse_create_stream
 from windrow.syntax.emit import parse_emission
-from windrow.syntax.expressions import names_in, parse_expression, parts_of
+from windrow.syntax.expression_nodes import names_in, parts_of
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.monotone import going
 from windrow.syntax.nodes import Range
 from windrow.syntax.punctuate import parse_punctuate

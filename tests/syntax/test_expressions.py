@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from windrow.errors import ParseError
-from windrow.syntax.expressions import (
+from windrow.syntax.expression_nodes import (
     Call,
     Expression,
     Literal,
@@ -18,10 +18,10 @@ from windrow.syntax.expressions import (
     Opaque,
     Operation,
     names_in,
-    parse_expression,
     parts_of,
     plain_names,
 )
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.subqueries import own_relations, subqueries
 from windrow.syntax.tokens import TokenList, tokenize
 

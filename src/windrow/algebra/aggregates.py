@@ -15,7 +15,8 @@ from windrow.algebra.names import AGGREGATE, QUALIFIED
 from windrow.algebra.nodes import AggregateCall, Fragment, Uses, Window
 from windrow.errors import Span
 from windrow.kernels.aggregates import FUNCTIONS
-from windrow.syntax.expressions import Atoms, Name, parse_expression
+from windrow.syntax.expression_nodes import Name
+from windrow.syntax.expressions import Atoms, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText
 from windrow.syntax.tokens import Kind, Token, TokenList, tokenize

@@ -27,7 +27,8 @@ from windrow.algebra.row_comparison import compared_rows
 from windrow.algebra.statement import Statement
 from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.blocks import find_blocks, visible_ctes
-from windrow.syntax.expressions import Literal, Name, parse_expression, plain_names
+from windrow.syntax.expression_nodes import Literal, Name, plain_names
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.match_nodes import MatchClause, MatchRelation, Named
 from windrow.syntax.match_recognize import find_matches
 from windrow.syntax.nodes import (

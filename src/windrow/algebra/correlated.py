@@ -14,7 +14,8 @@ from windrow.algebra.names import QUALIFIED, of_relation
 from windrow.algebra.nodes import Boundary, Fragment, Uses
 from windrow.algebra.qualified import relations_of, written
 from windrow.syntax.blocks import is_set_operator, level_around
-from windrow.syntax.expressions import Expression, Operation, names_in, parse_expression
+from windrow.syntax.expression_nodes import Expression, Operation, names_in
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Block, Range, Role, Side, Variable
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenList

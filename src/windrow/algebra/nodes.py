@@ -8,7 +8,7 @@ from typing import Any
 
 from windrow.algebra.names import IDENTITY
 from windrow.errors import Span
-from windrow.syntax.expressions import Expression
+from windrow.syntax.expression_nodes import Expression
 from windrow.syntax.nodes import OrderItem, Range, Role, Side, Variable
 from windrow.syntax.sqltext import SqlText
 

@@ -6,8 +6,7 @@ import atexit
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from windrow import __version__
-from windrow.cli.connection import Connection, SessionFactory, cancel, connection, start_spark
+from windrow.cli.calls import called, is_kept, refuse_together, with_traces
+from windrow.cli.connection import connection
 from windrow.cli.formats import Format, chosen_format
-from windrow.cli.java import Java, bridge_silent, interrupts_ignored, no_more_counts
 from windrow.cli.options import (
     COMMAND,
     CONF,
@@ -38,13 +37,10 @@ from windrow.cli.reporting import (
     TERMINATED,
     reporting,
     show_warning,
-    terminable,
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from windrow.session import Session
+    pass
 
 __all__ = ["app", "run"]
 
@@ -293,7 +289,7 @@ def run_command(
     debug: DEBUG = False,
 ) -> None:
     """Run a script, and show the rows of its queries."""
-    with _command(context, debug) as call:
+    with called(context, debug) as call:
         from windrow.cli.script import read_script, split_script
 
         asks_changes = changelog or envelope is not None or key is not None
@@ -304,21 +300,21 @@ def run_command(
 
             chart_format(plot)
         else:
-            _refuse_together("no --plot", {"--plot-key": plot_key, "--plot-rows": plot_rows})
+            refuse_together("no --plot", {"--plot-key": plot_key, "--plot-rows": plot_rows})
         asked = connection(
-            master, _with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
+            master, with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
         )
         if live:
             recorded = {"--output": output, "--limit": limit, "--at": at, "--changelog": asks_changes or None}
-            _refuse_together("--live", {**recorded, "--plot": plot})
+            refuse_together("--live", {**recorded, "--plot": plot})
             from windrow.cli.live import Live, run_live
 
             port = (ui_port or 0) if ui or ui_port is not None else None
-            asked_live = Live(checkpoint, trigger, output_form, port, _is_kept(on_malformed))
+            asked_live = Live(checkpoint, trigger, output_form, port, is_kept(on_malformed))
             run_live(script, asked, asked_live, call.factory, call.opened)
             return
         page = {"--ui": ui or None, "--ui-port": ui_port, "--on-malformed": on_malformed}
-        _refuse_together("no --live", {"--checkpoint": checkpoint, "--trigger": trigger, **page})
+        refuse_together("no --live", {"--checkpoint": checkpoint, "--trigger": trigger, **page})
         statements = split_script(script)
         from windrow.cli.run import Output, Picture, View, run_script
 
@@ -357,12 +353,12 @@ def explain_command(
     debug: DEBUG = False,
 ) -> None:
     """Show how each statement of a script would be run."""
-    with _command(context, debug) as call:
+    with called(context, debug) as call:
         from windrow.cli.script import read_script, split_script
 
         statements = split_script(read_script(file, command))
         asked = connection(
-            master, _with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
+            master, with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
         )
         from windrow.cli.plans import explain_script
 
@@ -396,12 +392,12 @@ def check_command(
     debug: DEBUG = False,
 ) -> None:
     """Say whether a script is understood."""
-    with _command(context, debug) as call:
+    with called(context, debug) as call:
         from windrow.cli.script import read_script, split_script
 
         statements = split_script(read_script(file, command))
         asked = connection(
-            master, _with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
+            master, with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
         )
         from windrow.cli.plans import check_script
 
@@ -434,9 +430,9 @@ def shell_command(
     debug: DEBUG = False,
 ) -> None:
     """Enter statements at a prompt."""
-    with _command(context, debug) as call:
+    with called(context, debug) as call:
         asked = connection(
-            master, _with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
+            master, with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
         )
         from windrow.cli.shell.start import start_shell
 
@@ -462,10 +458,10 @@ def demo_command(
     context: typer.Context, master: MASTER = "local[*]", conf: CONF = None, debug: DEBUG = False
 ) -> None:
     """Run the demonstration."""
-    with _command(context, debug) as call:
+    with called(context, debug) as call:
         from windrow.cli.demo import show_demo
 
-        show_demo(call.factory, connection(master, _with_traces(conf, debug)), call.opened)
+        show_demo(call.factory, connection(master, with_traces(conf, debug)), call.opened)
 
 
 @app.command(
@@ -531,76 +527,3 @@ def datasets_command(
             list_datasets()
         else:
             write_dataset(name, output, options)
-
-
-class _Call:
-    """One call of a command that needs a session: how it is made, and which it is once it exists."""
-
-    def __init__(self, factory: SessionFactory | None) -> None:
-        self._java = Java()
-        self.is_own = factory is None
-        self.factory = factory or self._started
-        self.session: Session | None = None
-
-    def opened(self, session: Session) -> None:
-        self.session = session
-
-    def end(self) -> None:
-        """Stop what runs elsewhere, and the Java machine if it is of this call."""
-        if self.is_own:
-            interrupts_ignored()
-        cancel(self.session)
-        if self.is_own:
-            no_more_counts(self.session)
-        self._java.end()
-
-    def close(self) -> None:
-        """End the Java machine, if it is of this call, however far it has come."""
-        if self.is_own:
-            self.end()
-
-    def _started(self, asked: Connection) -> SparkSession:
-        with self._java.starting():
-            return start_spark(asked)
-
-
-@contextmanager
-def _command(context: typer.Context, debug: bool) -> Iterator[_Call]:
-    call = _Call(context.obj)
-    with bridge_silent(), reporting(debug, call.end), terminable():
-        from windrow.spark.version import check_version
-
-        check_version()
-        yield call
-
-
-def _refuse_together(option: str, others: Mapping[str, object]) -> None:
-    """Refuse options that mean nothing with, or without, another."""
-    from windrow.errors import UsageError
-
-    for name, value in others.items():
-        if value is not None:
-            raise UsageError(
-                f"{name} is given with {option}",
-                condition="UNKNOWN_OPTION",
-                hint="live queries write into a target: INSERT INTO target SELECT STREAM …"
-                if option == "--live"
-                else f"it is an option of {option.removeprefix('no ')}",
-            )
-
-
-def _is_kept(on_malformed: str | None) -> bool:
-    from windrow.errors import UsageError
-
-    if on_malformed not in (None, "fail", "keep"):
-        raise UsageError(
-            f"--on-malformed {on_malformed} says nothing of malformed records",
-            condition="MALFORMED_OPTION",
-            hint="write fail to end the query, or keep to keep them apart",
-        )
-    return on_malformed == "keep"
-
-
-def _with_traces(conf: list[str] | None, debug: bool) -> list[str]:
-    traces = ["spark.sql.pyspark.jvmStacktrace.enabled=true"] if debug else []
-    return traces + list(conf or ())

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from windrow.syntax.expressions import Name, parse_expression
+from windrow.syntax.expression_nodes import Name
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 from windrow.syntax.tokens import TokenList

@@ -9,7 +9,7 @@ from windrow.algebra.nodes import Fragment
 from windrow.algebra.physical import Analyzer, Columns, Draft, Predicate, find_field
 from windrow.kernels.plan import Elsewhere
 from windrow.rules.share_keys import share_keys
-from windrow.syntax.expressions import Call, Expression, Name, Opaque, Operation
+from windrow.syntax.expression_nodes import Call, Expression, Name, Opaque, Operation
 from windrow.syntax.nodes import Role, Variable
 
 __all__ = ["carry_fields", "elsewhere"]

@@ -25,7 +25,16 @@ from windrow.algebra.physical import Columns, find_field
 from windrow.errors import AnalysisError
 from windrow.kernels import plan as kernel
 from windrow.rules.types import FLOATS, INTEGERS, NUMPY, common_decimal, is_day_interval, is_decimal
-from windrow.syntax.expressions import Call, Expression, Literal, Name, Opaque, Operation, names_in, parts_of
+from windrow.syntax.expression_nodes import (
+    Call,
+    Expression,
+    Literal,
+    Name,
+    Opaque,
+    Operation,
+    names_in,
+    parts_of,
+)
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
 

@@ -13,8 +13,8 @@ from windrow.kernels.patterns.plan import LABELS
 from windrow.rules.hoister import KERNEL_TYPES, Guards, NotTypedError, Ranks, RowVariable
 from windrow.rules.pair_conditions import PairConditions
 from windrow.rules.types import is_decimal
-from windrow.syntax import expressions
-from windrow.syntax.expressions import Name, parts_of
+from windrow.syntax import expression_nodes as expressions
+from windrow.syntax.expression_nodes import Name, parts_of
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
 

@@ -29,8 +29,9 @@ from windrow.rules.match_draft import Pair, RunningLeaf, neighbour
 from windrow.rules.match_values import RowValues, literal
 from windrow.rules.share_keys import plain_field
 from windrow.rules.types import is_decimal
-from windrow.syntax import expressions
-from windrow.syntax.expressions import Name, parse_expression
+from windrow.syntax import expression_nodes as expressions
+from windrow.syntax.expression_nodes import Name
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.lengths import LENGTH_UNITS, Length, interval_of
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText, quoted

@@ -16,7 +16,8 @@ from windrow.kernels.patterns.plan import CLASSIFIER, Navigation
 from windrow.rules.match_draft import ELEMENT, AggregateLeaf
 from windrow.rules.match_values import RowValues
 from windrow.rules.share_keys import plain_field
-from windrow.syntax.expressions import Name, names_in, parse_expression
+from windrow.syntax.expression_nodes import Name, names_in
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
 

@@ -8,7 +8,8 @@ from windrow.algebra.navigations import Aggregation, classifiers, match_numbers,
 from windrow.algebra.physical import Columns, find_field
 from windrow.errors import AnalysisError, NotSupportedError
 from windrow.rules.match_draft import ARGUMENT, MatchAnalyzer
-from windrow.syntax.expressions import Name, names_in, parse_expression
+from windrow.syntax.expression_nodes import Name, names_in
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.subqueries import subqueries

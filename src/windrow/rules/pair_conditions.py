@@ -9,7 +9,7 @@ from windrow.kernels import plan as kernel
 from windrow.rules.hoister import Guards, Hoister, NotTypedError
 from windrow.rules.pair_functions import Functions
 from windrow.rules.types import is_decimal
-from windrow.syntax.expressions import Call, Expression, Operation
+from windrow.syntax.expression_nodes import Call, Expression, Operation
 from windrow.syntax.nodes import Range
 
 __all__ = ["Attempt", "PairConditions"]

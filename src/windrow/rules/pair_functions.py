@@ -14,7 +14,7 @@ from typing import Protocol
 from windrow.kernels import plan as kernel
 from windrow.rules.hoister import IS_TRUE, NOT_TRUE, Guards, NotTypedError, RowVariable
 from windrow.rules.types import FLOATS, INTEGERS, NUMPY, common_decimal, is_day_interval, is_decimal
-from windrow.syntax.expressions import Call, Expression, Literal, Operation
+from windrow.syntax.expression_nodes import Call, Expression, Literal, Operation
 
 __all__ = ["Functions"]
 

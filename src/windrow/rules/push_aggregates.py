@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from windrow.algebra.nodes import AggregateCall
 from windrow.algebra.physical import Analyzer, Columns, Draft, find_field
-from windrow.syntax.expressions import Name
+from windrow.syntax.expression_nodes import Name
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["push_aggregates"]

@@ -12,7 +12,7 @@ from windrow.algebra.match import Match
 from windrow.algebra.names import of_relation, order_key, partition_key
 from windrow.algebra.nodes import Fragment, Window
 from windrow.algebra.physical import Analyzer, Draft, Hoisted, field_of, find_field, is_field
-from windrow.syntax.expressions import Name
+from windrow.syntax.expression_nodes import Name
 
 __all__ = ["plain_field", "share_keys", "shared_keys"]
 

@@ -29,7 +29,8 @@ from typing import NoReturn
 
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, Span, did_you_mean
 from windrow.syntax.cursor import Cursor
-from windrow.syntax.expressions import names_in, parse_expression
+from windrow.syntax.expression_nodes import names_in
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.lengths import Length, LengthReader
 from windrow.syntax.match_names import check_names
 from windrow.syntax.match_nodes import FrameClause, MatchClause, Named, Skip, Subset, variable_name

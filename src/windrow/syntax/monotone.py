@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Literal as OneOf
 from typing import TypeAlias
 
-from windrow.syntax.expressions import Call, Expression, Literal, Operation, parse_expression
+from windrow.syntax.expression_nodes import Call, Expression, Literal, Operation
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.rising import rising
 from windrow.syntax.tokens import Kind, TokenList

@@ -15,7 +15,8 @@ from windrow.plan.event_time.expressions import event_of, mapped
 from windrow.plan.event_time.facts import UNTIL, EventColumn, Facts
 from windrow.plan.event_time.finality import lacking_in, spanned
 from windrow.plan.event_time.joins import instead
-from windrow.syntax.expressions import Literal, Name, Operation, parse_expression
+from windrow.syntax.expression_nodes import Literal, Name, Operation
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import conjuncts
 from windrow.syntax.sqltext import SqlText

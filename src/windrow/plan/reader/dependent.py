@@ -32,7 +32,8 @@ from windrow.plan.reader.reading import Reading
 from windrow.plan.reader.rows import Rows, column_of, extended, filtered, passed, renamed
 from windrow.plan.reader.select import each
 from windrow.plan.reader.statement import NotPlannedError, Statement
-from windrow.syntax.expressions import Name, names_in, parse_expression
+from windrow.syntax.expression_nodes import Name, names_in
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.queries import Ordered, Select, SetOperation, Shape
 from windrow.syntax.select_list import alias_of

@@ -19,7 +19,8 @@ from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Join, JoinKind
 from windrow.plan.reader.rows import Rows, cast, column_of, extended, filtered, reads_only
 from windrow.plan.reader.statement import NotPlannedError, Statement
-from windrow.syntax.expressions import Name, Operation, parse_expression
+from windrow.syntax.expression_nodes import Name, Operation
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, conjuncts, is_query
 from windrow.syntax.sqltext import SqlText

@@ -12,7 +12,8 @@ from windrow.plan.columns import ROWS, Column, Expression
 from windrow.plan.nodes import Over
 from windrow.plan.reader.rows import Rows, column_of, filtered
 from windrow.plan.reader.statement import NotPlannedError, Statement
-from windrow.syntax.expressions import Name, parse_expression
+from windrow.syntax.expression_nodes import Name
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select
 from windrow.syntax.select_list import alias_of, without_alias

@@ -28,7 +28,8 @@ from windrow.plan.reader.sessions import session_lengths, sessions
 from windrow.plan.reader.sources import from_where, relation_of
 from windrow.plan.reader.statement import Analyser, NotPlannedError, Statement
 from windrow.plan.reader.subqueries import unnested
-from windrow.syntax.expressions import Name, parse_expression
+from windrow.syntax.expression_nodes import Name
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.ordering import order_item
 from windrow.syntax.queries import (

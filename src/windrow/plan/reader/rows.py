@@ -11,7 +11,8 @@ from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, resolve,
 from windrow.plan.nodes import Filter, Node, Project
 from windrow.plan.reader.monotone import cast_follows, follows, rises_with
 from windrow.plan.reader.statement import Statement
-from windrow.syntax.expressions import Name, names_in, parse_expression
+from windrow.syntax.expression_nodes import Name, names_in
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import is_query
 from windrow.syntax.sqltext import SqlText

@@ -11,7 +11,8 @@ from windrow.plan.nodes import Project
 from windrow.plan.reader.joins import USING
 from windrow.plan.reader.rows import Rows, expression, source_of
 from windrow.plan.reader.statement import NotPlannedError, Statement
-from windrow.syntax.expressions import Name, Operation, parse_expression
+from windrow.syntax.expression_nodes import Name, Operation
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select
 from windrow.syntax.select_list import without_alias

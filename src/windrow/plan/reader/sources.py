@@ -15,7 +15,8 @@ from windrow.plan.reader.reading import Reading, View
 from windrow.plan.reader.rows import Rows, name_around, renamed
 from windrow.plan.reader.statement import NotPlannedError, Statement
 from windrow.plan.reader.subqueries import asked_in_on, decided, has_subquery, lateral, reads_around
-from windrow.syntax.expressions import Name, parse_expression
+from windrow.syntax.expression_nodes import Name
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Cte, Range
 from windrow.syntax.queries import FromItem, Select, UnknownShapeError, conjuncts, is_query, parse_query
 from windrow.syntax.select_list import without_alias

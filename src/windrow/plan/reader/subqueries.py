@@ -25,7 +25,8 @@ from windrow.plan.reader.over import over_of
 from windrow.plan.reader.reading import Reading
 from windrow.plan.reader.rows import Rows, column_of, filtered, name_around, reads_only, renamed
 from windrow.plan.reader.statement import NotPlannedError, Statement
-from windrow.syntax.expressions import Opaque, Operation, parse_expression
+from windrow.syntax.expression_nodes import Opaque, Operation
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, Ordered, Select, Shape, UnknownShapeError, conjuncts
 from windrow.syntax.select_list import without_alias

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from windrow.plan.columns import Expression, Scope, named
 from windrow.plan.nodes import Filter, Node, Over, Project, Sort
-from windrow.syntax.expressions import Literal, Name, Operation, parse_expression
+from windrow.syntax.expression_nodes import Literal, Name, Operation
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.tokens import tokenize
 
 __all__ = ["first_rows"]

@@ -8,7 +8,8 @@ from windrow.algebra.aggregates import calls_aggregate
 from windrow.errors import AnalysisError, did_you_mean
 from windrow.spark.live.plan import LivePlan
 from windrow.syntax.blocks import with_items
-from windrow.syntax.expressions import Name, parse_expression
+from windrow.syntax.expression_nodes import Name
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, Ordered, Select, Shape, UnknownShapeError, parse_query
 from windrow.syntax.select_list import without_alias

@@ -16,7 +16,8 @@ from windrow.plan.columns import Expression, column_named
 from windrow.plan.nodes import Node, Project, SetOperation
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.live.beside import Beside
-from windrow.syntax.expressions import Name, parse_expression
+from windrow.syntax.expression_nodes import Name
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.monotone import going
 from windrow.syntax.rising import STEADY, goes_by_zone
 from windrow.syntax.sqltext import Relation, SqlText

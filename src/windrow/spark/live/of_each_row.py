@@ -17,15 +17,8 @@ from typing import Protocol
 from windrow.algebra.names import verbatim
 from windrow.syntax.blocks import find_blocks, is_set_operator, level_around
 from windrow.syntax.emit import parse_emission
-from windrow.syntax.expressions import (
-    Call,
-    Expression,
-    Literal,
-    Name,
-    Operation,
-    names_in,
-    parse_expression,
-)
+from windrow.syntax.expression_nodes import Call, Expression, Literal, Name, Operation, names_in
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.match_nodes import MatchRelation
 from windrow.syntax.match_recognize import find_matches
 from windrow.syntax.nodes import Block, Range, Role

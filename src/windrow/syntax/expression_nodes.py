@@ -1,0 +1,108 @@
+"""What the skeleton of an expression is made of, and the names in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from windrow.syntax.nodes import Range
+
+__all__ = [
+    "Call",
+    "Expression",
+    "Literal",
+    "Name",
+    "Opaque",
+    "Operation",
+    "names_in",
+    "parts_of",
+    "plain_names",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A dotted path such as ``s.val``; `parts` are as written, without backquotes."""
+
+    parts: tuple[str, ...]
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number, string, TRUE, FALSE, NULL or a parameter."""
+
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operator or predicate applied to operands.
+
+    `operator` is the canonical name: OR AND NOT = <> < <= > >= <=> + - * / % DIV NEG, IS NULL, IN,
+    BETWEEN. A negated predicate (NOT IN, IS NOT NULL …) is NOT around it; ``!=`` is ``<>``.
+    """
+
+    operator: str
+    operands: tuple[Expression, ...]
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function call with plain arguments; `function` is in lower case.
+
+    Forms that are taken apart on demand have names of their own: ``case`` has the operand and then
+    conditions, values and, if there is one, the value after ELSE; ``case when`` the same without an operand;
+    ``cast`` and ``try_cast`` have the operand, ``timestampdiff second`` and the like what follows the unit.
+    """
+
+    function: str
+    arguments: tuple[Expression, ...]
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A stretch that is not taken apart, and the paths in it that may be names."""
+
+    names: tuple[Name, ...]
+    range: Range
+
+
+Expression = Name | Literal | Operation | Call | Opaque
+
+
+def names_in(expression: Expression) -> Iterator[Name]:
+    """Every path in the expression that may be a name."""
+    match expression:
+        case Name():
+            yield expression
+        case Opaque(names=names):
+            yield from names
+        case Operation(operands=parts) | Call(arguments=parts):
+            for part in parts:
+                yield from names_in(part)
+        case Literal():
+            return
+
+
+def parts_of(expression: Expression) -> list[Expression]:
+    """The expression and everything in it."""
+    match expression:
+        case Operation(operands=parts) | Call(arguments=parts):
+            return [expression, *(inner for part in parts for inner in parts_of(part))]
+        case _:
+            return [expression]
+
+
+def plain_names(expression: Expression) -> Iterator[Name]:
+    """The paths that plainly are operands: none inside opaque stretches."""
+    match expression:
+        case Name():
+            yield expression
+        case Operation(operands=parts) | Call(arguments=parts):
+            for part in parts:
+                yield from plain_names(part)
+        case _:
+            return
