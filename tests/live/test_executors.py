@@ -110,7 +110,17 @@ def test_buckets_cuts_parts_and_new_workers_change_nothing(spark, tmp_path_facto
     forget, again = data.draw(numbers), data.draw(numbers)
     graph, tables, accounts = in_buckets(spark, plan, logs, cuts, parts, count, forget, again)
     wanted = recorded(spark, logs, lag).sql(query)
-    if "STREAM" in query:
+    assert_same(spark, graph, tables, wanted, is_stream="STREAM" in query)
+    used = {name for _, name, _ in graph.streams}
+    late = sum(sum(one.late.values()) + sum(one.rejected.values()) for one in accounts.values())
+    rows = {name: sum(one[1] is not None for one in logs[name]) for name in used}
+    assert late == sum(rows.values()) - sum(len(admitted(logs[name], lag)) for name in used)
+    assert not any(one.waiting.get(at) for one in accounts.values() for at in range(len(used)))
+
+
+def assert_same(spark, graph, tables, wanted, *, is_stream):
+    """That buckets give what the recorded log gives: the rows of a stream, or the changes of a relation."""
+    if is_stream:
         rows = Counter()
         for packed in tables:
             packets = spark.createDataFrame(packed, f"{NOTE} string, {DATA} binary")
@@ -119,11 +129,6 @@ def test_buckets_cuts_parts_and_new_workers_change_nothing(spark, tmp_path_facto
     else:
         whole = total([wanted.changelog("diff").to_arrow()])
         assert counted(changes_of(spark, graph, tables)) == counted(whole)
-    used = {name for _, name, _ in graph.streams}
-    late = sum(sum(one.late.values()) + sum(one.rejected.values()) for one in accounts.values())
-    rows = {name: sum(one[1] is not None for one in logs[name]) for name in used}
-    assert late == sum(rows.values()) - sum(len(admitted(logs[name], lag)) for name in used)
-    assert not any(one.waiting.get(at) for one in accounts.values() for at in range(len(used)))
 
 
 LOGS = {
@@ -150,15 +155,7 @@ def test_operators_over_windows_give_what_the_recorded_log_gives(spark, tmp_path
     plan = declared(spark, tmp_path, logs, 2).sql(query).live
     graph, tables, accounts = in_buckets(spark, plan, logs, [0.3, 0.6, 0.8], 2, 3, {1, 3}, {2})
     wanted = recorded(spark, logs, 2).sql(query)
-    if query.startswith("ISTREAM"):
-        rows = Counter()
-        for packed in tables:
-            packets = spark.createDataFrame(packed, f"{NOTE} string, {DATA} binary")
-            rows += Counter(map(tuple, graph.changes(packets).collect()))
-        assert rows == Counter(map(tuple, wanted.collect()))
-    else:
-        whole = total([wanted.changelog("diff").to_arrow()])
-        assert counted(changes_of(spark, graph, tables)) == counted(whole)
+    assert_same(spark, graph, tables, wanted, is_stream=query.startswith("ISTREAM"))
     assert len(accounts) == 3
     assert not any(one.waiting.get(at) for one in accounts.values() for at in range(len(graph.streams)))
 

@@ -30,8 +30,9 @@ _OWN = count(-1, -1)
 def not_in_arrow(made: Computed, columns: pa.Schema) -> str | None:
     """What Arrow says where it does not compute something of these columns; None where it does.
 
-    Which types a function of Arrow's takes depends on its version: only calling it tells, of no rows as well
-    as of many. Spark, whose expressions these are, computes such values in its place: docs/limits.md.
+    Which types a function of Arrow's takes depends on its version, and Arrow says so by this error alone:
+    there is no list to ask. It is called once, over no rows, before the query runs. Spark, whose expressions
+    these are, then computes the values, so no answer depends on it: docs/limits.md, "Performance".
     """
     try:
         is_made = made.of(columns.empty_table()) is not None
