@@ -45,11 +45,11 @@ fast: env ## the tests that do not start Spark, with few examples (under a minut
 
 on-spark: env ## the tests that start Spark or are slow, with few examples
 	@# Many tests start Spark, which is sooner done with Java's classes kept.
-	$(BIN)/python -m windrow.cli.java_classes
+	$(BIN)/python -m windrow.cli.keep_java_classes
 	$(BIN)/python -m pytest -m "(spark or slow) and not long" --few -n 2 --dist loadfile --no-loadscope-reorder
 
 whole: check ## what a release must pass: every test with all examples, chaos, and the matrix; two hours
-	$(BIN)/python -m windrow.cli.java_classes
+	$(BIN)/python -m windrow.cli.keep_java_classes
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 	$(MAKE) chaos test-matrix
 

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks.systems import cores
-from windrow.spark.java import ensure_java
+from windrow.spark.runtime.java import ensure_java
 
 __all__ = ["commit", "machine", "versions"]
 

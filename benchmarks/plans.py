@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from windrow import Session
 from windrow.errors import WindrowError
-from windrow.spark.local import local_session
+from windrow.spark.runtime.local import local_session
 
 __all__ = ["main"]
 

@@ -17,7 +17,7 @@ from typing import TextIO
 import windrow
 from benchmarks.memory import WorkerMemory
 from benchmarks.systems import run_to_nowhere
-from windrow.spark.local import local_session
+from windrow.spark.runtime.local import local_session
 
 __all__ = ["Remote"]
 

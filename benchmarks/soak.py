@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.memory import resident
 from windrow import Session
-from windrow.spark.local import local_session
+from windrow.spark.runtime.local import local_session
 
 __all__ = ["main"]
 

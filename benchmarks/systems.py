@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame
 import windrow
 from benchmarks.queries import Plan, Query
 from benchmarks.stream_queries import STREAM
-from windrow.spark.file_scan import READ_SETTING
-from windrow.spark.local import local_session
+from windrow.spark.runtime.local import local_session
+from windrow.spark.scan.file_scan import READ_SETTING
 
 __all__ = ["System", "Systems", "cores", "run_to_nowhere"]
 

@@ -151,7 +151,7 @@ def names_are_kept() -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     # Imported here, so that the tests without Spark do not wait for PySpark.
-    from windrow.spark.local import local_session
+    from windrow.spark.runtime.local import local_session
 
     names_are_kept()
     session = local_session(

@@ -42,8 +42,8 @@ import pytest
 import windrow
 from windrow.datasets import DATASETS
 from windrow.syntax.blocks import split_statements
-from windrow.syntax.create_stream import parse_create_stream
-from windrow.syntax.spellings import spelled
+from windrow.syntax.streams.create_stream import parse_create_stream
+from windrow.syntax.streams.other_dialects import spelled
 from windrow.syntax.tokens import tokenize
 
 ROOT = Path(__file__).parents[1]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "windrow"
+SPARK = "windrow.spark."
 
 # A part may import itself and the parts of a lower number. Parts of one number that are not the same know
 # nothing of each other, except for the outermost: `FACE` is everything that is not listed here.
@@ -32,60 +33,15 @@ LAYERS = {
 }
 FACE = 6
 
-# The same inside of `spark`, from below: a module imports those of its own layer and of the layers before.
-SPARK_LAYERS = {
-    "session, types and what Spark says": """
-        analyzer arrow collected column_text computed errors expressions gateway given_columns interpreter
-        java java_classes jvm jvm.bridge jvm.columns jvm.connect jvm.files jvm.functions jvm.plans jvm.process
-        jvm.streams keyed_rows lengths local plan_tree quiet row_fields schemas settings
-        temporary version worker_daemon
-        """,
-    "kernels in tasks": """
-        batch exchange file_scan footers join_plan keyed layout match_pairs match_reference matching
-        planned_files reference_mode row_groups spark_aggregates subquery_reference to_cells
-        """,
-    "streams and what is known by name": """
-        admission arrived catalog changelog clause_view ghcn limited_log live_source log_source micro_batch
-        files_in_text named snapshots sources stored streams table_log text_log varying
-        """,
-    "operators over relations that vary": """
-        aggregates_of_plan bags groups_of_plan pairs_of_plan relation_of_plan stream_windows table_functions
-        """,
-    "event time": "promised_over steps_of_time local_clocks",
-    "queries over recorded logs": "continuous emission emission_plan emit_reference",
-    "live: sources, sinks, checkpoints": """
-        live.account live.arrivals live.carried live.checkpoint live.envelopes live.failures
-        live.file_batches
-        live.file_order live.incoming live.kafka live.malformed live.seals live.set_aside live.side_outputs
-        live.sinks live.size live.source live.spark_log live.tables live.ticking live.upserts live.whole
-        """,
-    "live: operators": """
-        live.beside live.blocking live.changes live.clauses live.computed
-        live.conditions live.emit_program live.endings live.expected live.flow live.flow_of_plan
-        live.incremental live.kept_rows live.known_streams live.lookups
-        live.moved_rowtime live.of_each_row live.operators_of_plan live.origins live.pairs live.promised
-        live.ranks live.row_maps live.rowtimes live.settling live.stages live.touched
-        live.window_flow
-        """,
-    "live: plans": """
-        live.blocking_plan live.bounding live.cascade live.emitted live.emitted_flow live.into_stream
-        live.keys live.late_for_groups live.latest live.needed live.plan live.progress live.runner
-        live.sequences live.settled live.state live.targets live.uncomputable live.wrong_clocks
-        """,
-    "live: micro-batches": """
-        live.blocking_steps live.clause_steps live.direct_input live.emitted_in_memory live.emitted_steps
-        live.in_memory live.stage_columns live.staged_steps live.steps
-        """,
-    "live: executors": """
-        live.executors live.executors.account live.executors.as_bytes live.executors.bucket
-        live.executors.emit_graph live.executors.emitting live.executors.frames live.executors.graph
-        live.executors.held live.executors.packets live.executors.packing live.executors.processor
-        live.executors.programs live.executors.steps live.executors.task live.executors.unpacking
-        live.executors.window_graph live.executors.windowed
-        live.hosts
-        """,
-    "what a session starts": "declared live live.queries live.query",
-}
+# The same inside of `spark`, from below: a module imports those of its own room and of the rooms before it.
+SPARK_ROOMS = [
+    *("jvm", "runtime", "errors", "gateway", "arrow", "collected"),
+    *("analysis", "scan", "tasks", "clauses"),
+    *("logs", "relations", "catalog", "recorded"),
+    *("live.operators", "live.reading", "live.plans", "live.sinks", "live.checkpoints", "live.input"),
+    *("live.reports", "live.micro_batches", "live.executors", "live.hosts", "live.query", "live.queries"),
+    *("live", "declared"),
+]
 
 MAY_IMPORT_PYSPARK = {
     "plan",  # types alone: `test_plans_know_types_of_spark_and_no_session`
@@ -96,11 +52,7 @@ MAY_IMPORT_PYSPARK = {
     "rendering",
     "statements",
     "testing",
-    "blocking",
-    "continuous",
-    "api",
-    "api_patterns",
-    "given_clause",
+    "without_sql",
     "plot",
     "cli",
     "notebook",
@@ -146,15 +98,14 @@ def test_no_modules_import_each_other_in_a_circle(graph):
     assert [" imports ".join(shortest(graph, circle)) for circle in circles(graph)] == []
 
 
-def test_every_module_of_spark_has_one_layer(graph):
-    listed = [name for names in SPARK_LAYERS.values() for name in names.split()]
-    there = [name.removeprefix("windrow.spark.") for name in graph if name.startswith("windrow.spark.")]
-    assert sorted(set(listed) ^ set(there)) == []
-    assert len(listed) == len(set(listed))
+def test_every_room_of_spark_has_its_place(graph):
+    there = {room_of(name.removeprefix(SPARK)) for name in graph if name.startswith(SPARK)}
+    assert sorted(there ^ set(SPARK_ROOMS)) == []
+    assert len(SPARK_ROOMS) == len(set(SPARK_ROOMS))
 
 
-def test_a_module_of_spark_imports_only_its_layer_and_those_below(graph):
-    assert upwards(graph, SPARK_LAYERS) == []
+def test_a_module_of_spark_imports_only_its_room_and_those_below(graph):
+    assert upwards(graph, SPARK_ROOMS) == []
 
 
 def test_pyspark_is_known_only_where_queries_meet_spark(imported):
@@ -240,13 +191,12 @@ def test_circles_are_found_in_every_form_of_import(tmp_path):
     assert shortest(graph, found[0]) == ["windrow.a", "windrow.b", "windrow.c", "windrow.a"]
 
 
-def test_an_import_of_a_higher_layer_is_found():
+def test_an_import_of_a_higher_room_is_found():
     graph = {
-        "windrow.spark.low": {"windrow.errors", "windrow.spark.also_low", "windrow.spark.live.high"},
-        "windrow.spark.live.high": {"windrow.spark.low"},
+        "windrow.spark.low": {"windrow.errors", "windrow.spark.low.also", "windrow.spark.live.high.one"},
+        "windrow.spark.live.high.one": {"windrow.spark.low", "windrow.spark.live.high.other"},
     }
-    layers = {"below": "low also_low", "above": "live.high"}
-    assert upwards(graph, layers) == ["low (below) imports live.high (above)"]
+    assert upwards(graph, ["low", "live.high"]) == ["low imports live.high.one"]
 
 
 def imports(module: Path) -> Iterator[tuple[int, str]]:
@@ -343,22 +293,22 @@ def shortest(graph: Mapping[str, set[str]], circle: set[str]) -> list[str]:
         ways = {(way[0], way[-1]): way for way in longer}
 
 
-def upwards(graph: Mapping[str, set[str]], layers: Mapping[str, str]) -> list[str]:
-    """The imports inside of `spark` of something in a higher layer."""
-    layer = {name: each for each, names in layers.items() for name in names.split()}
-    order = {each: place for place, each in enumerate(layers)}
-    inside = "windrow.spark."
+def upwards(graph: Mapping[str, set[str]], rooms: Sequence[str]) -> list[str]:
+    """The imports inside of `spark` of something in a higher room."""
+    order = {room: place for place, room in enumerate(rooms)}
     edges = [
-        (module.removeprefix(inside), other.removeprefix(inside))
+        (module.removeprefix(SPARK), other.removeprefix(SPARK))
         for module, others in graph.items()
         for other in sorted(others)
-        if module.startswith(inside) and other.startswith(inside)
+        if module.startswith(SPARK) and other.startswith(SPARK)
     ]
-    return [
-        f"{own} ({layer[own]}) imports {other} ({layer[other]})"
-        for own, other in edges
-        if own in layer and other in layer and order[layer[other]] > order[layer[own]]
-    ]
+    return [f"{own} imports {other}" for own, other in edges if order[room_of(other)] > order[room_of(own)]]
+
+
+def room_of(name: str) -> str:
+    """The room of a module of `spark`: a folder or a file in it, of live queries one below."""
+    parts = name.split(".")
+    return ".".join(parts[:2] if parts[0] == "live" else parts[:1])
 
 
 def roots(names: list[tuple[int, str]]) -> set[str]:

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from windrow.errors import UsageError
-from windrow.lengths import length_given
+from windrow.without_sql.python_lengths import length_given
 
 
 @pytest.mark.parametrize(

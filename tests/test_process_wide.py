@@ -16,7 +16,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from windrow import Memory, Session, WindrowError
-from windrow.spark.quiet import quiet
+from windrow.spark.runtime.quiet import quiet
 
 PACKAGE = Path(__file__).parents[1] / "src" / "windrow"
 # The command line is a process of its own.
@@ -58,21 +58,33 @@ ALLOWED = {
     ("doctor.py", "os.environ"): "read: SPARK_HOME, and for a process of its own",
     ("notebook/panels.py", "atexit.register"): "panels that wait wake up, so that the process can end",
     ("kernels/stored.py", "sys.modules"): "read: which classes of ours there are",
-    ("spark/java.py", "os.environ"): "read: JAVA_HOME",
-    ("spark/java.py", "atexit.register"): "the launcher of Java is deleted, where no cache can hold it",
-    ("spark/java_classes.py", "os.environ"): "read, and for processes of its own",
-    ("tracebacks.py", "os.environ"): "read: whether the user wants all frames",
-    ("streams/rows.py", "sys.modules"): "read: whether pandas was imported",
-    ("spark/local.py", "atexit.register"): "the folders of the session that Windrow makes are deleted",
-    ("spark/local.py", "os.environ"): "while Java is started, for Java; then it is put back",
-    ("spark/live/query.py", "atexit.register"): "queries that run are stopped",
-    ("spark/named.py", "atexit.register"): "the session's producers leave their streams",
-    ("spark/temporary.py", "atexit.register"): "the folders of queries without a checkpoint are deleted",
+    ("spark/runtime/java.py", "os.environ"): "read: JAVA_HOME",
     (
-        "spark/log_source.py",
+        "spark/runtime/java.py",
+        "atexit.register",
+    ): "the launcher of Java is deleted, where no cache can hold it",
+    ("spark/runtime/java_classes.py", "os.environ"): "read, and for processes of its own",
+    ("tracebacks.py", "os.environ"): "read: whether the user wants all frames",
+    ("streams/row_arguments.py", "sys.modules"): "read: whether pandas was imported",
+    (
+        "spark/runtime/local.py",
+        "atexit.register",
+    ): "the folders of the session that Windrow makes are deleted",
+    ("spark/runtime/local.py", "os.environ"): "while Java is started, for Java; then it is put back",
+    ("spark/live/query.py", "atexit.register"): "queries that run are stopped",
+    ("spark/logs/named_in_session.py", "atexit.register"): "the session's producers leave their streams",
+    (
+        "spark/runtime/temporary.py",
+        "atexit.register",
+    ): "the folders of queries without a checkpoint are deleted",
+    (
+        "spark/logs/log_source.py",
         "sys.modules",
     ): "whether it is PySpark's daemon, for no trace",
-    ("spark/worker_daemon.py", "pyspark.daemon.worker"): "in a process of its own, from which workers come",
+    (
+        "spark/runtime/worker_daemon.py",
+        "pyspark.daemon.worker",
+    ): "in a process of its own, from which workers come",
 }
 """What is there all the same, and why."""
 

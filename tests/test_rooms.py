@@ -27,7 +27,9 @@ def test_the_map_is_two_pages_long():
 
 def test_a_file_that_is_not_there_is_found(tmp_path):
     page = tmp_path / "README.md"
-    page.write_text("`session.py`, `spark/batch.py`, `nowhere.py`, `spark/nowhere.py`", encoding="utf-8")
+    page.write_text(
+        "`session.py`, `spark/clauses/batch.py`, `nowhere.py`, `spark/nowhere.py`", encoding="utf-8"
+    )
     assert missing(page) == ["nowhere.py", "spark/nowhere.py"]
 
 

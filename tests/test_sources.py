@@ -14,8 +14,8 @@ import pytest
 
 import windrow
 from windrow.errors import InputError, UsageError
-from windrow.spark import ghcn
-from windrow.spark.sources import look, read_table
+from windrow.spark.scan import ghcn
+from windrow.spark.scan.file_sources import look, read_table
 
 GHCN = Path(__file__).parents[2] / "shared" / "data" / "ghcn"
 ROWS = [("a", 1), ("b", 2)]

@@ -20,7 +20,7 @@ import windrow
 from benchmarks.live import native
 from benchmarks.live.cases import CASES
 from examples.nexmark.queries import side_input
-from windrow.spark.local import local_session
+from windrow.spark.runtime.local import local_session
 
 __all__ = ["main"]
 

@@ -16,12 +16,12 @@ from windrow.errors import (
 )
 
 if TYPE_CHECKING:
-    from windrow.api import UNBOUNDED, Boundary, boundary, window_by
-    from windrow.api_patterns import match_recognize
-    from windrow.pipeline import Pipeline
     from windrow.relation import Relation
     from windrow.session import Session
     from windrow.spark.live import Files, Kafka, LiveQuery, Memory, Table
+    from windrow.statements.pipeline import Pipeline
+    from windrow.without_sql.matches import match_recognize
+    from windrow.without_sql.windows import UNBOUNDED, Boundary, boundary, window_by
 
 __version__ = "0.1.0"
 
@@ -54,15 +54,15 @@ _NEED_SPARK = {
     "Kafka": "windrow.spark.live",
     "LiveQuery": "windrow.spark.live",
     "Memory": "windrow.spark.live",
-    "Pipeline": "windrow.pipeline",
+    "Pipeline": "windrow.statements.pipeline",
     "Relation": "windrow.relation",
     "Session": "windrow.session",
     "Table": "windrow.spark.live",
-    "UNBOUNDED": "windrow.api",
-    "Boundary": "windrow.api",
-    "boundary": "windrow.api",
-    "match_recognize": "windrow.api_patterns",
-    "window_by": "windrow.api",
+    "UNBOUNDED": "windrow.without_sql.windows",
+    "Boundary": "windrow.without_sql.windows",
+    "boundary": "windrow.without_sql.windows",
+    "match_recognize": "windrow.without_sql.matches",
+    "window_by": "windrow.without_sql.windows",
 }
 
 
@@ -75,5 +75,5 @@ def __getattr__(name: str) -> object:
     # on first use: `windrow doctor` must start where PySpark is missing or broken
     if name not in _NEED_SPARK:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    importlib.import_module("windrow.spark.version").check_version()
+    importlib.import_module("windrow.spark.runtime.version").check_version()
     return getattr(importlib.import_module(_NEED_SPARK[name]), name)

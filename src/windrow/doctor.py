@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from windrow.spark.java import MINIMUM, find_java
+from windrow.spark.runtime.java import MINIMUM, find_java
 
 __all__ = ["PACKAGES", "Check", "Package", "checks"]
 
@@ -198,13 +198,13 @@ def _java_classes() -> list[Check]:
     java, _ = find_java()
     if java is None or importlib.util.find_spec("pyspark") is None:
         return []
-    from windrow.spark.java_classes import state
+    from windrow.spark.runtime.java_classes import state
 
     return [Check("Java classes", "ok", state(java))]
 
 
 _PROBE = """
-from windrow.spark.local import local_session
+from windrow.spark.runtime.local import local_session
 spark = local_session(master="local[1]", app_name="windrow doctor")
 rows = spark.range(1).mapInArrow(lambda batches: batches, "id long").collect()
 assert [row.id for row in rows] == [0], rows

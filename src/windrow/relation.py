@@ -17,13 +17,13 @@ from pyspark.sql import types as T
 
 from windrow.errors import NoAttributeError, NoItemError, UsageError, did_you_mean
 from windrow.rendering import html_table
-from windrow.spark.batch import Bound
+from windrow.spark.clauses.batch import Bound
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import LivePlan, LiveQuery, Mode, Target
 from windrow.spark.live.queries import queries_of
-from windrow.spark.settings import zone_named
-from windrow.spark.streams import Stream
-from windrow.spark.varying import Varying
+from windrow.spark.logs.session_streams import Stream
+from windrow.spark.relations.varying import Varying
+from windrow.spark.runtime.settings import zone_named
 from windrow.streams import NamedStream, Producer
 from windrow.streams.producer import LEASE_SECONDS, LateRows
 from windrow.tracebacks import briefly

@@ -13,12 +13,12 @@ from pyspark.sql import types as T
 from windrow.algebra.clock import Clock
 from windrow.errors import UsageError
 from windrow.relation import Changes, Relation
-from windrow.spark.changelog import changelog
-from windrow.spark.emission import Emitted
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import LivePlan, LiveQuery, streaming, streaming_late
-from windrow.spark.streams import LATE, Stream
-from windrow.spark.varying import Varying, tick_of
+from windrow.spark.logs.session_streams import LATE, Stream
+from windrow.spark.recorded.emission import Emitted
+from windrow.spark.relations.changelog import changelog
+from windrow.spark.relations.varying import Varying, tick_of
 from windrow.tracebacks import briefly
 
 __all__ = ["LiveRelation", "StartedRelation", "StreamRelation", "TimeVaryingRelation", "VaryingRelation"]

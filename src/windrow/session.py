@@ -13,27 +13,27 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.algebra.clock import Clock
-from windrow.algebra.folded import folded
 from windrow.algebra.names import POSITIONAL
+from windrow.algebra.rewriting.folded import folded
 from windrow.errors import ParseError, Span, UsageError, did_you_mean
-from windrow.lengths import length_given
-from windrow.naming import refresh, remember_named, remember_stream
-from windrow.pipeline import Pipeline, start_pipeline
 from windrow.relation import NamedStreamRelation, Relation
 from windrow.spark.gateway import Gateway, check_dialect
 from windrow.spark.live import Listeners, live_stream
 from windrow.spark.live.queries import SessionCatalog
-from windrow.spark.live.targets import sink_of
-from windrow.spark.local import local_session
-from windrow.spark.sources import of_table, read_table
-from windrow.spark.table_log import Log, of_frame, unit_named
-from windrow.spark.text_log import is_text_log, of_text_log, read_text_log
-from windrow.statements import check, run
+from windrow.spark.live.sinks.targets import sink_of
+from windrow.spark.logs.table_log import Log, of_frame, unit_named
+from windrow.spark.logs.text_log import is_text_log, of_text_log, read_text_log
+from windrow.spark.runtime.local import local_session
+from windrow.spark.scan.file_sources import of_table, read_table
+from windrow.statements.dispatch import check, run
+from windrow.statements.naming import refresh, remember_named, remember_stream
+from windrow.statements.pipeline import Pipeline, start_pipeline
 from windrow.streams import NamedStream
 from windrow.syntax.blocks import split_statements
-from windrow.syntax.table_functions import WINDOWS
+from windrow.syntax.streams.table_functions import WINDOWS
 from windrow.syntax.tokens import tokenize
 from windrow.tracebacks import briefly
+from windrow.without_sql.python_lengths import length_given
 
 __all__ = ["Session"]
 

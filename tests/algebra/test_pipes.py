@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windrow.algebra.pipes import in_blocks
+from windrow.algebra.rewriting.pipes import in_blocks
 from windrow.syntax.tokens import tokenize
 
 W = "WINDOW BY w AS (TYPE SLIDING ORDER BY x START AS s END)"

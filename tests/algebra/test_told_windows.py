@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windrow.algebra.time_windows import told_sessions, told_windows
+from windrow.algebra.rewriting.time_windows_as_sql import told_sessions, told_windows
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tests.chaos.harness import run
 from tests.chaos.life import CONF
 from tests.chaos.processes import kill, tree
 from tests.chaos.scenarios import SCENARIOS
-from windrow.spark.local import local_session
+from windrow.spark.runtime.local import local_session
 
 
 def main() -> int:

@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame
 from tests.chaos.processes import kill, tree
 from tests.chaos.scenarios import SCENARIOS
 from windrow import Session
-from windrow.spark.live.sinks import Files
-from windrow.spark.local import local_session
+from windrow.spark.live.sinks.sink import Files
+from windrow.spark.runtime.local import local_session
 
 FATAL, STARTED, PROGRESS = "fatal", "started", "progress.json"
 """Files in the folder: that the next write is the last, that the query runs, and what it said in the end."""

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from tests.live.test_law import COLUMNS, SCHEMA, admitted, table
 from windrow import Session
-from windrow.spark.live.side_outputs import Listing, SideOutput
+from windrow.spark.live.checkpoints.side_outputs import Listing, SideOutput
 from windrow.streams import FOREVER, NamedStream, Ordering, Producer
 
 __all__ = ["Arriving", "Named", "OfWindows", "Source", "late_rows"]

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from windrow.cli.java import signals_held
+from windrow.cli.java_process import signals_held
 from windrow.cli.reporting import terminable
 
 

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from windrow.cli import java_classes as keeping
-from windrow.spark import java_classes
-from windrow.spark.java import JavaRuntime, ensure_java
-from windrow.spark.java_classes import file_of, keep, options, state, tried_file, was_tried
+from windrow.cli import keep_java_classes
+from windrow.spark.runtime import java_classes
+from windrow.spark.runtime.java import JavaRuntime, ensure_java
+from windrow.spark.runtime.java_classes import file_of, keep, options, state, tried_file, was_tried
 
 DAY = 24 * 3600
-ANSWER = "from windrow.spark.local import local_session\nprint(local_session().range(3).count())\n"
+ANSWER = "from windrow.spark.runtime.local import local_session\nprint(local_session().range(3).count())\n"
 MAPPED = (
-    "from windrow.spark.local import local_session\n"
+    "from windrow.spark.runtime.local import local_session\n"
     "spark = local_session(conf={'spark.driver.extraJavaOptions': '-Xshare:on'})\n"
     "print(spark.range(3).count())\n"
 )
@@ -127,17 +127,17 @@ def test_what_no_session_has_used_for_a_month_goes_away(cache, tmp_path):
 
 def test_what_went_wrong_is_said_and_tried_again_after_a_day(cache, tmp_path, monkeypatch):
     java = java_that(tmp_path / "java", FAILS)
-    monkeypatch.setattr(keeping, "ensure_java", lambda: java)
-    monkeypatch.setattr(keeping, "_give_way", lambda: None)
-    monkeypatch.setattr(keeping, "_keep", lambda _: keep(java, tmp_path / "names"))
-    keeping.main()
+    monkeypatch.setattr(keep_java_classes, "ensure_java", lambda: java)
+    monkeypatch.setattr(keep_java_classes, "_give_way", lambda: None)
+    monkeypatch.setattr(keep_java_classes, "_keep", lambda _: keep(java, tmp_path / "names"))
+    keep_java_classes.main()
     kept = file_of(java)
     assert state(java) == "not kept: there is no room"
     assert was_tried(kept)
     os.utime(tried_file(kept), times=(time.time() - DAY,) * 2)
     assert not was_tried(kept)
     (java.home / "bin" / "java").write_text(f"#!/bin/sh\n{MAKES}\n", encoding="utf-8")
-    keeping.main()
+    keep_java_classes.main()
     assert list(cache.iterdir()) == [kept]
 
 
@@ -162,18 +162,18 @@ def test_a_cache_that_cannot_be_written_does_no_harm_and_is_told_of(tmp_path, mo
     (tmp_path / "file").touch()
     monkeypatch.setenv("WINDROW_CACHE_DIR", str(tmp_path / "file"))
     java = java_that(tmp_path / "java", MAKES)
-    monkeypatch.setattr(keeping, "ensure_java", lambda: java)
+    monkeypatch.setattr(keep_java_classes, "ensure_java", lambda: java)
     assert options(java) == ""
     assert state(java) == f"not kept: {tmp_path / 'file'} cannot be written"
-    keeping.main()
+    keep_java_classes.main()
     assert (tmp_path / "file").is_file()
 
 
 def test_a_full_disk_is_told_of_before_anything_is_made(cache, tmp_path, monkeypatch):
     java = java_that(tmp_path / "java", MAKES)
-    monkeypatch.setattr(keeping, "ensure_java", lambda: java)
+    monkeypatch.setattr(keep_java_classes, "ensure_java", lambda: java)
     monkeypatch.setattr(java_classes, "_ROOM", 2**80)
-    keeping.main()
+    keep_java_classes.main()
     assert not cache.exists()
     assert state(java).startswith(f"not kept: {tmp_path} has less than ")
 
@@ -191,7 +191,7 @@ def test_a_session_without_kept_classes_is_followed_by_a_process_that_keeps_them
 ):
     started, registered = [], []
     java = java_that(tmp_path / "java", MAKES)
-    monkeypatch.setattr(keeping, "ensure_java", lambda: java)
+    monkeypatch.setattr(keep_java_classes, "ensure_java", lambda: java)
     monkeypatch.setattr("atexit.register", registered.append)
 
     def start(*given: Any, **options: Any) -> SimpleNamespace:
@@ -199,12 +199,12 @@ def test_a_session_without_kept_classes_is_followed_by_a_process_that_keeps_them
         return SimpleNamespace()
 
     starts = SimpleNamespace(DEVNULL=None, Popen=start)
-    monkeypatch.setattr(keeping, "subprocess", starts)
-    keeping.keep_after(session_with(""))
+    monkeypatch.setattr(keep_java_classes, "subprocess", starts)
+    keep_java_classes.keep_after(session_with(""))
     (at_the_end,) = registered
     at_the_end()
     (((command,), how),) = started
-    assert command == [sys.executable, "-P", "-m", "windrow.cli.java_classes"]
+    assert command == [sys.executable, "-P", "-m", "windrow.cli.keep_java_classes"]
     assert how["cwd"] == "/"
     assert how["start_new_session"]
     # None where another process has been sooner, and none after a session that had them.
@@ -213,16 +213,16 @@ def test_a_session_without_kept_classes_is_followed_by_a_process_that_keeps_them
     at_the_end()
     keep(java, tmp_path / "names")
     at_the_end()
-    keeping.keep_after(session_with(options(java)))
+    keep_java_classes.keep_after(session_with(options(java)))
     monkeypatch.setenv("WINDROW_JAVA_CLASSES", "off")
-    keeping.keep_after(session_with(""))
+    keep_java_classes.keep_after(session_with(""))
     assert (len(started), len(registered)) == (1, 1)
 
 
 @pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="Linux alone groups sessions")
 def test_it_gives_way_to_other_sessions_and_leaves_that_of_a_terminal_alone():
     script = (
-        "from pathlib import Path; from windrow.cli.java_classes import _give_way\n"
+        "from pathlib import Path; from windrow.cli.keep_java_classes import _give_way\n"
         "group = Path('/proc/self/autogroup')\n"
         "before = group.read_text(); _give_way(); print(before == group.read_text(), group.read_text())"
     )
@@ -234,18 +234,18 @@ def test_it_gives_way_to_other_sessions_and_leaves_that_of_a_terminal_alone():
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_a_person_at_a_terminal_is_told_of_the_process(cache, tmp_path, monkeypatch, capsys, is_terminal):
     java = java_that(tmp_path / "java", MAKES)
-    monkeypatch.setattr(keeping, "ensure_java", lambda: java)
+    monkeypatch.setattr(keep_java_classes, "ensure_java", lambda: java)
     monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
     registered: list[Any] = []
     monkeypatch.setattr("atexit.register", registered.append)
     starts = SimpleNamespace(DEVNULL=None, Popen=lambda *_, **__: SimpleNamespace())
-    monkeypatch.setattr(keeping, "subprocess", starts)
-    keeping.keep_after(session_with(""))
+    monkeypatch.setattr(keep_java_classes, "subprocess", starts)
+    keep_java_classes.keep_after(session_with(""))
     (at_the_end,) = registered
     at_the_end()
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err == (keeping.ANNOUNCED if is_terminal else "")
+    assert told.err == (keep_java_classes.ANNOUNCED if is_terminal else "")
     if is_terminal:
         assert "WINDROW_JAVA_CLASSES=off" in told.err
     # nothing is said where none is started
@@ -266,9 +266,9 @@ def session_with(java_options: str) -> Any:
 @pytest.mark.long
 def test_spark_starts_with_the_kept_classes_and_without_torn_ones(tmp_path, monkeypatch):
     monkeypatch.delenv("WINDROW_JAVA_CLASSES", raising=False)
-    monkeypatch.setattr(keeping, "_give_way", lambda: None)
+    monkeypatch.setattr(keep_java_classes, "_give_way", lambda: None)
     # In the user's cache, as `make test` does: it takes a minute.
-    keeping.main()
+    keep_java_classes.main()
     kept = file_of(ensure_java())
     assert state(ensure_java()).startswith(f"kept in {kept} (")
     # Java ends at once where it cannot map the file, as if Spark had started it with other classes.

@@ -13,7 +13,7 @@ import sys
 import pyarrow as pa
 import pytest
 
-from windrow.cli import live
+from windrow.cli import live_command
 from windrow.streams import NamedStream
 
 COLUMNS = "(ROWTIME ts TIMESTAMP, ticker STRING, price INT)"
@@ -140,9 +140,9 @@ def test_before_its_first_micro_batch_a_query_is_said_to_go_on(monkeypatch):
     """What says that Spark plans gives way to it: one line is drawn at a time."""
     screen = io.StringIO()
     monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr(live, "_BETWEEN_DRAWS", 0.001)
+    monkeypatch.setattr(live_command, "_BETWEEN_DRAWS", 0.001)
     gave_way = []
-    with live._Line(is_terminal=True, takes_over=lambda: gave_way.append(True)) as line:
+    with live_command._Line(is_terminal=True, takes_over=lambda: gave_way.append(True)) as line:
         line.began(_Started())
         while "continues" not in screen.getvalue():
             assert line._thread.is_alive()

@@ -21,7 +21,7 @@ from tests.cli.browser import chromium, opened
 from tests.cli.test_live import COLUMNS, trades
 from windrow.cli.page import Page, Watching
 from windrow.errors import UsageError
-from windrow.spark.live.state import StateRow
+from windrow.spark.live.reports.state_table import StateRow
 
 __all__ = ["trades"]
 

@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from windrow.cli.tables import print_table
+from windrow.cli.output.text_tables import print_table
 from windrow.errors import AnalysisError, Span, render
 
 

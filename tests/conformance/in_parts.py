@@ -21,14 +21,14 @@ from tests.kernels.in_stages import run
 from windrow.errors import ExecutionError
 from windrow.kernels.advance import Frontier, Growing, advance
 from windrow.kernels.advance import slices as followed
-from windrow.kernels.cells import Layout, Sequence
 from windrow.kernels.hashing import hashes
-from windrow.kernels.patterns.plan import MatchPlan
-from windrow.kernels.patterns.slices import matches_halo
+from windrow.kernels.packing.cells import Layout, Sequence
+from windrow.kernels.patterns.pattern_plan import MatchPlan
+from windrow.kernels.patterns.pattern_slices import matches_halo
 from windrow.kernels.sorting import cut_codes, sorted_partitions
-from windrow.kernels.stage import Stage
-from windrow.spark import matching
-from windrow.spark.join_plan import POSITION
+from windrow.kernels.tasks.task_stage import Stage
+from windrow.spark.clauses import matching
+from windrow.spark.clauses.join_plan import POSITION
 
 __all__ = ["matches_in_parts"]
 

@@ -12,13 +12,13 @@ from tests.grammar.notation import read_grammar
 from tests.grammar.sentences import sentences
 from windrow.errors import WindrowError
 from windrow.syntax.blocks import find_blocks
-from windrow.syntax.create_stream import parse_create_stream
-from windrow.syntax.emit import parse_emission
-from windrow.syntax.match_recognize import find_matches
-from windrow.syntax.pattern_windows import find_pattern_windows
-from windrow.syntax.punctuate import parse_punctuate
-from windrow.syntax.streams import parse_stream_window, parse_to_stream
-from windrow.syntax.table_functions import WINDOWS, call_at, window_call
+from windrow.syntax.cql_clauses import parse_stream_window, parse_to_stream
+from windrow.syntax.patterns.match_recognize import find_matches
+from windrow.syntax.patterns.pattern_windows import find_pattern_windows
+from windrow.syntax.streams.create_stream import parse_create_stream
+from windrow.syntax.streams.emit_clause import parse_emission
+from windrow.syntax.streams.punctuate import parse_punctuate
+from windrow.syntax.streams.table_functions import WINDOWS, call_at, window_call
 from windrow.syntax.tokens import tokenize
 
 DOCS = Path(__file__).parents[2] / "docs"

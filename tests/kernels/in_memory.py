@@ -21,11 +21,10 @@ import pyarrow as pa
 
 from windrow.algebra.bind import bind
 from windrow.algebra.names import IDENTITY, partition_key
-from windrow.algebra.nodes import AggregateCall, Boundary, Window
 from windrow.algebra.physical import Draft
+from windrow.algebra.window_node import AggregateCall, Boundary, Window
 from windrow.kernels import slices
 from windrow.kernels.aggregates import supports
-from windrow.kernels.plan import WindowPlan
 from windrow.kernels.reference.aggregates import aggregate
 from windrow.kernels.reference.comparison import compare
 from windrow.kernels.reference.expressions import compile_expression as compile_uncached
@@ -33,6 +32,7 @@ from windrow.kernels.reference.window_by import Boundary as ReferenceBoundary
 from windrow.kernels.reference.window_by import OrderKey, WindowBy, window_by
 from windrow.kernels.sorting import sorted_partitions
 from windrow.kernels.window_by import window_by as kernel
+from windrow.kernels.window_plan import WindowPlan
 from windrow.rules import optimize
 from windrow.rules.kernel_plan import kernel_plan
 from windrow.syntax.expression_nodes import Operation

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from windrow.kernels.messages import CELL
-from windrow.kernels.stage import Stage
-from windrow.kernels.steps import STEPS, steps
+from windrow.kernels.packing.messages import CELL
+from windrow.kernels.tasks.task_stage import Stage
+from windrow.kernels.tasks.task_steps import STEPS, steps
 
 __all__ = ["exchanged", "run"]
 

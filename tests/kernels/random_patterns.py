@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from windrow.errors import ExecutionError
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.patterns.match_recognize import match_recognize
-from windrow.kernels.patterns.plan import (
+from windrow.kernels.patterns.pattern_plan import (
     NUMBERS,
     STATE,
     Condition,
@@ -22,8 +22,8 @@ from windrow.kernels.patterns.plan import (
 )
 from windrow.kernels.patterns.program import compile_pattern
 from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree
-from windrow.kernels.plan import ColumnRef, ConstantRef, Number, Operation, PairExpression, PositionRef
 from windrow.kernels.reference.match_recognize import Clause, Seen
+from windrow.kernels.window_plan import ColumnRef, ConstantRef, Number, Operation, PairExpression, PositionRef
 
 A, B, C = Label(0), Label(1), Label(2)
 NAMES = ("A", "B", "C")

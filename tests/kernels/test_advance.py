@@ -45,7 +45,7 @@ from windrow.algebra.physical import field_of, is_field
 from windrow.kernels.advance import CARRIED, Frontier, Growing, advance, keeping
 from windrow.kernels.advance.suffix import CountedRows, suffix_of
 from windrow.kernels.patterns.match_recognize import match_recognize
-from windrow.kernels.patterns.plan import (
+from windrow.kernels.patterns.pattern_plan import (
     STATE,
     Condition,
     Duration,
@@ -56,7 +56,10 @@ from windrow.kernels.patterns.plan import (
     register_side,
 )
 from windrow.kernels.patterns.tree import Edge, Repeat, Sequence, Tree
-from windrow.kernels.plan import (
+from windrow.kernels.slices.expressions import leaves, reads_positions
+from windrow.kernels.sorting import SortKey
+from windrow.kernels.window_by import label_rows, windows_at
+from windrow.kernels.window_plan import (
     ColumnRef,
     Elsewhere,
     Number,
@@ -66,9 +69,6 @@ from windrow.kernels.plan import (
     Search,
     WindowPlan,
 )
-from windrow.kernels.slices.expressions import leaves, reads_positions
-from windrow.kernels.sorting import SortKey
-from windrow.kernels.window_by import label_rows, windows_at
 
 _PLACE = "__place"
 NOTHING_KNOWN = Frontier(pa.table({"__nothing": [0]}))

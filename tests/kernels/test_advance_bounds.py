@@ -24,10 +24,10 @@ from tests.kernels.test_advance import (
 )
 from tests.kernels.test_window_by_property import AGGREGATES, RESULTS, SETTINGS, clauses, tables
 from windrow.kernels.advance import Frontier, Growing, advance, least_open
-from windrow.kernels.patterns.plan import STATE, Navigation
-from windrow.kernels.plan import FieldOutput, WindowPlan
+from windrow.kernels.patterns.pattern_plan import STATE, Navigation
 from windrow.kernels.slices.expressions import own_side
 from windrow.kernels.sorting import SortKey
+from windrow.kernels.window_plan import FieldOutput, WindowPlan
 
 _TIME = "__time"
 _STEP = 1000

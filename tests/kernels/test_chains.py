@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from windrow.kernels.chains import last_reached, walk
+from windrow.kernels.compiling.chains import last_reached, walk
 
 
 def loop(following: list[int], entry: int) -> list[int]:

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from tests.kernels.in_memory import Table
 from tests.kernels.test_window_by_property import clauses, tables, windows_agree
 from windrow.errors import ExecutionError, Span
-from windrow.kernels import compiled, strategies
+from windrow.kernels import strategies
+from windrow.kernels.compiling import compiled
 from windrow.kernels.pairs import Array, Rows, Sides, holds
-from windrow.kernels.plan import (
+from windrow.kernels.window_plan import (
     ColumnRef,
     ConstantRef,
     Number,
@@ -374,7 +375,7 @@ import sys
 import numpy as np, pyarrow as pa
 from windrow.kernels import compiled, strategies
 from windrow.kernels.pairs import Rows
-from windrow.kernels.plan import ColumnRef, Operation, Search
+from windrow.kernels.window_plan import ColumnRef, Operation, Search
 assert "numba" not in sys.modules
 compiled._STEPS_BEFORE_COMPILING = 0
 climb = Operation(">", (ColumnRef("v", "end"), ColumnRef("v", "start")))

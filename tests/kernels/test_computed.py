@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.kernels.computed import functions, texts
-from windrow.kernels.computed.steps import Choice, Columns, Computed, of_codes, only
-from windrow.kernels.computed.values import Applied, Column, Constant, OfCodes, Once, Rows
+from windrow.kernels.computed import computed_functions, texts
+from windrow.kernels.computed.computed_steps import Choice, Columns, Computed, of_codes, only
+from windrow.kernels.computed.computed_values import Applied, Column, Constant, OfCodes, Once, Rows
 
 NAMES = {1: "s", 2: "t", 3: "x"}
 
@@ -26,7 +26,9 @@ UPPER = Once(Applied(texts.concatenated, (Column(1), Constant(pa.scalar("!")))),
 MADE = Computed(
     NAMES,
     [
-        Choice(Applied(pc.or_kleene, (equal(1, "a"), Applied(functions.same, (Column(1), Column(2)))))),
+        Choice(
+            Applied(pc.or_kleene, (equal(1, "a"), Applied(computed_functions.same, (Column(1), Column(2)))))
+        ),
         Columns({4: UPPER, 5: Column(1), 6: Column(3), 7: Applied(pc.is_null, (Column(1),))}),
         Choice(Applied(pc.invert, (Applied(pc.equal, (Column(4), Constant(pa.scalar("c!")))),))),
         Columns(
@@ -117,7 +119,7 @@ NAN, INF = float("nan"), float("inf")
     ("function", "cases"),
     [
         (
-            functions.float_less,
+            computed_functions.float_less,
             [
                 (1, NAN, True),
                 (NAN, 1, False),
@@ -128,11 +130,17 @@ NAN, INF = float("nan"), float("inf")
             ],
         ),
         (
-            functions.float_less_equal,
+            computed_functions.float_less_equal,
             [(NAN, NAN, True), (NAN, INF, False), (INF, NAN, True), (None, NAN, None), (0, -0.0, True)],
         ),
-        (functions.float_equal, [(NAN, NAN, True), (NAN, 1, False), (-0.0, 0, True), (None, NAN, None)]),
-        (functions.same_floats, [(NAN, NAN, True), (None, None, True), (None, NAN, False), (1, 1, True)]),
+        (
+            computed_functions.float_equal,
+            [(NAN, NAN, True), (NAN, 1, False), (-0.0, 0, True), (None, NAN, None)],
+        ),
+        (
+            computed_functions.same_floats,
+            [(NAN, NAN, True), (None, None, True), (None, NAN, False), (1, 1, True)],
+        ),
     ],
 )
 def test_nan_is_the_greatest_and_equal_to_itself(function, cases):
@@ -141,23 +149,25 @@ def test_nan_is_the_greatest_and_equal_to_itself(function, cases):
 
 
 def test_quotients_go_towards_zero():
-    third = partial(functions.by_literal, functions.quotient, 3, pa.int64())
+    third = partial(computed_functions.by_literal, computed_functions.quotient, 3, pa.int64())
     value = pa.array([7, -7, None, -(2**63)], pa.int64())
     assert third(value).to_pylist() == [2, -2, None, -3074457345618258602]
     assert third(value[0]).as_py() == 2
 
 
 def test_parts_of_the_first_and_the_last_days():
-    days = pa.array([functions.YEARS[0], 31, None, functions.YEARS[1]], pa.int32()).cast(pa.date32())
-    assert functions.of_calendar(pc.year, days).to_pylist() == [1, 1970, None, 9999]
-    assert functions.of_calendar(pc.month, days).to_pylist() == [1, 2, None, 12]
-    assert functions.of_calendar(pc.year, days[1]).as_py() == 1970
+    days = pa.array([computed_functions.YEARS[0], 31, None, computed_functions.YEARS[1]], pa.int32()).cast(
+        pa.date32()
+    )
+    assert computed_functions.of_calendar(pc.year, days).to_pylist() == [1, 1970, None, 9999]
+    assert computed_functions.of_calendar(pc.month, days).to_pylist() == [1, 2, None, 12]
+    assert computed_functions.of_calendar(pc.year, days[1]).as_py() == 1970
 
 
 def test_what_may_differ_raises():
-    days = pa.array([functions.YEARS[1] + 1], pa.int32()).cast(pa.date32())
+    days = pa.array([computed_functions.YEARS[1] + 1], pa.int32()).cast(pa.date32())
     with pytest.raises(pa.ArrowInvalid, match="years that calendars tell"):
-        functions.of_calendar(pc.year, days)
+        computed_functions.of_calendar(pc.year, days)
     with pytest.raises(pa.ArrowInvalid, match="UTF8"):
         texts.length(pa.array([b"\xff"]).view(pa.string()))
     with pytest.raises(pa.ArrowInvalid, match="UTF8"):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.cells import Layout
-from windrow.kernels.computed.steps import Columns, Computed
-from windrow.kernels.computed.values import Applied, Column
+from windrow.kernels.computed.computed_steps import Columns, Computed
+from windrow.kernels.computed.computed_values import Applied, Column
+from windrow.kernels.packing.cells import Layout
 from windrow.kernels.stages import Fragment, Node, Program, divisions, undivided
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.stage import Keyed

@@ -37,8 +37,8 @@ from tests.kernels.test_window_by_property import (
     tables,
 )
 from windrow.kernels.advance import Ended, Frontier, Growing, GrowingStage, advance, unpacked
-from windrow.kernels.cells import Layout
-from windrow.kernels.messages import Kind
+from windrow.kernels.packing.cells import Layout
+from windrow.kernels.packing.messages import Kind
 from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.punctuations import Cover, lines_of

@@ -33,15 +33,15 @@ from windrow.errors import ExecutionError
 from windrow.kernels.patterns import execution
 from windrow.kernels.patterns.at_once import is_simple
 from windrow.kernels.patterns.execution import SoFar, find_matches
-from windrow.kernels.patterns.plan import (
+from windrow.kernels.patterns.pattern_plan import (
     Condition,
     Duration,
     Frame,
 )
 from windrow.kernels.patterns.tree import Choice, Repeat, Sequence
-from windrow.kernels.plan import Number, Operation
 from windrow.kernels.reference.match_recognize import Frame as ReferenceFrame
 from windrow.kernels.reference.match_recognize import match_recognize as by_reference
+from windrow.kernels.window_plan import Number, Operation
 
 
 @settings(max_examples=400, deadline=None)

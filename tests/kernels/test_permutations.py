@@ -20,14 +20,14 @@ from tests.kernels.random_patterns import (
     plan_of,
     table_of,
 )
-from windrow.algebra.match import compiled
+from windrow.algebra.match_node import compiled
 from windrow.errors import AnalysisError
 from windrow.kernels.patterns.at_once import is_simple
 from windrow.kernels.patterns.execution import find_matches
 from windrow.kernels.patterns.program import compile_pattern, listing
 from windrow.kernels.patterns.tree import Tree
 from windrow.kernels.reference.match_recognize import match_recognize as by_reference
-from windrow.syntax.patterns import parse_pattern
+from windrow.syntax.patterns.row_patterns import parse_pattern
 from windrow.syntax.tokens import tokenize
 
 LABELS = {name: number for number, name in enumerate(NAMES)}

@@ -27,16 +27,16 @@ from tests.kernels.random_patterns import (
 from tests.kernels.test_advance import limited
 from windrow.kernels.advance import slices
 from windrow.kernels.advance.slices import is_followed
-from windrow.kernels.cells import Layout
-from windrow.kernels.cells import Sequence as Slices
 from windrow.kernels.hashing import hashes
-from windrow.kernels.messages import Kind
+from windrow.kernels.packing.cells import Layout
+from windrow.kernels.packing.cells import Sequence as Slices
+from windrow.kernels.packing.messages import Kind
 from windrow.kernels.patterns.match_recognize import match_recognize
-from windrow.kernels.patterns.plan import STATE, Duration, Frame, Register
-from windrow.kernels.patterns.slices import matches_alone, matches_halo
+from windrow.kernels.patterns.pattern_plan import STATE, Duration, Frame, Register
+from windrow.kernels.patterns.pattern_slices import matches_alone, matches_halo
 from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, longest
 from windrow.kernels.sorting import SortKey
-from windrow.kernels.stage import Stage
+from windrow.kernels.tasks.task_stage import Stage
 
 
 def plan_without_numbers(tree, conditions, skip, options, *, every):

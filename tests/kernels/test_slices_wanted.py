@@ -14,8 +14,8 @@ import pytest
 
 from tests.kernels.in_memory import Table, cut, planned
 from windrow.kernels import slices
-from windrow.kernels.plan import WindowPlan
 from windrow.kernels.slices.summary import zone_of
+from windrow.kernels.window_plan import WindowPlan
 
 TYPES = {"o": "int", "m": "int", "a": "int", "x": "double", "s": "string"}
 SUM = {"SUM(w.a)": pa.int64()}

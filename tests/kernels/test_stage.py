@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 
 from tests.kernels.in_stages import run
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.cells import Layout, Sequence
 from windrow.kernels.hashing import hashes
-from windrow.kernels.messages import CHUNK
-from windrow.kernels.plan import (
+from windrow.kernels.packing.cells import Layout, Sequence
+from windrow.kernels.packing.messages import CHUNK
+from windrow.kernels.slices import Halo
+from windrow.kernels.sorting import SortKey, array_of_codes, cut_codes
+from windrow.kernels.tasks.task_stage import Stage, halo_for, only_put_out
+from windrow.kernels.tasks.task_steps import STEPS, steps
+from windrow.kernels.window_plan import (
     ColumnRef,
     FieldOutput,
     Number,
@@ -28,10 +32,6 @@ from windrow.kernels.plan import (
     Search,
     WindowPlan,
 )
-from windrow.kernels.slices import Halo
-from windrow.kernels.sorting import SortKey, array_of_codes, cut_codes
-from windrow.kernels.stage import Stage, halo_for, only_put_out
-from windrow.kernels.steps import STEPS, steps
 
 RISES = Operation(">", (ColumnRef("x", "end"), ColumnRef("x", "start")))
 LATER = Operation(
@@ -312,7 +312,9 @@ def test_repetitive_strings_travel_as_codes():
 
 
 def test_two_partitions_in_one_slice_are_refused(monkeypatch):
-    monkeypatch.setattr("windrow.kernels.cells.hashes", lambda rows, _: np.zeros(rows.num_rows, np.uint64))
+    monkeypatch.setattr(
+        "windrow.kernels.packing.cells.hashes", lambda rows, _: np.zeros(rows.num_rows, np.uint64)
+    )
     stage = Stage(
         plan(ENDS["position"], tumbling=False), ("k",), (SortKey("o"),), ("o", "x"), frozenset(),
         Layout(0, (Sequence(0, (0,)),)),

@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from windrow.kernels.punctuated.step import Promises
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.stored import StoredError, from_stored, stored
 from windrow.kernels.trace import Trace
+from windrow.spark.live.operators.row_maps import RowMapCarry
 
 ROWS = pa.table({"k": pa.array([1, None, 2], pa.int64()), "v": ["a", "b", None]})
 
@@ -105,6 +107,15 @@ def test_no_other_class_is_made(name):
     )
     with pytest.raises(StoredError):
         from_stored(table)
+
+
+def test_what_earlier_versions_stored_is_read():
+    now = "windrow.spark.live.operators.row_maps"
+    table = stored(RowMapCarry(None, {}, Promises({})))
+    parts = [part.replace(now, "windrow.spark.live.row_maps") for part in table.column("part").to_pylist()]
+    assert parts != table.column("part").to_pylist()
+    before = table.set_column(0, "part", pa.array(parts, pa.large_string()))
+    assert isinstance(from_stored(before), RowMapCarry)
 
 
 def test_another_table_is_refused():

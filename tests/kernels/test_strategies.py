@@ -9,10 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.errors import ExecutionError
-from windrow.kernels import compiled, strategies
+from windrow.kernels import strategies
+from windrow.kernels.compiling import compiled
 from windrow.kernels.pairs import Rows
-from windrow.kernels.plan import ColumnRef, Number, Operation, PairExpression, PositionRef, SameRow, Search
 from windrow.kernels.strategies import monotone
+from windrow.kernels.window_plan import (
+    ColumnRef,
+    Number,
+    Operation,
+    PairExpression,
+    PositionRef,
+    SameRow,
+    Search,
+)
 
 
 def op(operator: str, *operands: PairExpression, dtype: str = "bool") -> Operation:

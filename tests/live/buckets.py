@@ -10,11 +10,11 @@ from pyspark.sql import functions as F
 
 from tests.live.test_law import table
 from windrow.spark.live.executors import bucket as buckets_of
-from windrow.spark.live.executors.account import Account
 from windrow.spark.live.executors.bucket import advanced
+from windrow.spark.live.executors.bucket_account import Account
 from windrow.spark.live.executors.graph import graph_of
 from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE, pack
-from windrow.spark.live_source import PTIME
+from windrow.spark.logs.live_source import PTIME
 
 __all__ = ["Stored", "in_buckets"]
 

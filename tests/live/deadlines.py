@@ -13,7 +13,7 @@ from typing import Any
 from tests.chaos.life import CONF, FATAL, Fatal
 from windrow import Session
 from windrow.relation import Relation
-from windrow.spark.local import local_session
+from windrow.spark.runtime.local import local_session
 from windrow.streams import NamedStream
 
 DELAYS = {"named": 600, "arriving": 1}

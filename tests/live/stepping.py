@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from pyspark.sql import DataFrame
 
 from windrow.spark.live import LivePlan
-from windrow.spark.live.steps import Steps
+from windrow.spark.live.micro_batches.steps import Steps
 from windrow.testing import playing
 
 __all__ = ["in_steps", "law", "rows_of", "total"]

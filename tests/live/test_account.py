@@ -18,9 +18,9 @@ from windrow.errors import ExecutionError
 from windrow.kernels.reference.emit import late_for, watermarks_before
 from windrow.kernels.reference.time_windows import windows_of
 from windrow.spark.live import Memory
-from windrow.spark.live.account import Account
-from windrow.spark.live.emitted_in_memory import EmittedInMemory
 from windrow.spark.live.hosts import steps_of
+from windrow.spark.live.micro_batches.emit_in_memory import EmittedInMemory
+from windrow.spark.live.reports.account import Account
 from windrow.testing import playing
 
 

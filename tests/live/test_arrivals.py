@@ -11,9 +11,9 @@ import pytest
 
 from windrow import WindrowError
 from windrow.algebra.clock import Clock
-from windrow.spark.live.arrivals import VIOLATED, came
-from windrow.spark.live_source import BOUND, LOGGED, NUMBER, PLACE, PRODUCER, PTIME, LiveSource
-from windrow.spark.streams import ROWTIME, Stream
+from windrow.spark.live.input.arrivals import VIOLATED, came
+from windrow.spark.logs.live_source import BOUND, LOGGED, NUMBER, PLACE, PRODUCER, PTIME, LiveSource
+from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.streams import Kind, NamedStream, Ordering, Position
 from windrow.streams.entries import AT, KIND, PATTERN
 

@@ -22,10 +22,10 @@ from tests.live.test_query import COLUMNS, COUNTS, declared, given_by, put
 from tests.streams.test_log import small_disk
 from windrow import Memory, Session, WindrowError
 from windrow.spark.jvm.bridge import JavaError
-from windrow.spark.live.failures import failure
-from windrow.spark.live.sinks import Files
-from windrow.spark.live.staged_steps import StagedSteps
-from windrow.spark.live.steps import Steps
+from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.live.micro_batches.windowed_steps import StagedSteps
+from windrow.spark.live.reports.failures import failure
+from windrow.spark.live.sinks.sink import Files
 from windrow.streams import NamedStream
 
 pytestmark = pytest.mark.usefixtures("interpreted")

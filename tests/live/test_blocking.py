@@ -11,9 +11,9 @@ import pytest
 from tests.live.stepping import in_steps
 from windrow import Memory, Session, WindrowError
 from windrow.spark.live.hosts import steps_of
-from windrow.spark.live.into_stream import IntoStream
-from windrow.spark.live_source import NUMBER
-from windrow.spark.stored import in_spark
+from windrow.spark.live.sinks.into_stream import IntoStream
+from windrow.spark.logs.live_source import NUMBER
+from windrow.spark.logs.storable import in_spark
 from windrow.streams import FOREVER, NamedStream, Ordering
 
 pytestmark = pytest.mark.usefixtures("interpreted")

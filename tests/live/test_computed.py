@@ -11,9 +11,9 @@ import pytest
 
 from windrow.kernels.computed.texts import extracted, found, time_shape
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.flow import Flow
-from windrow.spark.live.incremental import in_memory
-from windrow.spark.live.lookups import LookUp
+from windrow.spark.live.operators.flow import Flow
+from windrow.spark.live.operators.incremental import in_memory
+from windrow.spark.live.operators.lookups import LookUp
 
 COLUMNS = (
     "x BIGINT, y BIGINT, i INT, h SMALLINT, at TIMESTAMP, local TIMESTAMP_NTZ, day DATE, s STRING, t STRING,"

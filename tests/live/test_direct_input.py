@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from windrow import Memory, Session
-from windrow.spark import file_scan
-from windrow.spark.file_scan import READ_SETTING, split_scan
-from windrow.spark.live.in_memory import InMemorySteps
+from windrow.spark.live.micro_batches.in_memory import InMemorySteps
+from windrow.spark.scan import file_scan
+from windrow.spark.scan.file_scan import READ_SETTING, split_scan
 
 COLUMNS = "ts TIMESTAMP, day DATE, n BIGINT, k STRING, v BIGINT, p STRING, b TIMESTAMP, pad STRING"
 BEGIN = datetime.datetime(2026, 3, 29, tzinfo=datetime.UTC)

@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from windrow import NotSupportedError, Session, WindrowError
-from windrow.spark.live.emitted_in_memory import EmittedInMemory
 from windrow.spark.live.hosts import steps_of
-from windrow.spark.live.targets import in_mode, sink_of
+from windrow.spark.live.micro_batches.emit_in_memory import EmittedInMemory
+from windrow.spark.live.sinks.targets import in_mode, sink_of
 from windrow.streams import NamedStream
 
 COLUMNS = "ts bigint, k string, v int, b bigint"

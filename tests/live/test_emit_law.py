@@ -19,13 +19,14 @@ from tests.live.test_named import ORDERINGS, calls, opened
 from tests.live.test_named import recorded as written
 from windrow import Session, WindrowError
 from windrow.kernels.stages import UnmatchedError
-from windrow.spark.live import carried, emitted_in_memory
-from windrow.spark.live.carried import Carried
-from windrow.spark.live.emitted_flow import EmittedFlow
-from windrow.spark.live.emitted_steps import EmittedSteps
-from windrow.spark.live_source import PTIME
+from windrow.spark.live.checkpoints import carried_state
+from windrow.spark.live.checkpoints.carried_state import Carried
+from windrow.spark.live.micro_batches import emit_in_memory
+from windrow.spark.live.micro_batches.emit_steps import EmittedSteps
+from windrow.spark.live.plans.emit_flow import EmittedFlow
+from windrow.spark.logs.live_source import PTIME
 from windrow.streams import Decision, Kind, Ordering, State
-from windrow.streams.clock import decide
+from windrow.streams.admission.clock import decide
 from windrow.streams.entries import BEFORE, NO_BOUND, Entries
 
 BEGIN = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
@@ -402,7 +403,7 @@ KEYED = {
 @pytest.mark.parametrize("name", KEYED)
 @pytest.mark.usefixtures("interpreted")
 def test_state_is_by_key_where_that_will_do(spark, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(carried, "_FEWEST", 5)
+    monkeypatch.setattr(carried_state, "_FEWEST", 5)
     query = f"{KEYED[name]} EMIT STREAM"
     rows = [("a", at, at % 3, at * 7 % 11, at - 1) for at in range(40)]
     logs = {"s": cut(rows, [0.25, 0.5, 0.75])}
@@ -427,7 +428,7 @@ KEPT = {
 @pytest.mark.parametrize("how", KEPT)
 @pytest.mark.usefixtures("interpreted")
 def test_rows_of_sessions_go_when_nothing_can_join_them(spark, tmp_path, monkeypatch, how):
-    monkeypatch.setattr(emitted_in_memory, "SETTLED_FROM", 0)
+    monkeypatch.setattr(emit_in_memory, "SETTLED_FROM", 0)
     more = pa.field("a.b", pa.int64())  # a name that has to be quoted
     monkeypatch.setattr(f"{__name__}.COLUMNS", f"{COLUMNS}, `{more.name}` bigint")
     plain = table

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from windrow import Memory, Session, WindrowError
-from windrow.spark.live.carried import Carried
+from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.streams import NamedStream, Ordering
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -59,7 +59,7 @@ def test_what_is_due_is_given_while_all_is_silent_and_after_a_restart(session, t
     session.listeners.add(heard)
     relation = session.sql(LATER.format(name))
     with pytest.MonkeyPatch.context() as patch:  # it ends before anything is due
-        patch.setattr("windrow.spark.live.ticking.Ticker.want", lambda *_: None)
+        patch.setattr("windrow.spark.live.input.ticks.Ticker.want", lambda *_: None)
         first = relation.start(sink, checkpoint=tmp_path / "checkpoint")
         first.process_all_available()
         came = first.progress["frontier"]

@@ -16,7 +16,7 @@ from tests.live.test_named import ORDERINGS, call
 from tests.live.test_named import recorded as written
 from windrow import Session
 from windrow.errors import NotSupportedError
-from windrow.spark.live.carried import Carried
+from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.streams import NamedStream, Ordering
 
 pytestmark = pytest.mark.usefixtures("interpreted")

@@ -15,11 +15,11 @@ from windrow import Memory, Session
 from windrow.errors import InputError, NotSupportedError, UsageError, WindrowError
 from windrow.spark.live import hosts
 from windrow.spark.live.executors import bucket as buckets_of
-from windrow.spark.live.executors import held, packing
+from windrow.spark.live.executors import bucket_state, packing
+from windrow.spark.live.executors.bucket_steps import ExecutorSteps
 from windrow.spark.live.executors.packing import DATA, NOTE
-from windrow.spark.live.executors.steps import ExecutorSteps
 from windrow.spark.live.hosts import steps_of
-from windrow.spark.live.staged_steps import StagedSteps
+from windrow.spark.live.micro_batches.windowed_steps import StagedSteps
 from windrow.streams import FOREVER
 
 QUERIES = [
@@ -87,7 +87,7 @@ def counted(changes):
 def small():
     """Groups are stored in place of few rows, and packets have few."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(held, "FEWEST", 1)
+        patch.setattr(bucket_state, "FEWEST", 1)
         for module in (buckets_of, packing):
             patch.setattr(module, "_ROWS_AT_ONCE", 2)
         yield

@@ -20,14 +20,14 @@ from tests.live.test_law import LAGS, table
 from windrow import Memory, Session
 from windrow.errors import InputError, NotSupportedError, WindrowError
 from windrow.spark.live.executors import bucket as buckets_of
-from windrow.spark.live.executors import held, packing
+from windrow.spark.live.executors import bucket_state, packing
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.bucket import advanced
 from windrow.spark.live.executors.graph import graph_of
 from windrow.spark.live.executors.packing import DATA, NOTE, pack
 from windrow.spark.live.executors.unpacking import is_of_rows
-from windrow.spark.live.steps import late_shown
-from windrow.spark.live_source import PTIME
+from windrow.spark.live.micro_batches.steps import late_shown
+from windrow.spark.logs.live_source import PTIME
 from windrow.testing import playing
 
 WINDOWS = "FROM TUMBLE(TABLE s, DESCRIPTOR(ts), 3) GROUP BY k, wend"
@@ -113,7 +113,7 @@ def on_executors(spark, plan, logs, cuts, parts, count, forget, again, envelope)
 def small():
     """What operators hold is stored in place of few rows, and packets have few."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(held, "FEWEST", 1)
+        patch.setattr(bucket_state, "FEWEST", 1)
         for module in (buckets_of, packing):
             patch.setattr(module, "_ROWS_AT_ONCE", 2)
         yield
@@ -221,7 +221,7 @@ def test_a_micro_batch_of_few_rows_writes_few_bytes_and_looks_at_few_rows(spark,
         name = task.sides[0].columns["k"]
         many = many.take([0] * keys)
         many = many.set_column(many.column_names.index(name), name, pa.array(range(keys)))
-        monkeypatch.setattr(held, "FEWEST", 1_000)
+        monkeypatch.setattr(bucket_state, "FEWEST", 1_000)
         packets = [packet for batch in pack(task, many.to_batches(), 0) for packet in batch.to_pylist()]
         list(advanced(task, store, [(packet[NOTE], packet[DATA]) for packet in packets]))
         known = next(reversed(buckets_of._KNOWN.values())).held

@@ -14,7 +14,7 @@ from tests.live.stepping import law
 from tests.live.test_blocking import entries
 from tests.live.test_endings import changes
 from windrow import Memory, Session, WindrowError
-from windrow.explain_live import explain_live
+from windrow.explain.explain_live import explain_live
 from windrow.spark.live.hosts import steps_of
 from windrow.streams import NamedStream, Ordering
 

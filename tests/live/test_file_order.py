@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from windrow import Memory, Session
-from windrow.spark.live import staged_steps
-from windrow.spark.live.emitted_in_memory import EmittedInMemory
-from windrow.spark.live.file_order import ORIGIN, in_order, placed
-from windrow.spark.live.steps import Steps
-from windrow.spark.live_source import PLACE
+from windrow.spark.live.input.file_order import ORIGIN, in_order, placed
+from windrow.spark.live.micro_batches import windowed_steps
+from windrow.spark.live.micro_batches.emit_in_memory import EmittedInMemory
+from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.logs.live_source import PLACE
 
 COLUMNS = "ts bigint, v bigint"
 # By name and time: the largest is neither the first to come nor the first by name.
@@ -56,7 +56,7 @@ RUNS = [
 def test_several_at_once_are_as_one_after_the_other(spark, tmp_path, monkeypatch, kind, query, in_memory):
     if not in_memory:
         monkeypatch.setattr(EmittedInMemory, "_first_flow", None)
-        monkeypatch.setattr(staged_steps, "StagedSteps", lambda plan, _, *rest: Steps(plan, *rest))
+        monkeypatch.setattr(windowed_steps, "StagedSteps", lambda plan, _, *rest: Steps(plan, *rest))
     incoming = tmp_path / "incoming"
     written(incoming, kind)
     found = []

@@ -9,8 +9,8 @@ import pytest
 
 from tests.live.stepping import rows_of
 from windrow import Memory, Session
-from windrow.spark.live.staged_steps import StagedSteps
-from windrow.spark.live.steps import Steps
+from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.live.micro_batches.windowed_steps import StagedSteps
 
 SCHEMA = (
     "ts TIMESTAMP, d DATE, c DECIMAL(10, 2), b BOOLEAN, x BINARY, f DOUBLE, g FLOAT, s STRING, i INT,"

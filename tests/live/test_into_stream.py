@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from windrow import AnalysisError, InputError, Session
-from windrow.spark.live.into_stream import IntoStream, refuse_other
-from windrow.spark.stored import clock_of
-from windrow.spark.streams import ROWTIME, Stream
+from windrow.spark.live.sinks.into_stream import IntoStream, refuse_other
+from windrow.spark.logs.session_streams import ROWTIME, Stream
+from windrow.spark.logs.storable import clock_of
 from windrow.streams import NamedStream, Ordering
 
 COLUMNS = pa.schema([("at", pa.int64()), ("k", pa.int64())])

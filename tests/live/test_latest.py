@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from windrow import Files, Memory
-from windrow.spark.live.into_stream import IntoStream
-from windrow.spark.live.latest import latest_of
-from windrow.spark.live.sinks import Around
+from windrow.spark.live.sinks.into_stream import IntoStream
+from windrow.spark.live.sinks.latest import latest_of
+from windrow.spark.live.sinks.sink import Around
 from windrow.streams import NamedStream
 
 

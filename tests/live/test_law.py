@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from tests.live.stepping import in_steps, law, rows_of, total
 from tests.spark.test_continuous_property import relations
 from windrow import Session
-from windrow.spark.live import carried
+from windrow.spark.live.checkpoints import carried_state
 from windrow.streams import FOREVER, Decision, Kind, Ordering, State
-from windrow.streams.clock import decide
+from windrow.streams.admission.clock import decide
 from windrow.streams.entries import Entries
 
 SCHEMA = pa.schema(
@@ -301,8 +301,8 @@ def test_plans_of_one_stream_in_memory_change_nothing(spark, tmp_path, query):
 def test_groups_of_rows_that_never_leave_keep_numbers(spark, tmp_path, monkeypatch, query, always):
     """Written in every step, or when there are more rows than groups; and read again after a kill."""
     if always:
-        monkeypatch.setattr(carried.Carried, "is_due", staticmethod(lambda *_: True))
-    monkeypatch.setattr(carried, "_FEWEST", 5)
+        monkeypatch.setattr(carried_state.Carried, "is_due", staticmethod(lambda *_: True))
+    monkeypatch.setattr(carried_state, "_FEWEST", 5)
     query = query.format("[RANGE UNBOUNDED]")
     logs = {"s": ended([("a", at, at % 3, at * 7 % 11, None) for at in range(40)])}
     cuts = [0.2, 0.4, 0.6, 0.8]
@@ -449,12 +449,12 @@ def test_windows_and_patterns_live_are_those_of_the_whole_log(
     if not admitted(logs["s"], lag):
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("windrow.spark.live.steps.FEW", -1 if by == "tasks" else 20_000)
+        patch.setattr("windrow.spark.live.micro_batches.steps.FEW", -1 if by == "tasks" else 20_000)
         # by both: in memory while nothing is kept, of what the other way has left too
         most = {"driver": 1 << 22, "tasks": -1, "both": 0}[by]
-        patch.setattr("windrow.spark.live.clause_steps.MOST", most)
+        patch.setattr("windrow.spark.live.micro_batches.clause_steps.MOST", most)
         turns = cycle(buckets)
-        patch.setattr("windrow.spark.live.clauses.shuffled", lambda _: next(turns))
+        patch.setattr("windrow.spark.live.operators.clause_operator.shuffled", lambda _: next(turns))
         found = rows_of(live(spark, folder, logs, lag, cuts, kills, query))
     for execution in ("batch", "reference"):
         session = Session(spark, execution=execution)
@@ -505,7 +505,7 @@ def test_conditions_over_pairs_of_rows_live_are_those_of_the_whole_log(
     rows = table([(*row, None) for _, *row in admitted(logs["s"], None)]).drop_columns("b")
     query = f"SELECT *, {AGGREGATES} FROM s WINDOW BY w AS (TYPE {kind} PARTITION BY k {ORDER} {clause})"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("windrow.spark.live.steps.FEW", -1 if by_tasks else 20_000)
+        patch.setattr("windrow.spark.live.micro_batches.steps.FEW", -1 if by_tasks else 20_000)
         found = rows_of(live(spark, folder, logs, None, cuts, kills, query))
     for execution, text in (("batch", query), ("reference", FAR.sub(IN_WORDS, query))):
         session = Session(spark, execution=execution)
@@ -581,7 +581,7 @@ def test_what_follows_windows_and_patterns_is_that_of_the_whole_log(
     if not all(admitted(entries, None) for entries in logs.values()):
         return  # before its first row a stream has no clock, and what reads it waits
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("windrow.spark.live.steps.FEW", -1 if by_tasks else 20_000)
+        patch.setattr("windrow.spark.live.micro_batches.steps.FEW", -1 if by_tasks else 20_000)
         found = live(spark, folder, logs, None, cuts, kills, query)
     relation = recorded(spark, logs, None).sql(query)
     if "[" not in query or "STREAM" in query:

@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 
 from windrow.errors import NotSupportedError
-from windrow.named import _folder
-from windrow.spark.log_source import NUMBER, LogSource, offset_of
+from windrow.spark.logs.log_source import NUMBER, LogSource, offset_of
+from windrow.statements.named_streams import _folder
 from windrow.streams import Kind, NamedStream
-from windrow.syntax.create_stream import parse_create_stream
+from windrow.syntax.streams.create_stream import parse_create_stream
 from windrow.syntax.tokens import tokenize
 
 SCHEMA = pa.schema([("at", pa.int64()), ("value", pa.int64())])
@@ -118,7 +118,7 @@ def test_a_log_that_was_changed_is_noticed_from_one_micro_batch_to_the_next(stre
 
 
 def test_a_part_of_the_log_is_given_whole_and_in_order(stream, monkeypatch):
-    monkeypatch.setattr("windrow.spark.log_source._FILES_OF_A_TASK", 2)
+    monkeypatch.setattr("windrow.spark.logs.log_source._FILES_OF_A_TASK", 2)
     inserted(stream, 4)
     found = reader(stream)
     part = after(stream, 1), after(stream, 6)

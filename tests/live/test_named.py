@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.live.stepping import in_steps, law, total
 from tests.spark.test_continuous_property import relations
 from windrow import Memory, Session, WindrowError
-from windrow.spark.log_source import NUMBER
+from windrow.spark.logs.log_source import NUMBER
 from windrow.streams import NamedStream, Ordering
 
 pytestmark = pytest.mark.usefixtures("interpreted")

@@ -9,10 +9,10 @@ import pytest
 
 from tests.live.test_named import SCHEMA, as_arrived, recorded, refused
 from windrow import Memory, Session
-from windrow.spark.live.into_stream import IntoStream
-from windrow.spark.live.sinks import write_one
-from windrow.spark.live.staged_steps import StagedSteps
-from windrow.spark.live.steps import Steps
+from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.live.micro_batches.windowed_steps import StagedSteps
+from windrow.spark.live.sinks.into_stream import IntoStream
+from windrow.spark.live.sinks.sink import write_one
 from windrow.streams import FOREVER, NamedStream, Ordering
 
 pytestmark = pytest.mark.usefixtures("interpreted")

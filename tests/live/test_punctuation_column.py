@@ -8,7 +8,7 @@ import pytest
 
 from windrow import Memory, Session, WindrowError
 from windrow.spark.live.hosts import steps_of
-from windrow.spark.live.steps import Steps
+from windrow.spark.live.micro_batches.steps import Steps
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

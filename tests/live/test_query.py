@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from windrow import Memory, Session, WindrowError
-from windrow.spark.live.checkpoint import Checkpoint
-from windrow.spark.live.steps import Steps
+from windrow.spark.live.checkpoints.checkpoint import Checkpoint
+from windrow.spark.live.micro_batches.steps import Steps
 
 COLUMNS = "ts bigint, k string, v bigint"
 COUNTS = "SELECT k, COUNT(*) AS n FROM s [RANGE 3] GROUP BY k"
@@ -232,7 +232,7 @@ def test_a_query_without_a_checkpoint_leaves_no_folder_behind_and_can_be_asked_s
 LIFE = """
 import os, signal, sys
 from windrow import Memory, Session
-from windrow.spark.local import local_session
+from windrow.spark.runtime.local import local_session
 session = Session(local_session(master="local[1]"))
 arriving = session.spark.readStream.schema("ts bigint").parquet(sys.argv[1])
 session.stream("s", arriving, rowtime="ts", unit="seconds")

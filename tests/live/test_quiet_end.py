@@ -14,8 +14,8 @@ from types import ModuleType
 import pytest
 
 from tests.streams.recorded import NUMBERS
-from windrow.spark import log_source
-from windrow.spark.log_source import LogReader, LogSource
+from windrow.spark.logs import log_source
+from windrow.spark.logs.log_source import LogReader, LogSource
 from windrow.streams import NamedStream
 
 PROGRAM = """
@@ -88,7 +88,7 @@ def test_errors_of_the_log_and_an_orderly_end_are_left_to_pyspark(reader, monkey
         loop(reader, lambda: reader.partitions({}, {}))
 
 
-@pytest.mark.parametrize("name", ["pyspark.daemon", "windrow.spark.worker_daemon", None])
+@pytest.mark.parametrize("name", ["pyspark.daemon", "windrow.spark.runtime.worker_daemon", None])
 def test_a_process_that_plans_the_source_prints_no_trace_of_a_cut_connection(monkeypatch, capsys, name):
     """It is of PySpark's own daemon, which prints whatever ends it; other programs are left alone."""
     main = ModuleType("__main__")

@@ -9,9 +9,9 @@ import pytest
 from windrow import Memory, Session, WindrowError
 from windrow.errors import ExecutionError
 from windrow.spark.live import is_one_clause
-from windrow.spark.live.clause_steps import ClauseSteps
-from windrow.spark.live.in_memory import TOO_LARGE
-from windrow.spark.live.steps import Steps
+from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
+from windrow.spark.live.micro_batches.in_memory import TOO_LARGE
+from windrow.spark.live.micro_batches.steps import Steps
 from windrow.testing import Script
 
 pytestmark = pytest.mark.usefixtures("interpreted")

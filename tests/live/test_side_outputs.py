@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from windrow import WindrowError
-from windrow.spark.live.side_outputs import Listing, SideOutput
+from windrow.spark.live.checkpoints.side_outputs import Listing, SideOutput
 
 
 def put(side, number):
@@ -70,7 +70,7 @@ def test_a_full_disk_while_files_are_merged_leaves_them_as_they_were(tmp_path, m
         raise OSError(28, "No space left on device", str(path))
 
     with monkeypatch.context() as patched:
-        patched.setattr("windrow.spark.live.side_outputs.flush", full)
+        patched.setattr("windrow.spark.live.checkpoints.side_outputs.flush", full)
         with pytest.raises(OSError, match="No space"):
             side.after(listing, 7)
     assert not list(tmp_path.glob(".*"))

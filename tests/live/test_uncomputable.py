@@ -12,11 +12,11 @@ import pytest
 from pyspark.errors import PySparkException
 
 from windrow import Memory, Session, WindrowError
-from windrow.spark.live.emitted_in_memory import EmittedInMemory
-from windrow.spark.live.failures import failure
 from windrow.spark.live.hosts import steps_of
-from windrow.spark.live.plan import ContinuousPlan
-from windrow.spark.live.uncomputable import Uncomputable
+from windrow.spark.live.micro_batches.emit_in_memory import EmittedInMemory
+from windrow.spark.live.micro_batches.uncomputable import Uncomputable
+from windrow.spark.live.plans.live_plan import ContinuousPlan
+from windrow.spark.live.reports.failures import failure
 
 COLUMNS = "ts bigint, k string, v int, w int"
 #: the third would make all that follow late, and the tenth is late

@@ -10,12 +10,12 @@ import pytest
 
 from windrow.algebra.clock import Clock
 from windrow.spark.catalog import Catalog
-from windrow.spark.live.checkpoint import Step
-from windrow.spark.live.wrong_clocks import WrongClocks
-from windrow.spark.live_source import LiveSource
-from windrow.spark.streams import Stream
+from windrow.spark.live.checkpoints.checkpoint import Step
+from windrow.spark.live.reports.wrong_clocks import WrongClocks
+from windrow.spark.logs.live_source import LiveSource
+from windrow.spark.logs.session_streams import Stream
 from windrow.streams import Ordering, Position
-from windrow.streams.future import DAY
+from windrow.streams.admission.future import DAY
 
 
 def test_a_query_that_ran_under_a_wrong_clock_says_once_that_its_time_stands_still():

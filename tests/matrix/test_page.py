@@ -11,7 +11,7 @@ import pytest
 from tests.matrix.environments import AREAS, ENVIRONMENTS
 from tests.matrix.page import PAGE, load, unexpected, with_table
 from windrow.errors import UsageError
-from windrow.spark.version import check_version
+from windrow.spark.runtime.version import check_version
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

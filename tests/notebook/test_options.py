@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("IPython")
 
-from windrow.cli.formats import Format
+from windrow.cli.output.formats import Format
 from windrow.errors import UsageError
 from windrow.notebook.options import help_text, read_line
 

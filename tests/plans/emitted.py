@@ -6,10 +6,10 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from windrow import Session
-from windrow.algebra.expand import Expander
+from windrow.algebra.rewriting.expand import Expander
 from windrow.errors import Span
 from windrow.plan.event_time import Timed
-from windrow.spark.emission_plan import read_plan
+from windrow.spark.recorded.emission_plan import read_plan
 from windrow.syntax.tokens import tokenize
 
 __all__ = ["recorded", "timed"]

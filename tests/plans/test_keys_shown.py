@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windrow.spark.live.keys import key_shown
+from windrow.spark.live.sinks.keys import key_shown
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from windrow.algebra.continuous import Reader
 from windrow.plan.columns import Column, Part, Scope
 from windrow.plan.format import tree
 from windrow.plan.nodes import Distinct, Filter, Scan, walk
-from windrow.spark.continuous import Runner
 from windrow.spark.gateway import Gateway
+from windrow.spark.recorded.continuous_queries import Runner
 from windrow.syntax.tokens import tokenize
 
 QUERIES = {

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import windrow
-from windrow.plot.reading.arrivals import read_arrivals
-from windrow.plot.reading.matches import read_matches
-from windrow.plot.reading.options import Options
-from windrow.plot.reading.varying import read_changes, read_varying
-from windrow.plot.reading.windows import read_windows
+from windrow.plot.reading.chart_options import Options
+from windrow.plot.reading.read_arrivals import read_arrivals
+from windrow.plot.reading.read_matches import read_matches
+from windrow.plot.reading.read_time_varying import read_changes, read_varying
+from windrow.plot.reading.read_windows import read_windows
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

@@ -11,7 +11,7 @@ from windrow.kernels.reference.emit import none_follows
 from windrow.punctuations import Cover, Pattern, lines_of
 from windrow.punctuations.index import NEVER
 from windrow.punctuations.since import Since
-from windrow.streams.promises import shared, told_by_all
+from windrow.streams.producer_promises import shared, told_by_all
 
 NAMES = ["int", "text", "flag"]
 SCHEMA = pa.schema([(name, KINDS[name]) for name in NAMES])

@@ -19,7 +19,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from windrow.spark.java import ensure_java
+from windrow.spark.runtime.java import ensure_java
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 

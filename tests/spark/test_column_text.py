@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as classic
 from pyspark.sql.connect.functions import builtin as connect
 
-from windrow.spark.column_text import column_text
+from windrow.spark.analysis.column_text import column_text
 from windrow.spark.jvm.columns import alias_of
 
 NOON = datetime.datetime(2024, 2, 29, 12, 30, 1, 5)

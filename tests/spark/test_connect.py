@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from windrow.spark.java import ensure_java
+from windrow.spark.runtime.java import ensure_java
 
 # `remote("local[2]")` starts the server that PySpark brings, inside the process, and stops it with the
 # session: no port is fixed, and nothing stays behind. What the server itself needs to know is in the

@@ -13,7 +13,7 @@ import pytest
 
 from windrow import Session
 from windrow.errors import ExecutionError
-from windrow.spark.file_scan import READ_SETTING
+from windrow.spark.scan.file_scan import READ_SETTING
 
 COUNT = 50
 TOLD = "the Parquet files, in the tasks themselves"

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from windrow import Session
 from windrow.errors import WindrowError
-from windrow.spark.file_scan import READ_SETTING, file_scan
 from windrow.spark.gateway import Gateway
+from windrow.spark.scan.file_scan import READ_SETTING, file_scan
 
 READS = "the Parquet files, in the tasks themselves"
 COUNT = 40

@@ -18,14 +18,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import LongType
 
 from windrow.spark.errors import translate
-from windrow.spark.interpreter import (
+from windrow.spark.runtime.interpreter import (
     apply_in_arrow,
     is_another,
     map_in_arrow,
     register_source,
     series_function,
 )
-from windrow.spark.java import ensure_java
+from windrow.spark.runtime.java import ensure_java
 
 PROGRAM = """
 import json

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from windrow.spark.java import ensure_java, find_java, quiet_home
+from windrow.spark.runtime.java import ensure_java, find_java, quiet_home
 
 BUNDLED = 25
 VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
@@ -94,7 +94,7 @@ def test_a_java_that_does_not_work_is_reported(monkeypatch, tmp_path):
 def test_without_any_java_the_error_names_what_was_seen(python_without_packages, tmp_path):
     program = (
         "from windrow.errors import UsageError\n"
-        "from windrow.spark.java import ensure_java\n"
+        "from windrow.spark.runtime.java import ensure_java\n"
         "try: ensure_java()\n"
         "except UsageError as error: print(error)\n"
     )
@@ -137,7 +137,8 @@ def test_a_home_of_ours_is_not_wrapped_again(tmp_path):
 def test_processes_that_make_the_home_at_once_all_get_the_one_complete_home(tmp_path):
     jdk = fake_java(tmp_path / "jdk", "17.0.15")
     program = (
-        "import subprocess, sys; from pathlib import Path; from windrow.spark.java import quiet_home\n"
+        "import subprocess, sys; from pathlib import Path\n"
+        "from windrow.spark.runtime.java import quiet_home\n"
         f"home = quiet_home(Path({str(jdk)!r}), '17.0.15')\n"
         "subprocess.run([home / 'bin' / 'java', 'works'], check=True)\n"
         "print(home)\n"

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from windrow.spark.local import local_session
+from windrow.spark.runtime.local import local_session
 
 PROGRAM = """
 import json, os, sys
 from pyspark.errors import PySparkException
 from pyspark.sql.functions import udf
-from windrow.spark.local import local_session
+from windrow.spark.runtime.local import local_session
 
 OURS = "JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"
 before = list(map(os.environ.get, OURS))
@@ -113,7 +113,7 @@ def test_nothing_listens_beyond_the_loopback_interface(spark):
 
 @pytest.mark.spark
 def test_an_environment_that_asks_for_spark_connect_is_refused_with_the_way_out():
-    program = "from windrow.spark.local import local_session; local_session()"
+    program = "from windrow.spark.runtime.local import local_session; local_session()"
     done = subprocess.run(
         [sys.executable, "-c", program],
         env=os.environ | {"SPARK_REMOTE": "sc://localhost"},

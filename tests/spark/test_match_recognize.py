@@ -8,7 +8,7 @@ import pytest
 
 import windrow
 from windrow.errors import WindrowError
-from windrow.spark.settings import settings
+from windrow.spark.runtime.settings import settings
 
 ROWS = "SELECT * FROM VALUES ('a', 1, 5), ('a', 2, 3), ('a', 3, 4), ('b', 1, 2), ('b', 2, 2) AS t(k, i, v)"
 

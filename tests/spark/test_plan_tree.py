@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from windrow.spark.analysis.plan_tree import choice_of, optimized_tree, with_above
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.connect import estimated_by_connect
 from windrow.spark.jvm.plans import estimated_bytes, function_number
-from windrow.spark.plan_tree import choice_of, optimized_tree, with_above
 
 KINDS = (
     "x INT, y INT, s STRUCT<a: INT, b: STRUCT<c: INT>, `a.b`: INT>, `s.a` INT, `-x` INT, `NOT y` BOOLEAN,"

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from windrow import Session
-from windrow.spark import layout
-from windrow.spark.layout import BYTES_SETTING, ROWS_SETTING
+from windrow.spark.tasks import layout
+from windrow.spark.tasks.layout import BYTES_SETTING, ROWS_SETTING
 
 ROWS = 240
 PARTITIONS = ["", "PARTITION BY k"]

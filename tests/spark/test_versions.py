@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from windrow import Session, WindrowError
-from windrow.spark.live_source import PTIME
+from windrow.spark.logs.live_source import PTIME
 from windrow.testing import playing
 
 ORDERS = [(1, 3, "eur", 10), (2, 9, "usd", 20), (4, 5, "eur", 30), (6, 1, "eur", 40), (6, 7, None, 50)]

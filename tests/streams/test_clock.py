@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tests.punctuations.patterns import conditions
 from windrow.errors import InputError, UsageError
 from windrow.punctuations import Cover, Pattern, lines_of
-from windrow.streams import advance as fast
-from windrow.streams.advance import advance
-from windrow.streams.clock import Ordering, Running, State, decide
+from windrow.streams.admission import batch_clock
+from windrow.streams.admission.batch_clock import advance
+from windrow.streams.admission.clock import Ordering, Running, State, decide
+from windrow.streams.admission.future import Future
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, Kind
-from windrow.streams.future import Future
 
 ROW, BOUND, WATERMARK, OPEN, IDLE, CLOSE, PATTERN, TICK = Kind
 ADMITTED, LATE, REJECTED, ECLIPSED, QUARANTINED = (
@@ -501,9 +501,9 @@ def test_batches_are_judged_as_single_entries_are_wherever_the_log_is_cut(entrie
     state, decisions, violated, before = State(), [], [], []
     with pytest.MonkeyPatch.context() as patch:
         short = data.draw(st.sampled_from([0, 3, 32]))
-        patch.setattr(fast, "_SHORT", short)
-        patch.setattr(fast, "_SINGLY", max(short, 1))
-        patch.setattr(fast, "_STRETCH", data.draw(st.sampled_from([2, 5, 1024])))
+        patch.setattr(batch_clock, "_SHORT", short)
+        patch.setattr(batch_clock, "_SINGLY", max(short, 1))
+        patch.setattr(batch_clock, "_STRETCH", data.draw(st.sampled_from([2, 5, 1024])))
         for start, stop in zip([0, *cuts], [*cuts, len(entries)], strict=True):
             found = advance(State.from_json(state.to_json()), ordering, entries.part(start, stop))
             decisions += found.decision.tolist()

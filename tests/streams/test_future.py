@@ -10,10 +10,10 @@ import pytest
 
 from tests.streams.recorded import refused
 from windrow.errors import InputError
-from windrow.spark.live.plan import said_of
+from windrow.spark.live.plans.live_plan import said_of
 from windrow.streams import Decision, Kind, NamedStream, Ordering
+from windrow.streams.admission.future import Future
 from windrow.streams.definition import Definition
-from windrow.streams.future import Future
 
 TIMES = pa.schema([("ts", pa.timestamp("us", "UTC")), ("key", pa.string())])
 NOW = datetime.datetime.now(datetime.UTC)

@@ -11,7 +11,7 @@ import pytest
 from windrow.errors import InputError
 from windrow.streams import Decision, NamedStream
 from windrow.streams.entries import CONTROL, PTIME
-from windrow.streams.position import judge
+from windrow.streams.log_position import judge
 
 SCHEMA = pa.schema([("at", pa.int64())])
 

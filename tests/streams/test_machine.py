@@ -14,10 +14,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from windrow.errors import WindrowError
 from windrow.streams import Decision, Kind, NamedStream, Ordering
-from windrow.streams.clock import Running, State
-from windrow.streams.patterns import pattern_of
+from windrow.streams.admission.clock import Running, State
+from windrow.streams.pattern_arguments import pattern_of
 from windrow.streams.producer import Producer
-from windrow.streams.promises import is_breach
+from windrow.streams.producer_promises import is_breach
 
 COLUMNS = pa.schema([("at", pa.int64()), ("value", pa.int64())])
 NAMES = ("p", "q", "r")

@@ -11,9 +11,9 @@ import pytest
 
 from tests.streams.recorded import ORDERS, everything
 from windrow.streams import NamedStream
-from windrow.streams.clock import Ordering
+from windrow.streams.admission.clock import Ordering
+from windrow.streams.admission.future import DAY
 from windrow.streams.entries import PTIME
-from windrow.streams.future import DAY
 
 YEARS = 30 * 365 * DAY
 REAL = time.time_ns

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.streams.advance import advance
-from windrow.streams.clock import Ordering, State
+from windrow.streams.admission.batch_clock import advance
+from windrow.streams.admission.clock import Ordering, State
+from windrow.streams.admission.parts import Part, Said, judged
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, Kind
-from windrow.streams.parts import Part, Said, judged
 
 ORDERINGS = [Ordering.ordered(), Ordering.unordered(), Ordering.lagging(0), Ordering.lagging(3)]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from windrow.errors import InputError
-from windrow.streams.rows import to_table
+from windrow.streams.row_arguments import to_table
 
 DAY = datetime.date(2026, 1, 1)
 NOON = datetime.datetime(2026, 1, 1, 12)

@@ -31,31 +31,31 @@ from tests.grammar.sentences import sentences
 from windrow.algebra.aggregates import aggregate_over_windows
 from windrow.algebra.bind import bind
 from windrow.algebra.continuous import Reader
-from windrow.algebra.expand import Expander
-from windrow.algebra.nodes import Window
-from windrow.continuous import has_stream_words
+from windrow.algebra.rewriting.expand import Expander
+from windrow.algebra.window_node import Window
 from windrow.errors import Span, WindrowError, render_html
-from windrow.spark.table_functions import calls_table_functions
-from windrow.statements import _may_be_ours, _query_of, _view_query
+from windrow.spark.relations.table_functions_in_from import calls_table_functions
+from windrow.statements.dispatch import _may_be_ours, _query_of, _view_query
+from windrow.statements.stream_statements import has_stream_words
 from windrow.syntax import mistakes
-from windrow.syntax.apart import clauses_apart
-from windrow.syntax.as_of import as_of_joins, past_of
 from windrow.syntax.blocks import split_statements
-from windrow.syntax.cql import in_spark
-from windrow.syntax.create_stream import parse_create_stream
-from windrow.syntax.emit import parse_emission
+from windrow.syntax.cql_clauses import parse_stream_window, refuse_alias_before, window_at
 from windrow.syntax.expression_nodes import names_in, parts_of
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.monotone import going
 from windrow.syntax.nodes import Range
-from windrow.syntax.punctuate import parse_punctuate
 from windrow.syntax.queries import Select, UnknownShapeError, parse_query
 from windrow.syntax.rising import rising
-from windrow.syntax.spellings import spelled
-from windrow.syntax.streams import parse_stream_window, refuse_alias_before, window_at
-from windrow.syntax.table_functions import WINDOWS, call_at, window_call
+from windrow.syntax.streams.apart import clauses_apart
+from windrow.syntax.streams.as_of import as_of_joins, past_of
+from windrow.syntax.streams.cql_spellings import in_spark
+from windrow.syntax.streams.create_stream import parse_create_stream
+from windrow.syntax.streams.create_view import parse_view
+from windrow.syntax.streams.emit_clause import parse_emission
+from windrow.syntax.streams.other_dialects import spelled
+from windrow.syntax.streams.punctuate import parse_punctuate
+from windrow.syntax.streams.table_functions import WINDOWS, call_at, window_call
 from windrow.syntax.tokens import TokenList, tokenize
-from windrow.syntax.views import parse_view
 from windrow.syntax.written_lengths import written_lengths
 
 __all__ = ["Findings", "mutants", "seeds", "tried"]

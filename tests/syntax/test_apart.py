@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windrow.syntax.apart import clauses_apart
+from windrow.syntax.streams.apart import clauses_apart
 from windrow.syntax.tokens import tokenize
 
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from windrow.syntax.cql import in_spark
+from windrow.syntax.streams.cql_spellings import in_spark
 from windrow.syntax.tokens import tokenize
 
 

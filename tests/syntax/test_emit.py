@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from windrow.algebra.expand import Expander
-from windrow.composed import queries_inside
+from windrow.algebra.rewriting.expand import Expander
 from windrow.errors import ParseError
-from windrow.syntax.emit import clauses_in, parse_emission
+from windrow.statements.composed import queries_inside
+from windrow.syntax.streams.emit_clause import clauses_in, parse_emission
 from windrow.syntax.tokens import tokenize
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from windrow.continuous import has_stream_words
-from windrow.emit import may_be_emitted
 from windrow.errors import UsageError
-from windrow.lengths import length_given
 from windrow.spark.catalog import Catalog
-from windrow.spark.table_functions import calls_table_functions
-from windrow.spark.text_log import _LINE
-from windrow.statements import _may_be_ours, _stream_shown
-from windrow.versions import may_join_versions
+from windrow.spark.logs.text_log import _LINE
+from windrow.spark.relations.table_functions_in_from import calls_table_functions
+from windrow.statements.dispatch import _may_be_ours, _stream_shown
+from windrow.statements.emit_statements import may_be_emitted
+from windrow.statements.stream_statements import has_stream_words
+from windrow.statements.temporal_joins import may_join_versions
+from windrow.without_sql.python_lengths import length_given
 
 MANY = 100_000
 LONG = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from windrow.errors import ParseError, Span
-from windrow.syntax.match_recognize import find_matches
 from windrow.syntax.mistakes import (
     is_name_of_from,
     meant_clause,
@@ -15,6 +14,7 @@ from windrow.syntax.mistakes import (
     named_like_variable,
     variable_before_clause,
 )
+from windrow.syntax.patterns.match_recognize import find_matches
 from windrow.syntax.tokens import tokenize
 
 INSIDE = "w AS (TYPE SLIDING ORDER BY x START AS s AT sp END)"

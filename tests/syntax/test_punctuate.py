@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from windrow.errors import NotSupportedError, ParseError
-from windrow.syntax.punctuate import parse_punctuate
+from windrow.syntax.streams.punctuate import parse_punctuate
 from windrow.syntax.tokens import tokenize
 
 

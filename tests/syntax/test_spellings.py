@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from windrow.errors import ParseError
-from windrow.syntax.spellings import spelled
+from windrow.syntax.streams.other_dialects import spelled
 from windrow.syntax.tokens import tokenize
 
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 
 from windrow.errors import ParseError, WindrowError
-from windrow.syntax.create_stream import parse_create_stream
-from windrow.syntax.streams import parse_stream_window, parse_to_stream, refuse_alias_before, window_at
+from windrow.syntax.cql_clauses import parse_stream_window, parse_to_stream, refuse_alias_before, window_at
+from windrow.syntax.streams.create_stream import parse_create_stream
 from windrow.syntax.tokens import tokenize
 
 SECOND = 10**9

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from windrow.errors import ParseError
-from windrow.syntax.table_functions import WINDOWS, call_at, window_call
+from windrow.syntax.streams.table_functions import WINDOWS, call_at, window_call
 from windrow.syntax.tokens import tokenize
 
 FUNCTIONS = [name.lower() for name in WINDOWS]

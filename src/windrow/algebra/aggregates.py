@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from windrow.algebra.names import AGGREGATE, QUALIFIED
-from windrow.algebra.nodes import AggregateCall, Fragment, Uses, Window
+from windrow.algebra.window_node import AggregateCall, Fragment, Uses, Window
 from windrow.errors import Span
 from windrow.kernels.aggregates import FUNCTIONS
 from windrow.syntax.expression_nodes import Name

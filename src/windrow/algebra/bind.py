@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from windrow.algebra.aggregates import Aggregates, find_aggregates, find_uses
-from windrow.algebra.correlated import Correlated, find_correlated
-from windrow.algebra.groups import groups
-from windrow.algebra.match import (
+from windrow.algebra.bound_statement import Statement
+from windrow.algebra.match_node import (
     Expression,
     Match,
     compiled,
@@ -19,18 +18,18 @@ from windrow.algebra.match import (
 )
 from windrow.algebra.names import IDENTITY, QUALIFIED, ROW, order_key, partition_key, verbatim
 from windrow.algebra.navigations import find_leaves
-from windrow.algebra.nodes import Boundary, Fragment, Uses, Window
-from windrow.algebra.pattern_windows import WindowCalls
 from windrow.algebra.predicates import refuse_changing_condition, refuse_in_predicate
 from windrow.algebra.qualified import QualifiedFields, find_qualified
+from windrow.algebra.rewriting.correlated import Correlated, find_correlated
+from windrow.algebra.rewriting.grouped_rows import groups
 from windrow.algebra.row_comparison import compared_rows
-from windrow.algebra.statement import Statement
+from windrow.algebra.window_node import Boundary, Fragment, Uses, Window
+from windrow.algebra.windows_with_patterns import WindowCalls
 from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.blocks import find_blocks, visible_ctes
+from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.expression_nodes import Literal, Name, plain_names
 from windrow.syntax.expressions import parse_expression
-from windrow.syntax.match_nodes import MatchClause, MatchRelation, Named
-from windrow.syntax.match_recognize import find_matches
 from windrow.syntax.nodes import (
     Block,
     BoundaryClause,
@@ -40,10 +39,11 @@ from windrow.syntax.nodes import (
     Variable,
     WindowClause,
 )
-from windrow.syntax.pattern_windows import PatternBlock, find_pattern_windows
-from windrow.syntax.patterns import variables_of
+from windrow.syntax.patterns.match_nodes import MatchClause, MatchRelation, Named
+from windrow.syntax.patterns.match_recognize import find_matches
+from windrow.syntax.patterns.pattern_windows import PatternBlock, find_pattern_windows
+from windrow.syntax.patterns.row_patterns import variables_of
 from windrow.syntax.sqltext import Piece, Relation, SqlText, quoted
-from windrow.syntax.streams import alias_after, begins_relation
 from windrow.syntax.tokens import Kind, Token, TokenList
 
 __all__ = ["bind", "stands_in_from"]

@@ -12,10 +12,7 @@ from dataclasses import dataclass, field, replace
 from windrow.algebra.names import verbatim
 from windrow.errors import AnalysisError, Span, did_you_mean
 from windrow.syntax.blocks import visible_ctes, with_items
-from windrow.syntax.mistakes import misplaced_to_stream
-from windrow.syntax.nodes import Cte, Range
-from windrow.syntax.sqltext import Relation, SqlText, quoted
-from windrow.syntax.streams import (
+from windrow.syntax.cql_clauses import (
     TO_STREAM,
     StreamWindow,
     ToStream,
@@ -27,6 +24,9 @@ from windrow.syntax.streams import (
     refuse_alias_before,
     window_at,
 )
+from windrow.syntax.mistakes import misplaced_to_stream
+from windrow.syntax.nodes import Cte, Range
+from windrow.syntax.sqltext import Relation, SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
 __all__ = [

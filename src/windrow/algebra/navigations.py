@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from windrow.algebra.aggregates import kernel_function
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError, did_you_mean
-from windrow.syntax.match_nodes import variable_name
 from windrow.syntax.nodes import Range
 from windrow.syntax.ordering import order_item
+from windrow.syntax.patterns.match_nodes import variable_name
 from windrow.syntax.subqueries import opens_query, own_relations
 from windrow.syntax.tokens import Kind, TokenList
 

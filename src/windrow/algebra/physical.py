@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from windrow.algebra.names import ROW, hoisted
-from windrow.algebra.nodes import AggregateCall, Boundary, Fragment, Window
-from windrow.kernels.plan import PairExpression, Search
+from windrow.algebra.window_node import AggregateCall, Boundary, Fragment, Window
+from windrow.kernels.window_plan import PairExpression, Search
 from windrow.syntax.nodes import Side
 from windrow.syntax.sqltext import SqlText, quoted
 

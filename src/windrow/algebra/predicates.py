@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from windrow.algebra.aggregates import AGGREGATES
-from windrow.algebra.changing import reads_clock, varies_by_run
+from windrow.algebra.rewriting.changing import reads_clock, varies_by_run
 from windrow.errors import AnalysisError, NotSupportedError
 from windrow.syntax.nodes import Range, Side, WindowClause
 from windrow.syntax.tokens import Kind, TokenList

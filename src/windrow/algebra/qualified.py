@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from windrow.algebra.names import QUALIFIED, of_relation
+from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Block, Range
 from windrow.syntax.sqltext import quoted
-from windrow.syntax.streams import alias_after, begins_relation
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["QualifiedFields", "find_qualified", "relations_of", "written"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from windrow.cli.connection import Connection, SessionFactory, cancel, start_spark
-from windrow.cli.java import Java, bridge_silent, interrupts_ignored, no_more_counts
+from windrow.cli.java_process import Java, bridge_silent, interrupts_ignored, no_more_counts
 from windrow.cli.reporting import reporting, terminable
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def called(context: typer.Context, debug: bool) -> Iterator[Call]:
     """One call of a command: its errors are reported, and what runs is stopped."""
     call = Call(context.obj)
     with bridge_silent(), reporting(debug, call.end), terminable():
-        from windrow.spark.version import check_version
+        from windrow.spark.runtime.version import check_version
 
         check_version()
         yield call

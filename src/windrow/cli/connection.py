@@ -151,7 +151,7 @@ def open_session(asked: Connection, factory: SessionFactory | None = None) -> Se
     WindrowError
         What starting Spark or reading a table raises.
     """
-    from windrow.spark.sources import look, of_table
+    from windrow.spark.scan.file_sources import look, of_table
 
     # What a path lacks is known before Spark has started, which takes seconds.
     for name, paths in asked.tables.items():
@@ -179,7 +179,7 @@ def values(spark: SparkSession, params: Mapping[str, str]) -> dict[str, Any]:
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 
-    from windrow.spark.quiet import quiet
+    from windrow.spark.runtime.quiet import quiet
 
     bound: dict[str, Any] = dict(params)
     for name, text in params.items():
@@ -208,7 +208,7 @@ def with_tables(error: WindrowError, asked: Connection) -> WindrowError:
         else:
             error.hint = did_you_mean(name, asked.tables) or f"tables attached are {', '.join(asked.tables)}"
     elif error.condition == "MALFORMED_RECORD":
-        from windrow.spark.sources import look
+        from windrow.spark.scan.file_sources import look
 
         for name, paths in asked.tables.items():
             files = look(paths, format=asked.format(name), master=asked.master).files
@@ -258,8 +258,8 @@ def _pair(option: str, given: str, example: str) -> tuple[str, str]:
 
 def start_spark(asked: Connection) -> SparkSession:
     """The SparkSession that the command line asks for: one of this machine, a cluster's, or a server's."""
-    from windrow.cli.java_classes import keep_after
-    from windrow.spark.local import JAVA_OPTIONS, local_cores, local_session
+    from windrow.cli.keep_java_classes import keep_after
+    from windrow.spark.runtime.local import JAVA_OPTIONS, local_cores, local_session
 
     if asked.master.startswith("local") and not local_cores(asked.master):
         raise UsageError(

@@ -9,10 +9,10 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from windrow.cli.connection import Connection, SessionFactory, open_session
+from windrow.cli.output.rows_on_driver import as_text, translated
+from windrow.cli.output.terminal import is_plain, stdout_console
+from windrow.cli.output.text_tables import print_table
 from windrow.cli.progress import Progress
-from windrow.cli.rows import as_text, translated
-from windrow.cli.tables import print_table
-from windrow.cli.terminal import is_plain, stdout_console
 from windrow.datasets import weather
 
 if TYPE_CHECKING:

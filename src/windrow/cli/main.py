@@ -16,7 +16,6 @@ import typer
 from windrow import __version__
 from windrow.cli.calls import called, is_kept, refuse_together, with_traces
 from windrow.cli.connection import connection
-from windrow.cli.formats import Format, chosen_format
 from windrow.cli.options import (
     COMMAND,
     CONF,
@@ -30,6 +29,7 @@ from windrow.cli.options import (
     TABLE,
     TABLE_FORMAT,
 )
+from windrow.cli.output.formats import Format, chosen_format
 from windrow.cli.reporting import (
     CLOSED_PIPE,
     FAILED,
@@ -290,7 +290,7 @@ def run_command(
 ) -> None:
     """Run a script, and show the rows of its queries."""
     with called(context, debug) as call:
-        from windrow.cli.script import read_script, split_script
+        from windrow.cli.sql_script import read_script, split_script
 
         asks_changes = changelog or envelope is not None or key is not None
         output_form = chosen_format(form, output)
@@ -307,7 +307,7 @@ def run_command(
         if live:
             recorded = {"--output": output, "--limit": limit, "--at": at, "--changelog": asks_changes or None}
             refuse_together("--live", {**recorded, "--plot": plot})
-            from windrow.cli.live import Live, run_live
+            from windrow.cli.live_command import Live, run_live
 
             port = (ui_port or 0) if ui or ui_port is not None else None
             asked_live = Live(checkpoint, trigger, output_form, port, is_kept(on_malformed))
@@ -354,13 +354,13 @@ def explain_command(
 ) -> None:
     """Show how each statement of a script would be run."""
     with called(context, debug) as call:
-        from windrow.cli.script import read_script, split_script
+        from windrow.cli.sql_script import read_script, split_script
 
         statements = split_script(read_script(file, command))
         asked = connection(
             master, with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
         )
-        from windrow.cli.plans import explain_script
+        from windrow.cli.plan_commands import explain_script
 
         plans = explain_script(statements, asked, call.factory, call.opened, spark=spark)
         for statement, plan in zip(statements, plans, strict=True):
@@ -393,13 +393,13 @@ def check_command(
 ) -> None:
     """Say whether a script is understood."""
     with called(context, debug) as call:
-        from windrow.cli.script import read_script, split_script
+        from windrow.cli.sql_script import read_script, split_script
 
         statements = split_script(read_script(file, command))
         asked = connection(
             master, with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
         )
-        from windrow.cli.plans import check_script
+        from windrow.cli.plan_commands import check_script
 
         check_script(statements, asked, call.factory, call.opened)
         sys.stdout.write(f"OK: {len(statements)} statement{'' if len(statements) == 1 else 's'}\n")
@@ -480,7 +480,7 @@ def doctor_command(
 ) -> None:
     """Examine what Windrow needs."""
     with reporting(debug):
-        from windrow.cli.doctor import show_doctor
+        from windrow.cli.doctor_command import show_doctor
 
         if not show_doctor(start_spark=spark):
             raise typer.Exit(FAILED)
@@ -519,7 +519,7 @@ def datasets_command(
 ) -> None:
     """List the datasets, or write one."""
     with reporting(debug):
-        from windrow.cli.datasets import list_datasets, write_dataset
+        from windrow.cli.datasets_command import list_datasets, write_dataset
 
         given = {"stations": stations, "days": days, "start": start.date() if start else None}
         options = {key: value for key, value in given.items() if value is not None}

@@ -18,7 +18,7 @@ from types import FrameType
 import typer
 from rich.text import Text
 
-from windrow.cli.terminal import errors_console, printable
+from windrow.cli.output.terminal import errors_console, printable
 from windrow.errors import UsageError, WindrowError, render
 
 __all__ = [

@@ -14,13 +14,13 @@ from pyspark.sql import types as T
 from rich.console import Console
 
 from windrow.cli.connection import Connection, SessionFactory, open_session, values, with_tables
-from windrow.cli.files import atomically, writing_to
-from windrow.cli.formats import Format, csv_lines, markdown_lines
+from windrow.cli.output.formats import Format, csv_lines, markdown_lines
+from windrow.cli.output.rows_on_driver import as_json, as_text, stream, translated
+from windrow.cli.output.terminal import errors_console, is_plain, stdout_console
+from windrow.cli.output.text_tables import ROWS, print_table
+from windrow.cli.output.whole_files import atomically, writing_to
 from windrow.cli.progress import Progress
-from windrow.cli.rows import as_json, as_text, stream, translated
-from windrow.cli.script import Statement
-from windrow.cli.tables import ROWS, print_table
-from windrow.cli.terminal import errors_console, is_plain, stdout_console
+from windrow.cli.sql_script import Statement
 from windrow.errors import AnalysisError, UsageError, WindrowError
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def write_rows(
         )
     with atomically(path) as temporary:
         if output.format is Format.PARQUET:
-            from windrow.cli.parquet import write_parquet
+            from windrow.cli.output.parquet import write_parquet
 
             frame = relation.ordered if output.limit is None else relation.ordered.limit(output.limit)
             rows = write_parquet(frame, temporary, path, statement.padded, progress.count)

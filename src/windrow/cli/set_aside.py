@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from windrow.cli.terminal import printable
-from windrow.spark.live.set_aside import SetAside
+from windrow.cli.output.terminal import printable
+from windrow.spark.live.reports.rows_set_aside import SetAside
 
 __all__ = ["lines_of"]
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from windrow.errors import ExecutionError
 from windrow.kernels.pair_functions import FUNCTIONS, Arguments, blank, storage
-from windrow.kernels.plan import (
+from windrow.kernels.window_plan import (
     ColumnRef,
     ConstantRef,
     Number,

@@ -27,9 +27,12 @@ _ROOMS = (
     "windrow.kernels.stages.",
     "windrow.kernels.trace",
     "windrow.punctuations.",
-    "windrow.spark.live.row_maps",
+    "windrow.spark.live.operators.row_maps",
 )
 """The modules of which objects are stored: none but their attributes is read, and no other class is made."""
+
+_MOVED = {"windrow.spark.live.row_maps": "windrow.spark.live.operators.row_maps"}
+"""Modules that have other names now than in tables stored by versions before."""
 
 _COLLECTIONS = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 _PLAIN = (str, int, float, type(None))
@@ -190,6 +193,7 @@ class _Reader:
         raise StoredError(kind)
 
     def _object(self, number: int, module: str, name: str, attributes: dict[str, Any]) -> None:
+        module = _MOVED.get(module, module)
         kind = getattr(sys.modules.get(module), name, None) if module.startswith(_ROOMS) else None
         if not isinstance(kind, type) or kind.__module__ != module:
             raise StoredError(f"{module}.{name}")

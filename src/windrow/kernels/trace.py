@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.kernels.hashing import hashes
-from windrow.kernels.numbering import numbered
+from windrow.kernels.packing.numbering import numbered
 from windrow.kernels.sorting import comparable, one_array, ordered_integers
 from windrow.punctuations.boxes import NULL, Box, Lines
 from windrow.punctuations.index import Columns, Index, Places

@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 
 from windrow.errors import ExecutionError, Span
 from windrow.kernels.aggregates import Aggregate, Gaps, aggregate
-from windrow.kernels.chains import walk
+from windrow.kernels.compiling.chains import walk
 from windrow.kernels.pairs import Array, Rows, holds
-from windrow.kernels.plan import (
+from windrow.kernels.strategies import find
+from windrow.kernels.window_plan import (
     FieldOutput,
     Output,
     PositionOutput,
@@ -27,7 +28,6 @@ from windrow.kernels.plan import (
     RowsOutput,
     WindowPlan,
 )
-from windrow.kernels.strategies import find
 
 __all__ = [
     "Windows",

@@ -11,11 +11,11 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
 from windrow.cli.connection import open_session, start_spark, values
-from windrow.cli.formats import Format
-from windrow.cli.java import Java
+from windrow.cli.java_process import Java
+from windrow.cli.output.formats import Format
 from windrow.cli.progress import Progress
 from windrow.cli.run import Output, View, at_its_place, draw_picture, print_rows, write_rows
-from windrow.cli.script import Statement, read_script, split_script
+from windrow.cli.sql_script import Statement, read_script, split_script
 from windrow.errors import UsageError, WindrowError
 from windrow.notebook.options import Line, help_text, read_line
 from windrow.notebook.watching import ROWS, watch

@@ -12,9 +12,9 @@ from typing import Any
 import typer
 
 from windrow.cli.connection import Connection, connection
-from windrow.cli.formats import Format, chosen_format
-from windrow.cli.live import Live
+from windrow.cli.live_command import Live
 from windrow.cli.main import app
+from windrow.cli.output.formats import Format, chosen_format
 from windrow.cli.run import Picture
 from windrow.errors import UsageError
 

@@ -11,8 +11,8 @@ from IPython.display import HTML, display
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from windrow.cli.batches import by_time
-from windrow.cli.rows import as_text
+from windrow.cli.output.batches import by_time
+from windrow.cli.output.rows_on_driver import as_text
 from windrow.errors import WindrowError
 from windrow.notebook.panels import before_start, open_panel, show_query
 from windrow.relation import Relation
@@ -20,7 +20,7 @@ from windrow.relation_kinds import LiveRelation, StartedRelation
 from windrow.rendering import html_table
 from windrow.spark.arrow import is_orderable
 from windrow.spark.live import LiveQuery
-from windrow.spark.live.sinks import Sink
+from windrow.spark.live.sinks.sink import Sink
 
 __all__ = ["ROWS", "show_live", "show_started", "watch"]
 

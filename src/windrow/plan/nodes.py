@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from windrow.algebra.nodes import AggregateCall
+from windrow.algebra.window_node import AggregateCall
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.columns import ROWS, Column, Completeness, Expression, Scope
 from windrow.plan.reasons import Reason
+from windrow.syntax.cql_clauses import StreamWindow as Bracket
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
-from windrow.syntax.streams import StreamWindow as Bracket
 from windrow.syntax.window_calls import WindowCall
 
 __all__ = [
@@ -607,7 +607,7 @@ class TimeWindows:
         The rows, of which the columns come first.
     kind, lengths
         The windowing function, and its lengths in ticks, as
-        :class:`windrow.algebra.time_windows.TimeWindow` has them.
+        :class:`windrow.algebra.rewriting.time_windows_as_sql.TimeWindow` has them.
     time, keys
         Columns of the rows: their time, and those by each of which there are sessions of their own.
     """

@@ -12,7 +12,7 @@ from windrow.kernels.sorting import SortKey
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Column, Expression, Scope
-from windrow.plan.reader.over import AT
+from windrow.plan.reader.read_over import AT
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 
 __all__ = ["sql_of_plan"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from windrow.errors import NotSupportedError, UsageError
-from windrow.plot.reading.options import Options
+from windrow.plot.reading.chart_options import Options
 from windrow.relation import Changes, Relation
 from windrow.relation_kinds import LiveRelation
-from windrow.spark.batch import BoundWindow
-from windrow.spark.streams import Stream
-from windrow.spark.varying import Varying
+from windrow.spark.clauses.batch import BoundWindow
+from windrow.spark.logs.session_streams import Stream
+from windrow.spark.relations.varying import Varying
 
 if TYPE_CHECKING:
     from windrow.plot.theme import Picture
@@ -51,28 +51,28 @@ def _drawn(relation: Relation, options: Options, width: int | None) -> Picture:
     _need_altair()
     # Altair takes most of a second, and is an extra.
     if isinstance(made_of, Varying):
-        from windrow.plot.reading.varying import read_varying
+        from windrow.plot.reading.read_time_varying import read_varying
         from windrow.plot.validity import draw_validity
 
         return draw_validity(read_varying(made_of, options), width)
     if isinstance(made_of, Changes):
-        from windrow.plot.reading.varying import read_changes
+        from windrow.plot.reading.read_time_varying import read_changes
         from windrow.plot.staircase import draw_staircase
 
         return draw_staircase(read_changes(made_of, options), width)
     if isinstance(made_of, Stream):
         from windrow.plot.arrivals import draw_arrivals
-        from windrow.plot.reading.arrivals import read_arrivals
+        from windrow.plot.reading.read_arrivals import read_arrivals
 
         return draw_arrivals(read_arrivals(made_of, options), width)
     last = made_of[-1]
     if isinstance(last, BoundWindow):
-        from windrow.plot.reading.windows import read_windows
+        from windrow.plot.reading.read_windows import read_windows
         from windrow.plot.windows import draw_windows
 
         return draw_windows(read_windows(last, options), width)
     from windrow.plot.matches import draw_matches
-    from windrow.plot.reading.matches import read_matches
+    from windrow.plot.reading.read_matches import read_matches
 
     return draw_matches(read_matches(last, options), width)
 

@@ -5,8 +5,8 @@ Every rule takes a draft and an analyzer and gives the draft with its part fille
 
 from __future__ import annotations
 
-from windrow.algebra.nodes import Window
 from windrow.algebra.physical import Analyzer, Draft
+from windrow.algebra.window_node import Window
 from windrow.rules.choose_strategies import choose_strategies
 from windrow.rules.hoist_predicates import hoist_predicates
 from windrow.rules.prune_fields import prune_fields

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from windrow.algebra.nodes import Boundary
 from windrow.algebra.physical import Analyzer, Draft, Found, Predicate
-from windrow.kernels.plan import PairExpression, Search, sides_of
+from windrow.algebra.window_node import Boundary
 from windrow.kernels.strategies import solve
+from windrow.kernels.window_plan import PairExpression, Search, sides_of
 from windrow.syntax.nodes import Side
 
 __all__ = ["choose_strategies"]

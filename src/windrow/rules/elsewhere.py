@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from windrow.algebra.nodes import Fragment
 from windrow.algebra.physical import Analyzer, Columns, Draft, Predicate, find_field
-from windrow.kernels.plan import Elsewhere
+from windrow.algebra.window_node import Fragment
+from windrow.kernels.window_plan import Elsewhere
 from windrow.rules.share_keys import share_keys
 from windrow.syntax.expression_nodes import Call, Expression, Name, Opaque, Operation
 from windrow.syntax.nodes import Role, Variable

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from windrow.algebra.nodes import Boundary, Fragment
 from windrow.algebra.physical import Analyzer, Columns, Draft, Predicate
-from windrow.kernels import plan as kernel
+from windrow.algebra.window_node import Boundary, Fragment
+from windrow.kernels import window_plan
 from windrow.rules.hoister import NotTypedError, Ranks, RowVariable
 from windrow.rules.pair_conditions import PairConditions
 from windrow.syntax.nodes import Role, Variable
@@ -47,7 +47,7 @@ def _predicate(
             return Predicate(boundary, None, "a Column over several rows cannot be taken apart")
         variable = scope[name.lower()]
         column = columns.add(SqlText(), name, when.column)
-        return Predicate(boundary, kernel.ColumnRef(column, variable.side, variable.shift))
+        return Predicate(boundary, window_plan.ColumnRef(column, variable.side, variable.shift))
 
     def types_of(texts: list[SqlText]) -> list[str]:
         return analyzer.types(texts, boundary.side)

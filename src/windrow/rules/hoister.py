@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from windrow.algebra.names import IDENTITY, as_written
-from windrow.algebra.nodes import Fragment
 from windrow.algebra.physical import Columns, find_field
+from windrow.algebra.window_node import Fragment
 from windrow.errors import AnalysisError
-from windrow.kernels import plan as kernel
+from windrow.kernels import window_plan
 from windrow.rules.types import FLOATS, INTEGERS, NUMPY, common_decimal, is_day_interval, is_decimal
 from windrow.syntax.expression_nodes import (
     Call,
@@ -110,7 +110,7 @@ class Hoister:
         self.types_of, self.ansi = types_of, ansi
         self.types: dict[Range, str] = {}
 
-    def typed(self, what: str) -> kernel.PairExpression:
+    def typed(self, what: str) -> window_plan.PairExpression:
         """The whole condition; `what` says in errors what it is of.
 
         Raises
@@ -192,7 +192,7 @@ class Hoister:
 
     # -- to the kernel's expressions ---------------------------------------------------------------
 
-    def convert(self, expression: Expression, guards: Guards) -> kernel.PairExpression:
+    def convert(self, expression: Expression, guards: Guards) -> window_plan.PairExpression:
         """The part as the kernel evaluates it; `guards` hold wherever it is evaluated."""
         if not self.reads(expression):
             return self.constant(expression)
@@ -206,24 +206,24 @@ class Hoister:
             case Name(parts=parts):
                 variable = self.scope[parts[0].lower()]
                 if variable.is_position:
-                    return kernel.PositionRef(variable.side)
+                    return window_plan.PositionRef(variable.side)
                 raise NotTypedError(f"row {variable.name} is used as a value")
             case Operation():
                 return self.operation(expression, guards)
             case Call(function="coalesce" | "nvl" | "ifnull", arguments=parts):
                 dtype = self.dtype(expression)
-                return kernel.Operation(
+                return window_plan.Operation(
                     "COALESCE", tuple(self.number(part, guards, dtype) for part in parts), dtype
                 )
             case Call(function="abs", arguments=(part,)):
                 dtype = self.dtype(expression)
-                return kernel.Operation("ABS", (self.number(part, guards, dtype),), dtype)
+                return window_plan.Operation("ABS", (self.number(part, guards, dtype),), dtype)
             case Call(function="datediff" | "date_diff", arguments=(end, start)):
                 days = (self.leaf(end, "DATE", guards), self.leaf(start, "DATE", guards))
-                return kernel.Operation("-", days, "int32")
+                return window_plan.Operation("-", days, "int32")
         raise NotTypedError(f"{self.shown(expression)} reads several rows inside one function")
 
-    def operation(self, expression: Operation, guards: Guards) -> kernel.PairExpression:
+    def operation(self, expression: Operation, guards: Guards) -> window_plan.PairExpression:
         """An operator as the kernel has it."""
         operator, operands = expression.operator, expression.operands
         if operator in ("AND", "OR"):
@@ -231,11 +231,11 @@ class Hoister:
             for operand in operands:
                 converted.append(self.truth(operand, guards))
                 guards = (*guards, (operand, NOT_FALSE if operator == "AND" else NOT_TRUE))
-            return kernel.Operation(operator, tuple(converted))
+            return window_plan.Operation(operator, tuple(converted))
         if operator == "NOT":
-            return kernel.Operation("NOT", (self.truth(operands[0], guards),))
+            return window_plan.Operation("NOT", (self.truth(operands[0], guards),))
         if operator == "IS NULL":
-            return kernel.Operation("ISNULL", (self.value(operands[0], guards),))
+            return window_plan.Operation("ISNULL", (self.value(operands[0], guards),))
         if operator in _COMPARISONS:
             return self.comparison(operator, operands, guards)
         if operator == "IN":
@@ -243,12 +243,12 @@ class Hoister:
             kinds = {self.types[operand.range] for operand in operands} - {"void"}
             if not self.ansi and "float" in kinds and kinds & INTEGERS and kinds - INTEGERS - {"float"}:
                 raise NotTypedError("without ANSI, IN compares all its values in one type")
-            return kernel.Operation(
+            return window_plan.Operation(
                 "OR", tuple(self.comparison("=", (first, item), guards) for item in items)
             )
         if operator == "BETWEEN":
             value, low, high = operands
-            return kernel.Operation(
+            return window_plan.Operation(
                 "AND",
                 (self.comparison(">=", (value, low), guards), self.comparison("<=", (value, high), guards)),
             )
@@ -256,7 +256,7 @@ class Hoister:
 
     def comparison(
         self, operator: str, operands: tuple[Expression, ...], guards: Guards
-    ) -> kernel.PairExpression:
+    ) -> window_plan.PairExpression:
         """A comparison in the types in which Spark makes it."""
         left, right = operands
         rows = self.is_row(left), self.is_row(right)
@@ -293,9 +293,9 @@ class Hoister:
                 parts.append(self.leaf(part, cast if needs_cast else None, guards, rank))
             else:
                 parts.append(self.convert(part, guards))
-        return kernel.Operation(operator, tuple(parts))
+        return window_plan.Operation(operator, tuple(parts))
 
-    def arithmetic(self, expression: Operation, guards: Guards) -> kernel.PairExpression:
+    def arithmetic(self, expression: Operation, guards: Guards) -> window_plan.PairExpression:
         """A computation as the kernel makes it."""
         operator, operands = expression.operator, expression.operands
         kind = self.types[expression.range]
@@ -303,12 +303,12 @@ class Hoister:
         if kind in NUMPY and all(one in NUMPY or is_decimal(one) for one in kinds) and operator != "DIV":
             if operator == "/" and kind != "double":
                 raise NotTypedError(f"division gives {kind}")
-            return kernel.Operation(
+            return window_plan.Operation(
                 operator, tuple(self.number(part, guards, NUMPY[kind]) for part in operands), NUMPY[kind]
             )
         if operator == "-" and kinds == ["date", "date"] and is_day_interval(kind):
-            days = kernel.Operation("-", tuple(self.convert(part, guards) for part in operands), "int64")
-            return kernel.Operation("*", (days, kernel.Number(_MICROSECONDS_A_DAY)), "int64")
+            days = window_plan.Operation("-", tuple(self.convert(part, guards) for part in operands), "int64")
+            return window_plan.Operation("*", (days, window_plan.Number(_MICROSECONDS_A_DAY)), "int64")
         if operator == "-" and is_day_interval(kind) and set(kinds) == {"date", "timestamp"}:
             raise NotTypedError("a date's midnight depends on the session's zone")
         if operator == "-" and is_day_interval(kind) and set(kinds) <= {"date", "timestamp", "timestamp_ntz"}:
@@ -319,16 +319,20 @@ class Hoister:
                 else self.leaf(part, "TIMESTAMP_NTZ", guards)
                 for part, one in zip(operands, kinds, strict=True)
             )
-            return kernel.Operation("-", tuple(shown), "int64")
+            return window_plan.Operation("-", tuple(shown), "int64")
         if operator in ("+", "-") and kind == "date" and set(kinds) <= {"date", *INTEGERS}:
-            return kernel.Operation(operator, tuple(self.convert(part, guards) for part in operands), "int32")
+            return window_plan.Operation(
+                operator, tuple(self.convert(part, guards) for part in operands), "int32"
+            )
         if operator in ("+", "-") and is_day_interval(kind) and all(map(is_day_interval, kinds)):
-            return kernel.Operation(operator, tuple(self.convert(part, guards) for part in operands), "int64")
+            return window_plan.Operation(
+                operator, tuple(self.convert(part, guards) for part in operands), "int64"
+            )
         raise NotTypedError(
             f"{' '.join([kinds[0], operator, *kinds[1:]])} over several rows is not computed in the kernel"
         )
 
-    def number(self, expression: Expression, guards: Guards, dtype: str) -> kernel.PairExpression:
+    def number(self, expression: Expression, guards: Guards, dtype: str) -> window_plan.PairExpression:
         """A part as an operand of arithmetic in this dtype."""
         kind = self.types[expression.range]
         if is_decimal(kind) and dtype == "float64":
@@ -337,13 +341,13 @@ class Hoister:
             return self.convert(expression, guards)
         raise NotTypedError(f"{kind} is not a number that the kernel has")
 
-    def truth(self, expression: Expression, guards: Guards) -> kernel.PairExpression:
+    def truth(self, expression: Expression, guards: Guards) -> window_plan.PairExpression:
         """A part as a condition; Spark takes texts as Booleans too."""
         if self.types[expression.range] in ("boolean", "void"):
             return self.convert(expression, guards)
         return self.leaf(expression, "BOOLEAN", guards)
 
-    def value(self, expression: Expression, guards: Guards) -> kernel.PairExpression:
+    def value(self, expression: Expression, guards: Guards) -> window_plan.PairExpression:
         """A part of which only the validity counts."""
         if self.is_row(expression):
             raise NotTypedError("a row variable of several rows")
@@ -364,7 +368,7 @@ class Hoister:
         cast: str | None,
         guards: Guards,
         rank: int | None = None,
-    ) -> kernel.PairExpression:
+    ) -> window_plan.PairExpression:
         """A part that Spark computes whole, cast if need be."""
         if not self.reads(expression):
             return self.constant(expression, cast, rank)
@@ -376,7 +380,7 @@ class Hoister:
 
     def constant(
         self, expression: Expression, cast: str | None = None, rank: int | None = None
-    ) -> kernel.PairExpression:
+    ) -> window_plan.PairExpression:
         """A part that reads no row."""
         rendered = self.text(expression).render()
         if (
@@ -386,10 +390,10 @@ class Hoister:
             and rendered.isdigit()
             and len(rendered) < 19
         ):
-            return kernel.Number(int(rendered))
+            return window_plan.Number(int(rendered))
         if rank is None and cast is None and not self.has_values(self.types[expression.range]):
             raise NotTypedError(f"a constant of type {self.types[expression.range]}")
-        return kernel.ConstantRef(self.columns.constant(_cast(self.text(expression), cast)), rank)
+        return window_plan.ConstantRef(self.columns.constant(_cast(self.text(expression), cast)), rank)
 
     def hoisted(
         self,
@@ -397,7 +401,7 @@ class Hoister:
         guards: Guards,
         cast: str | None = None,
         rank: int | None = None,
-    ) -> kernel.PairExpression:
+    ) -> window_plan.PairExpression:
         """A part that reads one row, as a column."""
         variable = self.single_row(expression)
         assert variable is not None
@@ -420,7 +424,7 @@ class Hoister:
         missing = None
         if not variable.is_there and not self.is_strict(expression):
             missing = self.columns.constant(text)
-        return kernel.ColumnRef(name, variable.side, variable.shift, missing, rank)
+        return window_plan.ColumnRef(name, variable.side, variable.shift, missing, rank)
 
     def has_values(self, kind: str) -> bool:
         """Whether the kernel has values of this type, other than ranks."""
@@ -497,13 +501,13 @@ def _cast(text: SqlText, to: str | None) -> SqlText:
     return SqlText.of("(", text, ")") if to is None else SqlText.of("CAST((", text, f") AS {to})")
 
 
-def _same_row(operator: str, left: RowVariable, right: RowVariable) -> kernel.PairExpression:
-    same = kernel.SameRow((left.side, left.shift), (right.side, right.shift))
+def _same_row(operator: str, left: RowVariable, right: RowVariable) -> window_plan.PairExpression:
+    same = window_plan.SameRow((left.side, left.shift), (right.side, right.shift))
     if operator == "=":
         return same
     if operator == "<>":
-        return kernel.Operation("NOT", (same,))
+        return window_plan.Operation("NOT", (same,))
     if operator == "<=>":
         # both missing: two NULL rows are not distinct
-        return kernel.SameRow(same.left, same.right, null_safe=True)
+        return window_plan.SameRow(same.left, same.right, null_safe=True)
     raise NotTypedError(f"rows are compared with {operator}")

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from windrow.algebra.names import QUALIFIED
-from windrow.algebra.nodes import Window
 from windrow.algebra.physical import Draft, Found
+from windrow.algebra.window_node import Window
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.plan import (
+from windrow.kernels.window_plan import (
     ColumnRef,
     FieldOutput,
     Output,

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from windrow.algebra.names import ROW
-from windrow.algebra.nodes import Fragment
 from windrow.algebra.physical import Columns, find_field
-from windrow.kernels import plan as kernel
-from windrow.kernels.patterns.plan import LABELS
+from windrow.algebra.window_node import Fragment
+from windrow.kernels import window_plan
+from windrow.kernels.patterns.pattern_plan import LABELS
 from windrow.rules.hoister import KERNEL_TYPES, Guards, NotTypedError, Ranks, RowVariable
 from windrow.rules.pair_conditions import PairConditions
 from windrow.rules.types import is_decimal
@@ -96,7 +96,7 @@ class Conditions(PairConditions):
 
     def otherwise(
         self, expression: expressions.Expression, guards: Guards, reason: str
-    ) -> kernel.PairExpression:
+    ) -> window_plan.PairExpression:
         """As ever; what the kernel cannot evaluate over the row and its neighbours, Spark does.
 
         So it does for each of the variables' names where nothing else is read.
@@ -115,9 +115,9 @@ class Conditions(PairConditions):
         assert self.with_neighbours is not None
         self.neighbours |= {variable.shift for variable in read} - {0}
         column = self.columns.add(self.with_neighbours(expression.range), ROW)
-        return kernel.ColumnRef(column, "row")
+        return window_plan.ColumnRef(column, "row")
 
-    def of_pair(self, expression: expressions.Expression, reason: str) -> kernel.PairExpression:
+    def of_pair(self, expression: expressions.Expression, reason: str) -> window_plan.PairExpression:
         """What only Spark can evaluate over the row and another one: a column of lists, for all of these."""
         read = self.reads(expression)
         others = {variable.side for variable in read} - {"row"}
@@ -128,8 +128,10 @@ class Conditions(PairConditions):
             raise NotTypedError(reason)
         (side,) = others
         column = self.columns.add(SqlText.of(self.add_pair(self.text(expression), side, read)), ROW)
-        back = kernel.Operation("-", (kernel.PositionRef("row"), kernel.PositionRef(side)), "int64")
-        return kernel.Operation("GIVEN", (kernel.ColumnRef(column, "row"), back))
+        back = window_plan.Operation(
+            "-", (window_plan.PositionRef("row"), window_plan.PositionRef(side)), "int64"
+        )
+        return window_plan.Operation("GIVEN", (window_plan.ColumnRef(column, "row"), back))
 
     def is_beside(self, *parts: expressions.Expression) -> bool:
         """Whether the parts read the row and its neighbours alone, which Spark can do too."""
@@ -153,13 +155,15 @@ class Conditions(PairConditions):
         """Whether the part is an aggregate, a number or a variable's name."""
         return isinstance(expression, Name) and expression.parts[0] in self.made
 
-    def of_name(self, expression: expressions.Expression, variable: RowVariable) -> kernel.PairExpression:
+    def of_name(
+        self, expression: expressions.Expression, variable: RowVariable
+    ) -> window_plan.PairExpression:
         """A function of a variable's name, as a column of its values for all names."""
         assert self.with_names is not None
         *texts, missing = map(self.columns.constant, self.with_names(expression.range, variable.name))
         name = f"{OF_NAMES}{'_'.join(texts)}"
         self.of_names[name] = tuple(texts)
-        return kernel.ColumnRef(name, variable.side, 0, missing)
+        return window_plan.ColumnRef(name, variable.side, 0, missing)
 
     def variable(self, name: Name) -> RowVariable | None:
         """The source that a path begins with; the row for its own columns."""
@@ -184,7 +188,7 @@ class Conditions(PairConditions):
 
     def constant(
         self, expression: expressions.Expression, cast: str | None = None, rank: int | None = None
-    ) -> kernel.PairExpression:
+    ) -> window_plan.PairExpression:
         """As ever; what a subquery gives, Spark puts beside each row when the rows are read."""
         start, stop = expression.range
         if not any(start <= first and last <= stop for first, last in self.queries):
@@ -195,7 +199,7 @@ class Conditions(PairConditions):
         text = self.text(expression)
         if cast is not None:
             text = SqlText.of("CAST((", text, f") AS {cast})")
-        return kernel.ColumnRef(self.columns.add(text, ROW), "row", 0, None, rank)
+        return window_plan.ColumnRef(self.columns.add(text, ROW), "row", 0, None, rank)
 
     def hoisted(
         self,
@@ -203,7 +207,7 @@ class Conditions(PairConditions):
         guards: Guards,
         cast: str | None = None,
         rank: int | None = None,
-    ) -> kernel.PairExpression:
+    ) -> window_plan.PairExpression:
         """As ever; what is no row of the input is no column of Spark's."""
         variable = self.single_row(expression)
         assert variable is not None
@@ -212,7 +216,7 @@ class Conditions(PairConditions):
         if variable.name in self.classifiers:
             if not isinstance(expression, Name) or cast is not None:
                 raise NotTypedError("a function of CLASSIFIER()")
-            return kernel.ColumnRef(LABELS, variable.side, 0, None, rank)
+            return window_plan.ColumnRef(LABELS, variable.side, 0, None, rank)
         kind = self.types[expression.range]
         if (
             not isinstance(expression, Name)
@@ -223,4 +227,4 @@ class Conditions(PairConditions):
             raise NotTypedError(f"an aggregate of type {kind}")
         column, counts = self.made_columns[variable.name]
         missing = self.columns.constant(SqlText.of("CAST(0 AS BIGINT)")) if counts else None
-        return kernel.ColumnRef(column, variable.side, 0, missing)
+        return window_plan.ColumnRef(column, variable.side, 0, missing)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 
-from windrow.algebra.match import Expression
+from windrow.algebra.match_node import Expression
 from windrow.algebra.names import ROW
 from windrow.algebra.navigations import (
     Aggregation,
@@ -18,11 +18,18 @@ from windrow.algebra.navigations import (
     match_numbers,
     references,
 )
-from windrow.algebra.nodes import Fragment
+from windrow.algebra.window_node import Fragment
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
-from windrow.kernels import plan as kernel
+from windrow.kernels import window_plan
 from windrow.kernels.aggregates import FUNCTIONS
-from windrow.kernels.patterns.plan import LABELS, NUMBERS, Condition, Duration, Register, register_side
+from windrow.kernels.patterns.pattern_plan import (
+    LABELS,
+    NUMBERS,
+    Condition,
+    Duration,
+    Register,
+    register_side,
+)
 from windrow.rules.hoister import KERNEL_TYPES, NotTypedError, Ranks, RowVariable
 from windrow.rules.match_conditions import Conditions, Source
 from windrow.rules.match_draft import Pair, RunningLeaf, neighbour
@@ -71,7 +78,7 @@ class Definitions:
             conditions.append(Condition(label, typed, (item.span.start, item.span.stop)))
         return conditions
 
-    def typed(self, item: Expression, label: int) -> kernel.PairExpression:
+    def typed(self, item: Expression, label: int) -> window_plan.PairExpression:
         """A condition of a label as the machine is told."""
         atoms: dict[int, expressions.Expression] = {}
         replaced: dict[Range, str] = {}
@@ -153,7 +160,7 @@ class Definitions:
         with_neighbours: Callable[[Range], SqlText] | None = None,
         with_names: Callable[[Range, str], list[SqlText]] | None = None,
         queries: Sequence[Range] = (),
-    ) -> kernel.PairExpression:
+    ) -> window_plan.PairExpression:
         """A condition as the machine is told; `what` says in errors what it is."""
         sources = list(self.sources.values())
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from windrow.algebra.match import Match
+from windrow.algebra.match_node import Match
 from windrow.algebra.navigations import Aggregation
 from windrow.algebra.physical import Hoisted
-from windrow.kernels.patterns.plan import Condition, Duration, Navigation, Register
+from windrow.kernels.patterns.pattern_plan import Condition, Duration, Navigation, Register
 from windrow.rules.match_conditions import Source
 from windrow.syntax.sqltext import SqlText
 

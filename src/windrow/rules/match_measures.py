@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windrow.algebra.match import Expression
+from windrow.algebra.match_node import Expression
 from windrow.algebra.navigations import (
     Aggregation,
     Leaf,
@@ -12,7 +12,7 @@ from windrow.algebra.navigations import (
     match_numbers,
 )
 from windrow.algebra.physical import find_field
-from windrow.kernels.patterns.plan import CLASSIFIER, Navigation
+from windrow.kernels.patterns.pattern_plan import CLASSIFIER, Navigation
 from windrow.rules.match_draft import ELEMENT, AggregateLeaf
 from windrow.rules.match_values import RowValues
 from windrow.rules.share_keys import plain_field

@@ -11,7 +11,7 @@ the expressions around them are Spark's, over the result.
 
 from __future__ import annotations
 
-from windrow.algebra.match import Match
+from windrow.algebra.match_node import Match
 from windrow.rules.match_define import Definitions
 from windrow.rules.match_draft import MatchAnalyzer, MatchDraft
 from windrow.rules.match_measures import Measures

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windrow.algebra.match import Match
+from windrow.algebra.match_node import Match
 from windrow.algebra.names import ROW
 from windrow.algebra.navigations import Aggregation, classifiers, match_numbers, references
 from windrow.algebra.physical import Columns, find_field

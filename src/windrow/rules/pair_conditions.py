@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 
 from windrow.algebra.physical import Columns
-from windrow.kernels import plan as kernel
+from windrow.kernels import window_plan
 from windrow.rules.hoister import Guards, Hoister, NotTypedError
-from windrow.rules.pair_functions import Functions
+from windrow.rules.typed_pair_functions import Functions
 from windrow.rules.types import is_decimal
 from windrow.syntax.expression_nodes import Call, Expression, Operation
 from windrow.syntax.nodes import Range
@@ -46,7 +46,7 @@ class PairConditions(Hoister):
         """Why parts could not be typed: they are tried in several ways, each time with all their parts."""
         return {}
 
-    def convert(self, expression: Expression, guards: Guards) -> kernel.PairExpression:
+    def convert(self, expression: Expression, guards: Guards) -> window_plan.PairExpression:
         """As ever, else by a function that the kernel has too."""
         if expression.range in self.failed:
             raise NotTypedError(self.failed[expression.range])
@@ -57,7 +57,7 @@ class PairConditions(Hoister):
         self.failed[expression.range] = other.reason
         raise NotTypedError(other.reason)
 
-    def otherwise(self, expression: Expression, guards: Guards, reason: str) -> kernel.PairExpression:
+    def otherwise(self, expression: Expression, guards: Guards, reason: str) -> window_plan.PairExpression:
         """What could not be converted as ever for this reason."""
         with self.attempt() as second:
             return self.functions.typed(expression, guards)
@@ -73,7 +73,7 @@ class PairConditions(Hoister):
 
     def comparison(
         self, operator: str, operands: tuple[Expression, ...], guards: Guards
-    ) -> kernel.PairExpression:
+    ) -> window_plan.PairExpression:
         """As ever; else of values that are computed from several rows."""
         with self.attempt() as first:
             return super().comparison(operator, operands, guards)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from windrow.algebra.names import shown_field
-from windrow.algebra.nodes import Uses
 from windrow.algebra.physical import Analyzer, Columns, Draft, find_field
+from windrow.algebra.window_node import Uses
 
 __all__ = ["prune_fields"]
 

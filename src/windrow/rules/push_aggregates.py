@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from windrow.algebra.nodes import AggregateCall
 from windrow.algebra.physical import Analyzer, Columns, Draft, find_field
+from windrow.algebra.window_node import AggregateCall
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.sqltext import SqlText
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from windrow.algebra.match import Match
+from windrow.algebra.match_node import Match
 from windrow.algebra.names import of_relation, order_key, partition_key
-from windrow.algebra.nodes import Fragment, Window
 from windrow.algebra.physical import Analyzer, Draft, Hoisted, field_of, find_field, is_field
+from windrow.algebra.window_node import Fragment, Window
 from windrow.syntax.expression_nodes import Name
 
 __all__ = ["plain_field", "share_keys", "shared_keys"]

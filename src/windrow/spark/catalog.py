@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Self
 
 from pyspark.sql import DataFrame
 
-from windrow.spark.streams import Stream
+from windrow.spark.logs.session_streams import Stream
 
 if TYPE_CHECKING:
     from windrow.algebra.continuous import Continuous, Reader
-    from windrow.spark.clause_view import ClauseView
-    from windrow.spark.named import Named
-    from windrow.spark.varying import Varying
+    from windrow.spark.logs.clause_view import ClauseView
+    from windrow.spark.logs.named_in_session import Named
+    from windrow.spark.relations.varying import Varying
 
 __all__ = ["Catalog", "Definition"]
 

@@ -16,7 +16,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from windrow.spark.settings import setting
+from windrow.spark.runtime.settings import setting
 
 __all__ = ["FEW", "few", "frame_of_few", "is_plain"]
 

@@ -16,14 +16,14 @@ from windrow.algebra.continuous import (
 )
 from windrow.algebra.names import verbatim
 from windrow.errors import AnalysisError, NotSupportedError, Span
+from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.lengths import nanoseconds_of
-from windrow.spark.live.source import live_stream
-from windrow.spark.table_log import Log
-from windrow.syntax.spellings import Spelled, Watermark
+from windrow.spark.live.input.source import live_stream
+from windrow.spark.logs.table_log import Log
+from windrow.syntax.cql_clauses import alias_after
 from windrow.syntax.sqltext import Piece, SqlText, quoted
-from windrow.syntax.streams import alias_after
+from windrow.syntax.streams.other_dialects import Spelled, Watermark
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["declare", "in_place", "keys_of", "read_by", "refuse_mixed"]

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 
 from windrow.algebra.aggregates import aggregate_over_windows
 from windrow.algebra.names import POSITIONAL, shown_field
-from windrow.algebra.nodes import Window
 from windrow.algebra.predicates import out_of_scope
+from windrow.algebra.window_node import Window
 from windrow.errors import (
     MARK,
     AnalysisError,

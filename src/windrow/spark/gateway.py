@@ -19,9 +19,9 @@ from windrow.spark.errors import of_java, translate
 from windrow.spark.jvm.bridge import JavaError
 from windrow.spark.jvm.connect import of_connect
 from windrow.spark.jvm.plans import explained
-from windrow.spark.quiet import quiet
-from windrow.syntax.cql import DIALECTS, in_spark
+from windrow.spark.runtime.quiet import quiet
 from windrow.syntax.sqltext import Piece, Relation, SqlText
+from windrow.syntax.streams.cql_spellings import DIALECTS, in_spark
 from windrow.syntax.tokens import tokenize
 
 if TYPE_CHECKING:

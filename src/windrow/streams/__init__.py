@@ -3,9 +3,9 @@
 It imports numpy, pandas, pyarrow, ``windrow.errors`` and ``windrow.tracebacks`` only.
 """
 
-from windrow.streams.clock import Ordering, State
+from windrow.streams.admission.clock import Ordering, State
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Kind
-from windrow.streams.position import Batch, Position
+from windrow.streams.log_position import Batch, Position
 from windrow.streams.producer import Producer, Receipt
 from windrow.streams.stream import NamedStream
 

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 from windrow.errors import AnalysisError, InputError, NotSupportedError, WindrowError
 from windrow.punctuations import Cover, Pattern, lines_of
 from windrow.punctuations.schemes import Scheme, of_json, to_json
-from windrow.streams.clock import Ordering
+from windrow.streams.admission.clock import Ordering
+from windrow.streams.admission.future import Future
+from windrow.streams.admission.rowtime import Rowtime
 from windrow.streams.entries import CONTROL, FOREVER, PREFIX
-from windrow.streams.future import Future
-from windrow.streams.rowtime import Rowtime
 
 __all__ = ["FORMAT", "Definition", "bound_of", "told_apart"]
 

@@ -24,7 +24,7 @@ from urllib.parse import quote, unquote
 
 from windrow.errors import InputError, UsageError
 from windrow.streams.chain import Place
-from windrow.streams.files import claim, flush, writing, written
+from windrow.streams.durable_files import claim, flush, writing, written
 
 __all__ = ["Lease", "acquire", "expired", "follow_up", "last", "latest", "lost"]
 

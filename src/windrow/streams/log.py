@@ -24,11 +24,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windrow.errors import ExecutionError, InputError, WindrowError
+from windrow.streams.admission.mistimed import when
 from windrow.streams.chain import BLANK, START, Draft, Link, Place, is_whole, link_of
 from windrow.streams.definition import Definition
+from windrow.streams.durable_files import claim, flush, rewrite, writing, written
 from windrow.streams.entries import GENERATION, PRODUCER, PTIME
-from windrow.streams.files import claim, flush, rewrite, writing, written
-from windrow.streams.mistimed import when
 
 __all__ = ["Log"]
 

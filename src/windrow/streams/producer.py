@@ -21,9 +21,10 @@ import pyarrow.compute as pc
 from windrow.errors import ExecutionError, InputError, UsageError, WindrowError
 from windrow.punctuations import Cover, Pattern, lines_of
 from windrow.punctuations.schemes import schemes
-from windrow.streams.advance import advance
-from windrow.streams.ahead import told_ahead
-from windrow.streams.clock import Decided, State
+from windrow.streams.admission.ahead import told_ahead
+from windrow.streams.admission.batch_clock import advance
+from windrow.streams.admission.clock import Decided, State
+from windrow.streams.admission.mistimed import is_ahead
 from windrow.streams.definition import Definition
 from windrow.streams.entries import (
     AT,
@@ -42,9 +43,8 @@ from windrow.streams.entries import (
     Kind,
 )
 from windrow.streams.leases import Lease, acquire, last
-from windrow.streams.mistimed import is_ahead
-from windrow.streams.patterns import pattern_of
-from windrow.streams.rows import Rows, to_table
+from windrow.streams.pattern_arguments import pattern_of
+from windrow.streams.row_arguments import Rows, to_table
 from windrow.streams.stream_folder import StreamFolder
 from windrow.tracebacks import briefly
 

@@ -25,15 +25,15 @@ import pyarrow as pa
 from windrow.errors import InputError, UsageError, WindrowError
 from windrow.punctuations import Pattern
 from windrow.punctuations.schemes import Scheme
+from windrow.streams.admission.clock import Ordering, State
+from windrow.streams.admission.mistimed import FOLDER, Mistimed, is_ahead, mistimed
 from windrow.streams.chain import Place
-from windrow.streams.clock import Ordering, State
 from windrow.streams.definition import Definition
+from windrow.streams.durable_files import claim, flush, tidy, writing, written
 from windrow.streams.entries import Kind
-from windrow.streams.files import claim, flush, tidy, writing, written
 from windrow.streams.leases import Lease, expired, follow_up, latest, lost
 from windrow.streams.log import Log
-from windrow.streams.mistimed import FOLDER, Mistimed, is_ahead, mistimed
-from windrow.streams.position import Batch, Position, follow
+from windrow.streams.log_position import Batch, Position, follow
 from windrow.streams.producer import LEASE_SECONDS, LateRows, Producer, said, under
 from windrow.tracebacks import briefly
 

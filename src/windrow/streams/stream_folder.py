@@ -8,7 +8,7 @@ from typing import Protocol
 from windrow.streams.definition import Definition
 from windrow.streams.leases import Lease
 from windrow.streams.log import Log
-from windrow.streams.position import Batch, Position
+from windrow.streams.log_position import Batch, Position
 
 __all__ = ["StreamFolder"]
 

@@ -6,7 +6,8 @@ these, also with a unit after it, which is of the whole expression:
     10 MINUTES    INTERVAL '5' MINUTE    :n    ? HOURS    2 * INTERVAL 5 MINUTES    (:n + 1) DAYS
 
 Numbers and intervals are read here. The others stay ranges of tokens, which Spark evaluates before anything
-else reads the statement (`windrow.spark.lengths`), unless they read columns, as those of matches may.
+else reads the statement (`windrow.spark.analysis.evaluated_lengths`), unless they read columns, as those of
+matches may.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from contextlib import suppress
 from windrow.errors import NotSupportedError, ParseError, Span, WindrowError, did_you_mean
 from windrow.syntax.blocks import find_blocks
 from windrow.syntax.lengths import LENGTH_UNITS
-from windrow.syntax.match_recognize import has_parts
 from windrow.syntax.nodes import Block
+from windrow.syntax.patterns.match_recognize import has_parts
 from windrow.syntax.tokens import Kind, TokenList, tokenize
 
 __all__ = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.nodes import Range
-from windrow.syntax.streams import alias_after, begins_relation
 from windrow.syntax.tokens import Kind, TokenList
 
 __all__ = ["opens_query", "own_relations", "subqueries"]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from windrow.syntax.create_stream import parse_create_stream
-from windrow.syntax.emit import clauses_in, parse_emission
+from windrow.syntax.cql_clauses import parse_stream_window, window_at
 from windrow.syntax.lengths import Length
-from windrow.syntax.match_recognize import find_matches, given_offsets
-from windrow.syntax.pattern_windows import find_pattern_windows
-from windrow.syntax.spellings import spelled
-from windrow.syntax.streams import parse_stream_window, window_at
-from windrow.syntax.table_functions import WINDOWS, call_at, window_call
+from windrow.syntax.patterns.match_recognize import find_matches, given_offsets
+from windrow.syntax.patterns.pattern_windows import find_pattern_windows
+from windrow.syntax.streams.create_stream import parse_create_stream
+from windrow.syntax.streams.emit_clause import clauses_in, parse_emission
+from windrow.syntax.streams.other_dialects import spelled
+from windrow.syntax.streams.table_functions import WINDOWS, call_at, window_call
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["may_write_lengths", "written_lengths"]

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame
 
 from windrow.spark.live import LivePlan, Memory, Mode
 from windrow.spark.live.hosts import steps_of
-from windrow.spark.live.steps import Steps
-from windrow.spark.live.targets import in_mode
+from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.live.sinks.targets import in_mode
 
 __all__ = ["Frames", "Played", "in_steps"]
 

@@ -20,9 +20,9 @@ from windrow.relation import Relation
 from windrow.session import Session
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import LivePlan
-from windrow.spark.live.steps import Steps
-from windrow.spark.live_source import BOUND, PTIME, LiveSource
-from windrow.spark.streams import ROWTIME
+from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.logs.live_source import BOUND, PTIME, LiveSource
+from windrow.spark.logs.session_streams import ROWTIME
 from windrow.streams import FOREVER
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.testing.differences import Row, assert_same_rows

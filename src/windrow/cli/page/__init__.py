@@ -3,7 +3,7 @@
 `server.py` answers requests, `watching.py` has what is told, `page.html` shows it.
 """
 
+from windrow.cli.page.page_watching import Watching
 from windrow.cli.page.server import Page
-from windrow.cli.page.watching import Watching
 
 __all__ = ["Page", "Watching"]

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from windrow.cli.connection import connection
+from windrow.cli.output.terminal import is_plain, stdout_console
+from windrow.cli.output.text_tables import ROWS, print_table
 from windrow.cli.shell.backend import StoppedError
 from windrow.cli.shell.context import CommandContext
-from windrow.cli.shell.live import progress_of, state_of, stop, watch
-from windrow.cli.shell.settings import CHANGELOGS, MODES
-from windrow.cli.tables import ROWS, print_table
-from windrow.cli.terminal import is_plain, stdout_console
+from windrow.cli.shell.shell_live import progress_of, state_of, stop, watch
+from windrow.cli.shell.shell_settings import CHANGELOGS, MODES
 from windrow.errors import UsageError, WindrowError, did_you_mean
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _read(shell: CommandContext, argument: str) -> None:
     if not argument:
         raise UsageError(".read takes a file", condition="INVALID_ARGUMENT", hint="write .read script.sql")
     # reads what statements are made of, which the prompt does not need
-    from windrow.cli.script import read_script
+    from windrow.cli.sql_script import read_script
 
     path = _path(argument, ".read")
     try:

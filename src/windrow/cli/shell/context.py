@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from windrow.cli.shell.backend import Backend
-from windrow.cli.shell.settings import Settings
+from windrow.cli.shell.shell_settings import Settings
 
 if TYPE_CHECKING:
     from windrow.relation import Relation

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from windrow.cli.output.terminal import errors_console
 from windrow.cli.reporting import show_error, show_unexpected
 from windrow.cli.shell.backend import Backend, StoppedError
 from windrow.cli.shell.commands import run_command
 from windrow.cli.shell.completion import Names
-from windrow.cli.shell.live import follow, stop
-from windrow.cli.shell.settings import Settings
+from windrow.cli.shell.shell_live import follow, stop
+from windrow.cli.shell.shell_settings import Settings
 from windrow.cli.shell.text import as_command, is_complete
-from windrow.cli.terminal import errors_console
 from windrow.errors import UsageError, WindrowError
 
 if TYPE_CHECKING:
-    from windrow.cli.script import Statement
+    from windrow.cli.sql_script import Statement
     from windrow.relation import Relation
     from windrow.session import Session
     from windrow.spark.live import LiveQuery
@@ -112,7 +112,7 @@ class Shell:
 
     def run_statements(self, text: str) -> None:
         """Run statements between semicolons, and show the rows of each."""
-        from windrow.cli.script import split_script
+        from windrow.cli.sql_script import split_script
 
         statements = split_script(text)
         self.backend.call(lambda session: self._run_all(session, statements))

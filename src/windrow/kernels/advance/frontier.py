@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.pairs import Rows, holds
-from windrow.kernels.plan import ColumnRef, Operation, PairExpression
+from windrow.kernels.window_plan import ColumnRef, Operation, PairExpression
 
 __all__ = ["Frontier", "holds_from", "reads_only"]
 

@@ -8,9 +8,9 @@ from windrow.kernels.advance.frontier import Frontier
 from windrow.kernels.advance.matches import limits_of
 from windrow.kernels.advance.starts import bounding, rows_before
 from windrow.kernels.advance.timeouts import ends_by_time, has_timeouts
-from windrow.kernels.patterns.plan import Frame, MatchPlan
+from windrow.kernels.patterns.pattern_plan import Frame, MatchPlan
 from windrow.kernels.patterns.program import END, JUMP, MATCH, SPLIT, Program
-from windrow.kernels.plan import Search, WindowPlan
+from windrow.kernels.window_plan import Search, WindowPlan
 
 __all__ = ["Holds", "holds", "keeping"]
 

@@ -14,11 +14,17 @@ from windrow.kernels.pairs import Rows
 from windrow.kernels.patterns.execution import Matches, SoFar, find_matches, parts_of
 from windrow.kernels.patterns.match_recognize import rows_of_matches
 from windrow.kernels.patterns.measures import Written
-from windrow.kernels.patterns.plan import CLASSIFIER, MatchNumber, MatchPlan, Navigation, register_side
+from windrow.kernels.patterns.pattern_plan import (
+    CLASSIFIER,
+    MatchNumber,
+    MatchPlan,
+    Navigation,
+    register_side,
+)
 from windrow.kernels.patterns.program import END, START
-from windrow.kernels.plan import PairExpression, sides_of
 from windrow.kernels.slices.expressions import columns
 from windrow.kernels.strategies.monotone import direction
+from windrow.kernels.window_plan import PairExpression, sides_of
 
 __all__ = ["Settled", "advance_matches", "limits_of", "seen_beside", "settle"]
 

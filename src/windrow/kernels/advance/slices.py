@@ -25,7 +25,7 @@ from windrow.errors import ExecutionError
 from windrow.kernels.advance.frontier import Frontier
 from windrow.kernels.advance.matches import Settled, advance_matches, seen_beside, settle
 from windrow.kernels.advance.suffix import DONE, SEARCHED, STATE, TAKEN, Suffix
-from windrow.kernels.patterns.plan import MatchNumber, MatchPlan
+from windrow.kernels.patterns.pattern_plan import MatchNumber, MatchPlan
 
 __all__ = ["Followed", "Reached", "follow", "guess", "is_followed", "numbered", "settled_slices"]
 

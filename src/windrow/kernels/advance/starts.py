@@ -9,7 +9,9 @@ from windrow.errors import ExecutionError
 from windrow.kernels.advance.frontier import Frontier, holds_from, reads_only
 from windrow.kernels.advance.suffix import Suffix
 from windrow.kernels.pairs import Rows, holds
-from windrow.kernels.plan import (
+from windrow.kernels.slices.expressions import columns
+from windrow.kernels.strategies.monotone import computes_integers, conjuncts, direction
+from windrow.kernels.window_plan import (
     ColumnRef,
     ConstantRef,
     Number,
@@ -18,8 +20,6 @@ from windrow.kernels.plan import (
     WindowPlan,
     sides_of,
 )
-from windrow.kernels.slices.expressions import columns
-from windrow.kernels.strategies.monotone import computes_integers, conjuncts, direction
 
 __all__ = ["bounding", "first_starts", "rows_before"]
 

@@ -12,9 +12,9 @@ from windrow.kernels.advance.frontier import Frontier
 from windrow.kernels.advance.matches import advance_matches
 from windrow.kernels.advance.suffix import kept_rows, suffix_of
 from windrow.kernels.advance.windows import advance_windows
-from windrow.kernels.patterns.plan import MatchPlan
-from windrow.kernels.plan import WindowPlan
+from windrow.kernels.patterns.pattern_plan import MatchPlan
 from windrow.kernels.sorting import SortKey
+from windrow.kernels.window_plan import WindowPlan
 
 __all__ = ["Ended", "Frontier", "Growing", "advance"]
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.pairs import Rows
-from windrow.kernels.plan import WindowPlan
 from windrow.kernels.sorting import SortKey, sorted_partitions
+from windrow.kernels.window_plan import WindowPlan
 
 __all__ = [
     "AT",

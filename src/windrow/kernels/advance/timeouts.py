@@ -15,7 +15,9 @@ from windrow.errors import ExecutionError
 from windrow.kernels.advance.frontier import Frontier
 from windrow.kernels.advance.suffix import CountedRows
 from windrow.kernels.pairs import holds
-from windrow.kernels.plan import (
+from windrow.kernels.strategies.monotone import computes_integers, direction
+from windrow.kernels.window_by import Windows
+from windrow.kernels.window_plan import (
     ColumnRef,
     Operation,
     PairExpression,
@@ -24,8 +26,6 @@ from windrow.kernels.plan import (
     SameRow,
     WindowPlan,
 )
-from windrow.kernels.strategies.monotone import computes_integers, direction
-from windrow.kernels.window_by import Windows
 
 __all__ = ["ends_by_time", "has_timeouts", "may_time_out", "timed_out"]
 

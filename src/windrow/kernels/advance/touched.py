@@ -15,8 +15,8 @@ from windrow.kernels.advance.starts import bounding, rows_before
 from windrow.kernels.advance.steps import Growing, advance
 from windrow.kernels.advance.suffix import CARRIED
 from windrow.kernels.advance.timeouts import may_time_out
-from windrow.kernels.patterns.plan import MatchPlan
-from windrow.kernels.plan import WindowPlan
+from windrow.kernels.patterns.pattern_plan import MatchPlan
+from windrow.kernels.window_plan import WindowPlan
 
 __all__ = ["Changed", "changed", "moves_by_time"]
 

@@ -12,14 +12,6 @@ from windrow.kernels.advance.starts import first_starts
 from windrow.kernels.advance.suffix import DONE, TAKEN, CountedRows, Suffix
 from windrow.kernels.advance.timeouts import timed_out
 from windrow.kernels.pairs import Rows
-from windrow.kernels.plan import (
-    ColumnRef,
-    PairExpression,
-    PositionOutput,
-    RowOutput,
-    SameRow,
-    WindowPlan,
-)
 from windrow.kernels.slices.expressions import leaves, own_side, reads_positions
 from windrow.kernels.window_by import (
     Windows,
@@ -29,6 +21,14 @@ from windrow.kernels.window_by import (
     results,
     tumbled,
     windows_at,
+)
+from windrow.kernels.window_plan import (
+    ColumnRef,
+    PairExpression,
+    PositionOutput,
+    RowOutput,
+    SameRow,
+    WindowPlan,
 )
 
 __all__ = ["advance_windows"]

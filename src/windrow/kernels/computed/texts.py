@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.computed.values import Function
+from windrow.kernels.computed.computed_values import Function
 
 __all__ = [
     "FORMATTED",

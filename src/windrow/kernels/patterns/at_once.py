@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from windrow.kernels.chains import walk
+from windrow.kernels.compiling.chains import walk
 from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree, is_nullable
 
 __all__ = ["Found", "is_simple", "matches_at_once"]

@@ -1,9 +1,9 @@
 """Compiles the machine, and the conditions that read registers.
 
 The conditions become one function, a branch a label, whose meaning is that of :mod:`windrow.kernels.pairs`:
-the statements are written by :mod:`windrow.kernels.codegen`. The columns that it reads travel as addresses,
-so all such functions have one signature. The machine, which takes fifty times as long to compile as they do,
-is compiled once for all of them.
+the statements are written by :mod:`windrow.kernels.compiling.codegen`. The columns that it reads travel as
+addresses, so all such functions have one signature. The machine, which takes fifty times as long to compile
+as they do, is compiled once for all of them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from windrow.kernels.codegen import OPTIONS, NoFormError, Translator
-from windrow.kernels.compiled import compiled, plain
+from windrow.kernels.compiling.codegen import OPTIONS, NoFormError, Translator
+from windrow.kernels.compiling.compiled import compiled, plain
 from windrow.kernels.pairs import Array, Rows
 from windrow.kernels.patterns import machine
-from windrow.kernels.patterns.plan import Condition
-from windrow.kernels.plan import Operation
+from windrow.kernels.patterns.pattern_plan import Condition
+from windrow.kernels.window_plan import Operation
 
 __all__ = ["compiled_run"]
 
@@ -103,8 +103,8 @@ def _condition(parts: list[Condition], rows: Rows) -> tuple[str, tuple[Array | n
         lines.append(f"    if label == {label}:")
         lines += _Branch(rows, label, data, places).lines(whole)
     head = [
-        "import numba", "import numpy as np", "from windrow.kernels.addresses import pointer", "", "",
-        "def condition(label, j, registers, begin, end, data):",
+        "import numba", "import numpy as np", "from windrow.kernels.compiling.addresses import pointer", "",
+        "", "def condition(label, j, registers, begin, end, data):",
     ]  # fmt: skip
     for at, item in enumerate(data):
         if item.ndim > 1 or item.dtype.hasobject:

@@ -23,12 +23,19 @@ from windrow.kernels.patterns import machine
 from windrow.kernels.patterns.at_once import is_simple, matches_at_once
 from windrow.kernels.patterns.conditions import compiled_run
 from windrow.kernels.patterns.limits import limits_of
-from windrow.kernels.patterns.plan import LABELS, NUMBERS, Condition, MatchPlan, Register, register_side
+from windrow.kernels.patterns.pattern_plan import (
+    LABELS,
+    NUMBERS,
+    Condition,
+    MatchPlan,
+    Register,
+    register_side,
+)
 from windrow.kernels.patterns.program import first_labels
-from windrow.kernels.patterns.running import RunningAggregates
+from windrow.kernels.patterns.running_aggregates import RunningAggregates
 from windrow.kernels.patterns.tree import Tree
-from windrow.kernels.plan import Operation, PairExpression, sides_of
 from windrow.kernels.slices.expressions import shifts
+from windrow.kernels.window_plan import Operation, PairExpression, sides_of
 
 __all__ = ["Matches", "SoFar", "find_matches", "is_row_only", "parts_of", "searches_at_once"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from windrow.kernels.pairs import Rows
-from windrow.kernels.patterns.plan import Duration, Frame, MatchPlan
+from windrow.kernels.patterns.pattern_plan import Duration, Frame, MatchPlan
 
 __all__ = ["limits_of"]
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from windrow.kernels.patterns.execution import find_matches
 from windrow.kernels.patterns.measures import Given, Written, measured
-from windrow.kernels.patterns.plan import STATE, MatchPlan
+from windrow.kernels.patterns.pattern_plan import STATE, MatchPlan
 
 __all__ = ["match_recognize", "rows_of_matches"]
 

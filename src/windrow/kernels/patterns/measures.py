@@ -16,7 +16,14 @@ import pyarrow as pa
 from windrow.errors import ExecutionError
 from windrow.kernels.aggregates import FUNCTIONS, aggregate
 from windrow.kernels.patterns.execution import Matches
-from windrow.kernels.patterns.plan import CLASSIFIER, Aggregated, MatchNumber, MatchPlan, Measure, Navigation
+from windrow.kernels.patterns.pattern_plan import (
+    CLASSIFIER,
+    Aggregated,
+    MatchNumber,
+    MatchPlan,
+    Measure,
+    Navigation,
+)
 
 __all__ = ["Given", "Written", "measured"]
 

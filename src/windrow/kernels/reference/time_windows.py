@@ -1,4 +1,4 @@
-"""What windows of time are, row by row: the twin of :mod:`windrow.algebra.time_windows`.
+"""What windows of time are, row by row: the twin of :mod:`windrow.algebra.rewriting.time_windows_as_sql`.
 
 Instants are ints. A window is ``[start, end)``; those of TUMBLE, HOP and CUMULATE begin at multiples of their
 step from 0, moved by an offset.
@@ -28,7 +28,7 @@ def windows_of(
     keys
         Of each row; rows of other keys have other sessions.
     lengths
-        As :class:`windrow.algebra.time_windows.TimeWindow` has them.
+        As :class:`windrow.algebra.rewriting.time_windows_as_sql.TimeWindow` has them.
     """
     if kind == "SESSION":
         return _sessions(times, keys, lengths["gap"], lengths.get("maxdur"))

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from windrow.kernels.aggregates import Gaps
 from windrow.kernels.pairs import Array, Rows
-from windrow.kernels.plan import Search, WindowPlan
 from windrow.kernels.slices.expressions import positions_as_column, rising
 from windrow.kernels.slices.sequence import Sequence
+from windrow.kernels.window_plan import Search, WindowPlan
 
 __all__ = ["Assembly", "assemble"]
 

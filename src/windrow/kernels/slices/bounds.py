@@ -15,7 +15,8 @@ from typing import Protocol
 import numpy as np
 
 from windrow.kernels.pairs import Array
-from windrow.kernels.plan import (
+from windrow.kernels.strategies.monotone import direction
+from windrow.kernels.window_plan import (
     ColumnRef,
     ConstantRef,
     Number,
@@ -24,7 +25,6 @@ from windrow.kernels.plan import (
     PositionRef,
     SameRow,
 )
-from windrow.kernels.strategies.monotone import direction
 
 __all__ = ["Range", "Scope", "Truth", "evaluate", "hits", "outward"]
 

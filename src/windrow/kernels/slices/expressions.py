@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from windrow.kernels.plan import (
+from windrow.kernels.strategies.monotone import rising_columns
+from windrow.kernels.window_plan import (
     ColumnRef,
     Operation,
     PairExpression,
@@ -13,7 +14,6 @@ from windrow.kernels.plan import (
     Search,
     WindowPlan,
 )
-from windrow.kernels.strategies.monotone import rising_columns
 
 __all__ = [
     "columns",

@@ -8,9 +8,8 @@ from collections.abc import Sequence as Ordered
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.chains import walk
+from windrow.kernels.compiling.chains import walk
 from windrow.kernels.pairs import Array
-from windrow.kernels.plan import WindowPlan
 from windrow.kernels.slices.assembly import Assembly, assemble
 from windrow.kernels.slices.reach import reach
 from windrow.kernels.slices.sequence import Sequence
@@ -25,6 +24,7 @@ from windrow.kernels.window_by import (
     results,
     windows_at,
 )
+from windrow.kernels.window_plan import WindowPlan
 
 __all__ = ["finish", "own_windows", "wanted"]
 

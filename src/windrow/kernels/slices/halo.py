@@ -19,7 +19,11 @@ import pyarrow as pa
 
 from windrow.errors import ExecutionError
 from windrow.kernels.pairs import Array, Rows, holds
-from windrow.kernels.plan import (
+from windrow.kernels.slices.expressions import columns, own_side, reads_positions, shifts
+from windrow.kernels.sorting import SortKey, array_of_codes
+from windrow.kernels.strategies.monotone import computes_integers, conjuncts, direction
+from windrow.kernels.window_by import label_rows, only, results, windows_at
+from windrow.kernels.window_plan import (
     ColumnRef,
     Operation,
     PairExpression,
@@ -29,10 +33,6 @@ from windrow.kernels.plan import (
     WindowPlan,
     sides_of,
 )
-from windrow.kernels.slices.expressions import columns, own_side, reads_positions, shifts
-from windrow.kernels.sorting import SortKey, array_of_codes
-from windrow.kernels.strategies.monotone import computes_integers, conjuncts, direction
-from windrow.kernels.window_by import label_rows, only, results, windows_at
 
 __all__ = ["MOST", "Halo", "Reach", "finish_alone", "halo_of"]
 

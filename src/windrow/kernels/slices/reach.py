@@ -14,11 +14,11 @@ import numpy as np
 
 from windrow.kernels.aggregates import FUNCTIONS
 from windrow.kernels.pairs import Array
-from windrow.kernels.plan import ColumnRef, ConstantRef, RowsOutput, Search, WindowPlan
 from windrow.kernels.slices import bounds
 from windrow.kernels.slices.bounds import Range
 from windrow.kernels.slices.expressions import own_side
 from windrow.kernels.slices.sequence import Sequence
+from windrow.kernels.window_plan import ColumnRef, ConstantRef, RowsOutput, Search, WindowPlan
 
 __all__ = ["Reach", "needs_rows", "reach"]
 

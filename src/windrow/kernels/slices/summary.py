@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from windrow.kernels import aggregates
 from windrow.kernels.pairs import Array, Rows, holds
-from windrow.kernels.plan import PairExpression, WindowPlan
 from windrow.kernels.slices.cutting import CHUNK_ROWS, chunk_offsets
 from windrow.kernels.slices.expressions import columns, own_side, predicates, reads_positions, rising, shifts
 from windrow.kernels.strategies.monotone import ascends
+from windrow.kernels.window_plan import PairExpression, WindowPlan
 
 __all__ = ["Summary", "Zone", "summarise", "zone_of"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from windrow.kernels.plan import WindowPlan
 from windrow.kernels.slices.reach import needs_rows
+from windrow.kernels.window_plan import WindowPlan
 
 __all__ = ["describe", "needs_chain", "unsliceable"]
 

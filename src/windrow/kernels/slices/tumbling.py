@@ -14,15 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.chains import last_reached
+from windrow.kernels.compiling.chains import last_reached
 from windrow.kernels.pairs import Array
-from windrow.kernels.plan import WindowPlan
 from windrow.kernels.slices.assembly import assemble
 from windrow.kernels.slices.finishing import own_windows
 from windrow.kernels.slices.reach import reach
 from windrow.kernels.slices.sequence import Sequence
 from windrow.kernels.slices.summary import Summary
 from windrow.kernels.window_by import following_windows
+from windrow.kernels.window_plan import WindowPlan
 
 __all__ = ["Chain", "chain", "compose"]
 

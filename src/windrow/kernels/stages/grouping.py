@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.kernels.numbering import numbered
+from windrow.kernels.packing.numbering import numbered
 from windrow.kernels.stages.held import Times
 from windrow.kernels.stages.operated import Operated, UnmatchedError, told_in
 from windrow.kernels.stages.running import Added, Events, MismatchError, Running, running

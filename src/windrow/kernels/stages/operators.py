@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.numbering import numbered
+from windrow.kernels.packing.numbering import numbered
 from windrow.kernels.stages.held import Held, Times
 from windrow.kernels.zset.grouped import grouped
 from windrow.kernels.zset.join import overlapping

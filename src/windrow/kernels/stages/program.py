@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.kernels.computed.steps import Computed
+from windrow.kernels.computed.computed_steps import Computed
 from windrow.kernels.stages.held import Times
 from windrow.kernels.stages.operated import Operated
 from windrow.kernels.stages.stepwise import stepwise

@@ -14,7 +14,7 @@ from windrow.kernels.aggregates import FUNCTIONS, Aggregate, state
 from windrow.kernels.aggregates.ordering import encode
 from windrow.kernels.aggregates.windows import expanded
 from windrow.kernels.hashing import hashes
-from windrow.kernels.numbering import numbered
+from windrow.kernels.packing.numbering import numbered
 from windrow.kernels.stages.tally import Numbers, Tally
 from windrow.kernels.trace import Trace
 

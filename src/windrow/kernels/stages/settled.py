@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.advance.ended import Ended
-from windrow.kernels.numbering import numbered
+from windrow.kernels.packing.numbering import numbered
 from windrow.kernels.stages.held import Held
 from windrow.kernels.stages.windows import Window
 from windrow.kernels.zset.relation import NEVER

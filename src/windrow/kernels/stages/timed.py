@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.numbering import numbered
+from windrow.kernels.packing.numbering import numbered
 from windrow.kernels.stages.held import Times
 from windrow.kernels.stages.operated import Operated, UnmatchedError
 from windrow.kernels.zset.relation import ENTER, LEAVE

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.kernels.numbering import numbered
+from windrow.kernels.packing.numbering import numbered
 from windrow.kernels.stages.changes import netted
 from windrow.kernels.zset.relation import AT, DIFF
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from windrow.errors import ExecutionError, Span
 from windrow.kernels.pairs import Array, Rows, Sides
-from windrow.kernels.plan import PairExpression, Search
 from windrow.kernels.strategies import edges, first_of, first_true, given, monotone, position, scan
 from windrow.kernels.strategies.task import Task
+from windrow.kernels.window_plan import PairExpression, Search
 
 __all__ = ["find", "solve"]
 

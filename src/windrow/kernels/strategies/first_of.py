@@ -8,9 +8,9 @@ import numpy as np
 
 from windrow.errors import ExecutionError
 from windrow.kernels.pairs import Array
-from windrow.kernels.plan import Operation, PairExpression, Search
 from windrow.kernels.strategies import scan
 from windrow.kernels.strategies.task import Task
+from windrow.kernels.window_plan import Operation, PairExpression, Search
 
 __all__ = ["find", "solve"]
 

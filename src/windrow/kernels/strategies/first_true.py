@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from windrow.kernels.pairs import Array
-from windrow.kernels.plan import PairExpression, Search, sides_of
 from windrow.kernels.strategies.task import Task, next_of
+from windrow.kernels.window_plan import PairExpression, Search, sides_of
 
 __all__ = ["find", "solve"]
 

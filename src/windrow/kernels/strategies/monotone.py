@@ -16,9 +16,11 @@ from __future__ import annotations
 import numpy as np
 
 from windrow.errors import ExecutionError
-from windrow.kernels import compiled
+from windrow.kernels.compiling import compiled
 from windrow.kernels.pairs import Array, Rows, Sides, holds
-from windrow.kernels.plan import (
+from windrow.kernels.strategies import scan
+from windrow.kernels.strategies.task import Task, next_of
+from windrow.kernels.window_plan import (
     ColumnRef,
     ConstantRef,
     Number,
@@ -28,8 +30,6 @@ from windrow.kernels.plan import (
     Search,
     sides_of,
 )
-from windrow.kernels.strategies import scan
-from windrow.kernels.strategies.task import Task, next_of
 
 __all__ = ["ascends", "computes_integers", "conjuncts", "direction", "find", "rising_columns", "solve"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from windrow.kernels.pairs import Array
-from windrow.kernels.plan import Number, Operation, PairExpression, PositionRef, SameRow, Search
 from windrow.kernels.strategies.task import Task
+from windrow.kernels.window_plan import Number, Operation, PairExpression, PositionRef, SameRow, Search
 
 __all__ = ["find", "solve"]
 

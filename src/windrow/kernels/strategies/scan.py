@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from windrow.errors import ExecutionError
-from windrow.kernels import compiled
+from windrow.kernels.compiling import compiled
 from windrow.kernels.pairs import Array, holds
-from windrow.kernels.plan import PairExpression
 from windrow.kernels.strategies.task import Task
+from windrow.kernels.window_plan import PairExpression
 
 __all__ = ["find"]
 

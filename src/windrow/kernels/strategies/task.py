@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from windrow.kernels.pairs import Array, Rows, Sides, holds
-from windrow.kernels.plan import ColumnRef, Operation, PairExpression, Search
+from windrow.kernels.window_plan import ColumnRef, Operation, PairExpression, Search
 
 __all__ = ["Task", "next_of"]
 

@@ -1,6 +1,7 @@
 """An operator over relations that vary as tasks run it: rows packed by key, whole keys in each task.
 
-Messages are those of :mod:`windrow.kernels.messages`; rows of the right side are of the kind ``RIGHT``.
+Messages are those of :mod:`windrow.kernels.packing.messages`; rows of the right side are of the kind
+``RIGHT``.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import pyarrow as pa
 
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.aggregates.windows import by_length, expanded
-from windrow.kernels.cells import Layout
-from windrow.kernels.chunks import pack, unpack
-from windrow.kernels.messages import CHUNK, KIND, NUMBER, Kind
-from windrow.kernels.numbering import numbered_in_order
+from windrow.kernels.packing.cells import Layout
+from windrow.kernels.packing.chunks import pack, unpack
+from windrow.kernels.packing.messages import CHUNK, KIND, NUMBER, Kind
+from windrow.kernels.packing.numbering import numbered_in_order
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.zset.counts import COUNTS, counted
 from windrow.kernels.zset.delayed import delayed

@@ -39,7 +39,7 @@ class TimeWindows:
     time
         The column of the times; rows without one are in no window.
     lengths
-        Ticks, as :class:`windrow.algebra.time_windows.TimeWindow` has them.
+        Ticks, as :class:`windrow.algebra.rewriting.time_windows_as_sql.TimeWindow` has them.
     names
         Of the columns that are added: start, end, and maybe the last instant.
     last

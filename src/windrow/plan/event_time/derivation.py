@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from windrow.algebra.time_windows import TimeWindow
+from windrow.algebra.rewriting.time_windows_as_sql import TimeWindow
 from windrow.errors import Span
 from windrow.plan import nodes as plan
 from windrow.plan.event_time.deriving import Derived, Deriving, Source, Typed, number_id
@@ -19,13 +19,13 @@ from windrow.plan.event_time.facts import (
     Timed,
 )
 from windrow.plan.event_time.finality import spanned, until
-from windrow.plan.event_time.joins import complete_by
+from windrow.plan.event_time.join_times import complete_by
 from windrow.plan.event_time.of_groups import of_distinct, of_groups, refuse_lifetime
 from windrow.plan.event_time.of_orders import of_over, of_pieces, of_sort
 from windrow.plan.event_time.of_relations import of_join, of_set_operation, of_subquery, of_whole
 from windrow.plan.event_time.of_rows import of_filter, of_input, of_project
 from windrow.plan.event_time.of_windows import of_session, of_windows
-from windrow.plan.event_time.promises import (
+from windrow.plan.event_time.promised_columns import (
     are_told,
     closed_by,
     never_closed,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql.types import DataType
 
-from windrow.algebra.time_windows import TimeWindow
+from windrow.algebra.rewriting.time_windows_as_sql import TimeWindow
 from windrow.errors import Span
 from windrow.plan import nodes as plan
 from windrow.plan.columns import Column, Scope

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from windrow.algebra.time_windows import TimeWindow
+from windrow.algebra.rewriting.time_windows_as_sql import TimeWindow
 from windrow.plan.columns import Completeness
 from windrow.plan.nodes import Node
 

@@ -22,7 +22,7 @@ from dataclasses import replace
 
 from windrow.plan.columns import Completeness
 from windrow.plan.event_time.facts import EventColumn, Facts, Settling
-from windrow.plan.event_time.joins import complete_by, marked
+from windrow.plan.event_time.join_times import complete_by, marked
 
 __all__ = ["LACKING", "NEVER", "combined", "cut", "lacking_in", "spanned", "told_only", "until"]
 

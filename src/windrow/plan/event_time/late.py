@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from pyspark.sql.types import BooleanType
 
-from windrow.algebra.time_windows import TimeWindow
+from windrow.algebra.rewriting.time_windows_as_sql import TimeWindow
 from windrow.plan.columns import ROWS, Expression, Scope
 from windrow.plan.event_time.facts import EventColumn
 from windrow.plan.nodes import Filter, Join, Node, walk

@@ -13,10 +13,10 @@ from dataclasses import replace
 from pyspark.sql.types import LongType
 
 from windrow.algebra.clock import Clock
-from windrow.algebra.time_windows import TICKS, TimeWindow, windowed
+from windrow.algebra.rewriting.time_windows_as_sql import TICKS, TimeWindow, windowed
 from windrow.plan.columns import ROWS, Column, Expression
 from windrow.plan.nodes import Aggregate, Session
-from windrow.plan.reader.over import AT
+from windrow.plan.reader.read_over import AT
 from windrow.plan.shown import Shown, passing, with_columns
 from windrow.syntax.sqltext import Relation, SqlText
 

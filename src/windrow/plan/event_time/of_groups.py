@@ -20,7 +20,7 @@ from windrow.plan.event_time.late import without, without_pairs
 from windrow.plan.event_time.lifetimes import with_lives
 from windrow.plan.event_time.notes import ALL_ROWS, kept_of_groups
 from windrow.plan.event_time.of_windows import of_session
-from windrow.plan.event_time.promises import (
+from windrow.plan.event_time.promised_columns import (
     are_told,
     closing_of,
     keeps_by_keys,

@@ -15,10 +15,10 @@ from windrow.plan.event_time.facts import (
     Facts,
 )
 from windrow.plan.event_time.finality import LACKING, combined, lacking_in
-from windrow.plan.event_time.intervals import as_of, bounded
-from windrow.plan.event_time.joins import Keys, in_both, linked, optional
+from windrow.plan.event_time.interval_joins import as_of, bounded
+from windrow.plan.event_time.join_times import Keys, in_both, linked, optional
 from windrow.plan.event_time.notes import ALL_ROWS, kept_of_joins
-from windrow.plan.event_time.promises import (
+from windrow.plan.event_time.promised_columns import (
     joined,
     met,
 )

@@ -10,7 +10,7 @@ from pyspark.sql.types import IntegerType, LongType
 from windrow.plan import nodes as plan
 from windrow.plan.columns import Column
 from windrow.plan.event_time.deriving import Derived, Deriving, number_id, watermark_id
-from windrow.plan.event_time.expressions import event_of
+from windrow.plan.event_time.expression_times import event_of
 from windrow.plan.event_time.facts import (
     EventColumn,
     Facts,
@@ -19,7 +19,7 @@ from windrow.plan.event_time.facts import (
     number_at,
     watermark_at,
 )
-from windrow.plan.event_time.intervals import as_of
+from windrow.plan.event_time.interval_joins import as_of
 from windrow.plan.event_time.notes import ALL_ROWS
 from windrow.plan.event_time.refusals import unsupported
 

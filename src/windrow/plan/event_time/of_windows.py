@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from windrow.algebra.time_windows import TimeWindow
+from windrow.algebra.rewriting.time_windows_as_sql import TimeWindow
 from windrow.plan import nodes as plan
 from windrow.plan.columns import Scope
 from windrow.plan.event_time.deriving import Derived, Deriving
@@ -18,7 +18,7 @@ from windrow.plan.event_time.facts import (
 from windrow.plan.event_time.finality import cut, told_only
 from windrow.plan.event_time.late import late_for_sessions, without
 from windrow.plan.event_time.notes import ALL_ROWS
-from windrow.plan.event_time.windows import greatest, mapped, settled, window_of
+from windrow.plan.event_time.window_times import greatest, mapped, settled, window_of
 from windrow.plan.shown import chosen, over_rows
 
 __all__ = ["of_session", "of_windows"]

@@ -5,7 +5,7 @@ the user's text with its places; stretches for which columns stand, as they do f
 are replaced where they stand.
 """
 
-from windrow.plan.reader.queries import QueryReader
-from windrow.plan.reader.statement import Analyser, NotPlannedError, Texts, reason_of
+from windrow.plan.reader.read_queries import QueryReader
+from windrow.plan.reader.statement_text import Analyser, NotPlannedError, Texts, reason_of
 
 __all__ = ["Analyser", "NotPlannedError", "QueryReader", "Texts", "reason_of"]

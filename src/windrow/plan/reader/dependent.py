@@ -25,13 +25,13 @@ from windrow.kernels.aggregates import FUNCTIONS
 from windrow.kernels.sorting import SortKey
 from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Aggregate, Distinct, Join, Mark, Node, Over, Project, Sort, Value
+from windrow.plan.reader.block_rows import Rows, column_of, extended, filtered, passed, renamed
 from windrow.plan.reader.groups import grouped, is_grouped
-from windrow.plan.reader.joins import paired
-from windrow.plan.reader.over import named_in, over_of
-from windrow.plan.reader.reading import Reading
-from windrow.plan.reader.rows import Rows, column_of, extended, filtered, passed, renamed
+from windrow.plan.reader.read_joins import paired
+from windrow.plan.reader.read_over import named_in, over_of
+from windrow.plan.reader.reader_state import Reading
 from windrow.plan.reader.select import each
-from windrow.plan.reader.statement import NotPlannedError, Statement
+from windrow.plan.reader.statement_text import NotPlannedError, Statement
 from windrow.syntax.expression_nodes import Name, names_in
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import OrderItem, Range

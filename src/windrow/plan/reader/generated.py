@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Project
-from windrow.plan.reader.rows import Rows, passed
-from windrow.plan.reader.statement import NotPlannedError, Statement
+from windrow.plan.reader.block_rows import Rows, passed
+from windrow.plan.reader.statement_text import NotPlannedError, Statement
 from windrow.syntax.queries import FromItem
 from windrow.syntax.sqltext import SqlText
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from windrow.algebra.aggregates import calls_aggregate, find_calls
-from windrow.algebra.nodes import AggregateCall
+from windrow.algebra.window_node import AggregateCall
 from windrow.errors import WindrowError
 from windrow.kernels.aggregates import FUNCTIONS
 from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Aggregate, Call, Project
-from windrow.plan.reader.rows import Rows, expression, filtered, passed, source_of
-from windrow.plan.reader.statement import NotPlannedError, Statement
+from windrow.plan.reader.block_rows import Rows, expression, filtered, passed, source_of
+from windrow.plan.reader.statement_text import NotPlannedError, Statement
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range

@@ -15,14 +15,14 @@ from windrow.errors import WindrowError
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.columns import ROWS, Column, Scope
 from windrow.plan.nodes import TIMES, Node, Pieces
+from windrow.plan.reader.block_rows import Rows, column_of, filtered
 from windrow.plan.reader.groups import groups_by_all, is_grouped, key_places, keys_of
-from windrow.plan.reader.over import over_of
-from windrow.plan.reader.reading import Reading
-from windrow.plan.reader.rows import Rows, column_of, filtered
+from windrow.plan.reader.read_over import over_of
+from windrow.plan.reader.reader_state import Reading
 from windrow.plan.reader.select import listed, sources_of
 from windrow.plan.reader.sources import input_of
-from windrow.plan.reader.statement import NotPlannedError, Statement, reason_of
-from windrow.plan.reader.subqueries import alone, has_subquery, subqueries
+from windrow.plan.reader.statement_text import NotPlannedError, Statement, reason_of
+from windrow.plan.reader.subqueries_as_joins import alone, has_subquery, subqueries
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, UnknownShapeError, conjuncts
 from windrow.syntax.select_list import without_alias

@@ -8,9 +8,9 @@ from pyspark.sql.types import StructType
 
 from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, column_named
 from windrow.plan.nodes import Project
-from windrow.plan.reader.joins import USING
-from windrow.plan.reader.rows import Rows, expression, source_of
-from windrow.plan.reader.statement import NotPlannedError, Statement
+from windrow.plan.reader.block_rows import Rows, expression, source_of
+from windrow.plan.reader.read_joins import USING
+from windrow.plan.reader.statement_text import NotPlannedError, Statement
 from windrow.syntax.expression_nodes import Name, Operation
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range

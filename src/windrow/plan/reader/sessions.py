@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from pyspark.sql.types import LongType
 
-from windrow.algebra.time_windows import TICKS, told_sessions
+from windrow.algebra.rewriting.time_windows_as_sql import TICKS, told_sessions
 from windrow.plan.columns import ROWS, Column
 from windrow.plan.nodes import Node, Session
-from windrow.plan.reader.over import AT
-from windrow.plan.reader.rows import renamed
-from windrow.plan.reader.statement import Statement
+from windrow.plan.reader.block_rows import renamed
+from windrow.plan.reader.read_over import AT
+from windrow.plan.reader.statement_text import Statement
 from windrow.syntax.queries import Select, Shape, parse_query
 from windrow.syntax.sqltext import Relation, SqlText, quoted
 from windrow.syntax.window_calls import window_calls

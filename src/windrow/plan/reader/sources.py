@@ -10,11 +10,11 @@ from windrow.algebra.continuous import Input as Given
 from windrow.algebra.continuous import StreamQuery, WindowedStream
 from windrow.plan.columns import ROWS, Column, Part
 from windrow.plan.nodes import Input, Node, Scan, StreamWindow
-from windrow.plan.reader.joins import equality, joined, paired, using
-from windrow.plan.reader.reading import Reading, View
-from windrow.plan.reader.rows import Rows, name_around, renamed
-from windrow.plan.reader.statement import NotPlannedError, Statement
-from windrow.plan.reader.subqueries import asked_in_on, decided, has_subquery, lateral, reads_around
+from windrow.plan.reader.block_rows import Rows, name_around, renamed
+from windrow.plan.reader.read_joins import equality, joined, paired, using
+from windrow.plan.reader.reader_state import Reading, View
+from windrow.plan.reader.statement_text import NotPlannedError, Statement
+from windrow.plan.reader.subqueries_as_joins import asked_in_on, decided, has_subquery, lateral, reads_around
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Cte, Range

@@ -12,17 +12,17 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.window import WindowSpec
 
-from windrow.algebra.match import Match
+from windrow.algebra.match_node import Match
 from windrow.algebra.names import ROW, order_key, partition_key, shown_field
-from windrow.algebra.nodes import Fragment, Window
+from windrow.algebra.window_node import Fragment, Window
 from windrow.errors import AnalysisError, UsageError, did_you_mean
-from windrow.plot.reading.options import Options
+from windrow.plot.reading.chart_options import Options
 from windrow.plot.reading.places import as_place, is_time
 from windrow.plot.scene import Axis, Row
 from windrow.plot.scene import Sequence as Drawn
+from windrow.spark.analysis.keyed_rows import sort_key
+from windrow.spark.clauses.join_plan import tie_break
 from windrow.spark.gateway import Gateway
-from windrow.spark.join_plan import tie_break
-from windrow.spark.keyed_rows import sort_key
 from windrow.syntax.nodes import OrderItem
 from windrow.syntax.sqltext import SqlText, quoted
 

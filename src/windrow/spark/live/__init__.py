@@ -5,27 +5,27 @@ query by the operators for whole logs from the last frontier to the new one, ove
 need. So every query that runs over a recorded log runs live, and gives the same changes.
 """
 
-from windrow.spark.live.blocking import is_blocking
-from windrow.spark.live.blocking_plan import BlockingPlan
-from windrow.spark.live.changes import refuse_gathered_changes
-from windrow.spark.live.clause_steps import is_one_clause
-from windrow.spark.live.emitted import EmittedPlan
-from windrow.spark.live.emitted_flow import why_by_tasks
 from windrow.spark.live.executors.frames import streaming, streaming_late
 from windrow.spark.live.executors.graph import graph_of, why_not
 from windrow.spark.live.hosts import why_on_driver
-from windrow.spark.live.into_stream import IntoStream
-from windrow.spark.live.kafka import Kafka
-from windrow.spark.live.plan import ContinuousPlan, LivePlan
+from windrow.spark.live.input.source import live_stream
+from windrow.spark.live.micro_batches.clause_steps import is_one_clause
+from windrow.spark.live.plans.clause_plan import APART, SequencePlan, SequenceView, sequence_plan
+from windrow.spark.live.plans.emit_flow import why_by_tasks
+from windrow.spark.live.plans.emit_queries import EmittedPlan
+from windrow.spark.live.plans.live_plan import ContinuousPlan, LivePlan
+from windrow.spark.live.plans.runner import live_streams
+from windrow.spark.live.plans.whole_streams_plan import BlockingPlan
 from windrow.spark.live.queries import Insert, Listeners, LiveQueries
 from windrow.spark.live.query import LiveQuery
-from windrow.spark.live.runner import live_streams
-from windrow.spark.live.sequences import APART, SequencePlan, SequenceView, sequence_plan
-from windrow.spark.live.sinks import Files, Memory
-from windrow.spark.live.source import live_stream
-from windrow.spark.live.tables import Table
-from windrow.spark.live.targets import Mode, Target
-from windrow.spark.live_source import LiveSource
+from windrow.spark.live.reading.changelog_of import refuse_gathered_changes
+from windrow.spark.live.reading.whole_stream_queries import is_blocking
+from windrow.spark.live.sinks.into_stream import IntoStream
+from windrow.spark.live.sinks.kafka import Kafka
+from windrow.spark.live.sinks.sink import Files, Memory
+from windrow.spark.live.sinks.tables import Table
+from windrow.spark.live.sinks.targets import Mode, Target
+from windrow.spark.logs.live_source import LiveSource
 
 __all__ = [
     "APART",

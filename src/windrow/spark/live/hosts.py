@@ -5,23 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 from windrow.errors import UsageError, did_you_mean
-from windrow.spark.changelog import ENVELOPES
-from windrow.spark.live.blocking_plan import BlockingPlan
-from windrow.spark.live.blocking_steps import BlockingSteps
-from windrow.spark.live.checkpoint import BUCKETS, form_in
-from windrow.spark.live.clause_steps import ClauseSteps, is_one_clause
-from windrow.spark.live.emitted import EmittedPlan
-from windrow.spark.live.emitted_in_memory import EmittedInMemory
+from windrow.spark.live.checkpoints.checkpoint import BUCKETS, form_in
+from windrow.spark.live.executors.bucket_steps import ExecutorSteps
 from windrow.spark.live.executors.graph import why_not
-from windrow.spark.live.executors.steps import ExecutorSteps
-from windrow.spark.live.into_stream import IntoStream
-from windrow.spark.live.plan import LivePlan, RowtimePlan
-from windrow.spark.live.sequences import SequencePlan
-from windrow.spark.live.sinks import Sink
-from windrow.spark.live.staged_steps import StagedSteps
-from windrow.spark.live.steps import Steps
-from windrow.spark.local import local_cores
-from windrow.syntax.emit import EMIT_ENVELOPES
+from windrow.spark.live.micro_batches.clause_steps import ClauseSteps, is_one_clause
+from windrow.spark.live.micro_batches.emit_in_memory import EmittedInMemory
+from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.live.micro_batches.whole_streams_steps import BlockingSteps
+from windrow.spark.live.micro_batches.windowed_steps import StagedSteps
+from windrow.spark.live.plans.clause_plan import SequencePlan
+from windrow.spark.live.plans.emit_queries import EmittedPlan
+from windrow.spark.live.plans.live_plan import LivePlan, RowtimePlan
+from windrow.spark.live.plans.whole_streams_plan import BlockingPlan
+from windrow.spark.live.sinks.into_stream import IntoStream
+from windrow.spark.live.sinks.sink import Sink
+from windrow.spark.relations.changelog import ENVELOPES
+from windrow.spark.runtime.local import local_cores
+from windrow.syntax.streams.emit_clause import EMIT_ENVELOPES
 
 __all__ = ["HOST_SETTING", "steps_of", "why_on_driver"]
 

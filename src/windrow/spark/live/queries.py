@@ -12,11 +12,11 @@ from urllib.parse import quote
 
 from windrow.errors import NotSupportedError, UsageError
 from windrow.spark.catalog import Catalog
-from windrow.spark.live.into_stream import IntoStream
-from windrow.spark.live.plan import LivePlan
+from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.live.query import LiveQuery
-from windrow.spark.live.sinks import Sink
-from windrow.spark.live.targets import sink_of
+from windrow.spark.live.sinks.into_stream import IntoStream
+from windrow.spark.live.sinks.sink import Sink
+from windrow.spark.live.sinks.targets import sink_of
 
 __all__ = [
     "CHECKPOINT_SETTING",

@@ -24,22 +24,22 @@ from windrow.errors import InputError, UsageError
 from windrow.spark.collected import frame_of_few
 from windrow.spark.jvm.bridge import INTERRUPTED, BridgeError
 from windrow.spark.jvm.streams import await_sources
-from windrow.spark.live.emitted_steps import is_log
-from windrow.spark.live.failures import failure, of_a_worker
+from windrow.spark.live.checkpoints.spark_log import clear_unfinished, started
 from windrow.spark.live.hosts import steps_of
-from windrow.spark.live.incoming import Incoming, check_shared, writing
-from windrow.spark.live.into_stream import IntoStream, refuse_other
-from windrow.spark.live.plan import LivePlan
-from windrow.spark.live.progress import described, in_words
-from windrow.spark.live.set_aside import SetAside, counted
-from windrow.spark.live.sinks import uri
-from windrow.spark.live.spark_log import clear_unfinished, started
-from windrow.spark.live.state import State, StateRow
-from windrow.spark.live.steps import ASIDE
-from windrow.spark.live.targets import in_mode, sink_of
-from windrow.spark.live.ticking import Ticker
-from windrow.spark.settings import settings
-from windrow.spark.temporary import TemporaryFolder
+from windrow.spark.live.input.incoming_files import Incoming, check_shared, writing
+from windrow.spark.live.input.ticks import Ticker
+from windrow.spark.live.micro_batches.emit_steps import is_log
+from windrow.spark.live.micro_batches.steps import ASIDE
+from windrow.spark.live.plans.live_plan import LivePlan
+from windrow.spark.live.reports.failures import failure, of_a_worker
+from windrow.spark.live.reports.progress_report import described, in_words
+from windrow.spark.live.reports.rows_set_aside import SetAside, counted
+from windrow.spark.live.reports.state_table import State, StateRow
+from windrow.spark.live.sinks.into_stream import IntoStream, refuse_other
+from windrow.spark.live.sinks.sink import uri
+from windrow.spark.live.sinks.targets import in_mode, sink_of
+from windrow.spark.runtime.settings import settings
+from windrow.spark.runtime.temporary import TemporaryFolder
 from windrow.tracebacks import briefly
 
 __all__ = ["LiveQuery"]

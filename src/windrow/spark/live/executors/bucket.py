@@ -17,15 +17,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.errors import InputError
-from windrow.spark.live.arrivals import VIOLATED
-from windrow.spark.live.executors.account import Account, shown
 from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
-from windrow.spark.live.executors.held import Held, Moment, Store
+from windrow.spark.live.executors.bucket_account import Account, shown
+from windrow.spark.live.executors.bucket_state import Held, Moment, Store
+from windrow.spark.live.executors.bucket_task import Task, TaskStream
 from windrow.spark.live.executors.packing import PROMISED, SEEN
-from windrow.spark.live.executors.task import Task, TaskStream
-from windrow.spark.streams import REASON
+from windrow.spark.live.input.arrivals import VIOLATED
+from windrow.spark.logs.session_streams import REASON
+from windrow.streams.admission.parts import Part, Said, judged
 from windrow.streams.entries import BEFORE, NO_BOUND, Decision, reasons
-from windrow.streams.parts import Part, Said, judged
 
 __all__ = ["LATE_AT", "advanced"]
 

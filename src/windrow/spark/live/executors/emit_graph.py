@@ -13,23 +13,23 @@ from pyspark.sql.types import LongType, StructType
 
 from windrow.kernels.stages import Program, divisions, undivided
 from windrow.plan.event_time import HIDDEN
-from windrow.spark.exchange import in_worker
 from windrow.spark.gateway import Gateway
-from windrow.spark.interpreter import map_in_arrow
-from windrow.spark.live.conditions import Conditions
-from windrow.spark.live.emit_program import EmitProgram, EmitSource
-from windrow.spark.live.emitted import EmittedPlan
-from windrow.spark.live.emitted_flow import EmittedFlow
+from windrow.spark.live.executors.bucket_task import Task
 from windrow.spark.live.executors.emitting import Emits, Judge
 from windrow.spark.live.executors.packets import Graph, Side, numbered
 from windrow.spark.live.executors.programs import computed_elsewhere, keys_of, why_not_program
-from windrow.spark.live.executors.task import Task
 from windrow.spark.live.executors.unpacking import AsGiven, told
-from windrow.spark.live.flow import Flow
-from windrow.spark.live.incremental import in_memory
-from windrow.spark.live.late_for_groups import judging
-from windrow.spark.live.steps import entries_of, in_one, inside
-from windrow.spark.streams import ARRIVED, ROWTIME
+from windrow.spark.live.micro_batches.late_for_groups import judging
+from windrow.spark.live.micro_batches.steps import entries_of, in_one, inside
+from windrow.spark.live.operators.emit_program import EmitProgram, EmitSource
+from windrow.spark.live.operators.flow import Flow
+from windrow.spark.live.operators.incremental import in_memory
+from windrow.spark.live.operators.watermark_conditions import Conditions
+from windrow.spark.live.plans.emit_flow import EmittedFlow
+from windrow.spark.live.plans.emit_queries import EmittedPlan
+from windrow.spark.logs.session_streams import ARRIVED, ROWTIME
+from windrow.spark.runtime.interpreter import map_in_arrow
+from windrow.spark.tasks.exchange import in_worker
 from windrow.streams.entries import BEFORE
 
 __all__ = ["EmitGraph"]

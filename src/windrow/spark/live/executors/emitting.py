@@ -14,16 +14,16 @@ import pyarrow.compute as pc
 from windrow.algebra.watermarks import Steps as Marks
 from windrow.kernels.stages import PER_STEP, Held, Holding, Program, Run, Times, UnmatchedError
 from windrow.kernels.zset.relation import NEVER
-from windrow.spark.arrived import before_end
-from windrow.spark.live.arrivals import VIOLATED
-from windrow.spark.live.conditions import is_held
-from windrow.spark.live.emit_program import EmitProgram, EmitRun, EmitSource
-from windrow.spark.live.executors.account import Account
-from windrow.spark.live.executors.held import Carry, Kept, Moment, Store, not_here
-from windrow.spark.live.executors.task import Task
-from windrow.spark.live.flow import unstable
-from windrow.spark.live.late_for_groups import late_by
-from windrow.spark.streams import ARRIVED, REASON, ROWTIME
+from windrow.spark.live.executors.bucket_account import Account
+from windrow.spark.live.executors.bucket_state import Carry, Kept, Moment, Store, not_here
+from windrow.spark.live.executors.bucket_task import Task
+from windrow.spark.live.input.arrivals import VIOLATED
+from windrow.spark.live.micro_batches.late_for_groups import late_by
+from windrow.spark.live.operators.emit_program import EmitProgram, EmitRun, EmitSource
+from windrow.spark.live.operators.flow import unstable
+from windrow.spark.live.operators.watermark_conditions import is_held
+from windrow.spark.logs.arrived import before_end
+from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME
 from windrow.streams.entries import BEFORE, NO_BOUND, REASONS
 
 __all__ = ["Emits", "Emitting", "Judge"]
@@ -43,7 +43,8 @@ class Judge:
     rowtime
         The column of its rowtimes.
     conditions
-        Any of which a row is late by, as :meth:`windrow.spark.live.conditions.Conditions.planned` has them.
+        Any of which a row is late by, as
+        :meth:`windrow.spark.live.operators.watermark_conditions.Conditions.planned` has them.
     """
 
     source: EmitSource

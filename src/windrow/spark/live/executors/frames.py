@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame
 from windrow.algebra.continuous import Reader
 from windrow.errors import UsageError
 from windrow.spark.live.executors.graph import graph_of, why_not
-from windrow.spark.live.plan import ContinuousPlan, LivePlan
-from windrow.spark.live.steps import late_shown
-from windrow.spark.settings import STATE_STORE
+from windrow.spark.live.micro_batches.steps import late_shown
+from windrow.spark.live.plans.live_plan import ContinuousPlan, LivePlan
+from windrow.spark.runtime.settings import STATE_STORE
 from windrow.syntax.sqltext import quoted
 from windrow.syntax.tokens import tokenize
 

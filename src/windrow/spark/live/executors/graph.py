@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from windrow.errors import NotSupportedError
-from windrow.spark.live.emitted import EmittedPlan
 from windrow.spark.live.executors.emit_graph import EmitGraph
 from windrow.spark.live.executors.packets import Graph
 from windrow.spark.live.executors.window_graph import WindowGraph
-from windrow.spark.live.plan import ContinuousPlan, LivePlan
-from windrow.spark.live_source import PRODUCER
-from windrow.spark.streams import Stream
+from windrow.spark.live.plans.emit_queries import EmittedPlan
+from windrow.spark.live.plans.live_plan import ContinuousPlan, LivePlan
+from windrow.spark.logs.live_source import PRODUCER
+from windrow.spark.logs.session_streams import Stream
 from windrow.streams.entries import PATTERN
 
 __all__ = ["BUCKETS_SETTING", "graph_of", "why_not"]

@@ -15,21 +15,21 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from windrow.spark.exchange import in_worker
 from windrow.spark.gateway import Gateway
-from windrow.spark.interpreter import map_in_arrow, transform_with_state
-from windrow.spark.live.arrivals import VIOLATED
 from windrow.spark.live.executors.bucket import LATE_AT
+from windrow.spark.live.executors.bucket_task import Task, TaskSide, TaskStream, Work
 from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE, PACKETS, pack
 from windrow.spark.live.executors.processor import BucketProcessor
-from windrow.spark.live.executors.task import Task, TaskSide, TaskStream, Work
 from windrow.spark.live.executors.unpacking import late_rows
-from windrow.spark.live.file_order import ORIGIN
-from windrow.spark.live.plan import LivePlan
-from windrow.spark.live.steps import STREAM, inside
-from windrow.spark.live_source import BOUND, PRODUCER, PTIME
-from windrow.spark.streams import REASON, ROWTIME, Stream
-from windrow.spark.to_cells import first_of_each
+from windrow.spark.live.input.arrivals import VIOLATED
+from windrow.spark.live.input.file_order import ORIGIN
+from windrow.spark.live.micro_batches.steps import STREAM, inside
+from windrow.spark.live.plans.live_plan import LivePlan
+from windrow.spark.logs.live_source import BOUND, PRODUCER, PTIME
+from windrow.spark.logs.session_streams import REASON, ROWTIME, Stream
+from windrow.spark.runtime.interpreter import map_in_arrow, transform_with_state
+from windrow.spark.tasks.exchange import in_worker
+from windrow.spark.tasks.to_cells import first_of_each
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["Graph", "Side", "numbered"]

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from windrow.errors import InputError
 from windrow.kernels.hashing import hashes
 from windrow.spark.live.executors.as_bytes import to_bytes
-from windrow.spark.live.executors.task import Task, TaskSide
+from windrow.spark.live.executors.bucket_task import Task, TaskSide
+from windrow.streams.admission.parts import Part
 from windrow.streams.entries import NO_BOUND
-from windrow.streams.parts import Part
 
 __all__ = ["BUCKET", "DATA", "NOTE", "PACKETS", "PROMISED", "SEEN", "pack"]
 

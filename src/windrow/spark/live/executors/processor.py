@@ -10,10 +10,10 @@ import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from windrow.errors import WindrowError
-from windrow.spark.exchange import as_told
 from windrow.spark.live.executors.bucket import advanced
+from windrow.spark.live.executors.bucket_task import Task
 from windrow.spark.live.executors.packing import DATA, NOTE
-from windrow.spark.live.executors.task import Task
+from windrow.spark.tasks.exchange import as_told
 
 __all__ = ["BucketProcessor"]
 

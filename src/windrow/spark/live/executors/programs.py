@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windrow.kernels.stages import Division, Program
-from windrow.spark.live.lookups import LookUp
+from windrow.spark.live.operators.lookups import LookUp
 
 __all__ = ["computed_elsewhere", "keys_of", "why_not_program"]
 

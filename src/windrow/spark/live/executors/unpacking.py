@@ -14,11 +14,11 @@ from windrow.algebra.clock import Clock
 from windrow.kernels.stages import Times, changes, netted
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
 from windrow.spark.arrow import arrow_type
-from windrow.spark.live.envelopes import enveloped, inserted
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.live.executors.windowed import EARLIER
-from windrow.spark.varying import columns_of
+from windrow.spark.live.operators.envelopes import enveloped, inserted
+from windrow.spark.relations.varying import columns_of
 
 __all__ = ["AsGiven", "Shape", "is_of_rows", "late_rows", "rows_of_groups", "told"]
 

@@ -14,22 +14,22 @@ from pyspark.sql.types import LongType, StructType
 
 from windrow.kernels.stages import divisions
 from windrow.plan.columns import ROWS
-from windrow.spark.changelog import as_cql
-from windrow.spark.exchange import in_worker
-from windrow.spark.interpreter import map_in_arrow
-from windrow.spark.live.envelopes import IN_MEMORY
+from windrow.spark.live.executors.bucket_task import Task
 from windrow.spark.live.executors.packets import Graph, Side, numbered
 from windrow.spark.live.executors.programs import keys_of, why_not_program
-from windrow.spark.live.executors.task import Task
 from windrow.spark.live.executors.unpacking import Shape, rows_of_groups, told
 from windrow.spark.live.executors.windowed import OverWindows, Windows
-from windrow.spark.live.incremental import in_memory
-from windrow.spark.live.stage_columns import StageColumns
-from windrow.spark.live.stages import Stage
-from windrow.spark.live.steps import STREAM, entries_of, in_one, inside
-from windrow.spark.live.window_flow import WindowFlow
-from windrow.spark.streams import ROWTIME
-from windrow.spark.varying import ENTER, LEAVE, columns_of
+from windrow.spark.live.micro_batches.steps import STREAM, entries_of, in_one, inside
+from windrow.spark.live.micro_batches.windowed_columns import StageColumns
+from windrow.spark.live.operators.envelopes import IN_MEMORY
+from windrow.spark.live.operators.incremental import in_memory
+from windrow.spark.live.operators.window_flow import WindowFlow
+from windrow.spark.live.reading.windowed_queries import Stage
+from windrow.spark.logs.session_streams import ROWTIME
+from windrow.spark.relations.changelog import as_cql
+from windrow.spark.relations.varying import ENTER, LEAVE, columns_of
+from windrow.spark.runtime.interpreter import map_in_arrow
+from windrow.spark.tasks.exchange import in_worker
 
 __all__ = ["WindowGraph"]
 

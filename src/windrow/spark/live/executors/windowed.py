@@ -24,12 +24,12 @@ from windrow.kernels.stages import (
     rows_of,
 )
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
-from windrow.spark.live.executors.account import Account
-from windrow.spark.live.executors.held import Carry, Kept, Moment, Store, not_here
-from windrow.spark.live.executors.task import Task
-from windrow.spark.live.flow import unstable
+from windrow.spark.live.executors.bucket_account import Account
+from windrow.spark.live.executors.bucket_state import Carry, Kept, Moment, Store, not_here
+from windrow.spark.live.executors.bucket_task import Task
+from windrow.spark.live.operators.flow import unstable
+from windrow.streams.admission.parts import Said
 from windrow.streams.entries import FOREVER
-from windrow.streams.parts import Said
 
 __all__ = ["EARLIER", "OverWindows", "Windowed", "Windows"]
 

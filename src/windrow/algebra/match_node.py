@@ -1,0 +1,198 @@
+"""The node of MATCH_RECOGNIZE: a relation of rows, and what the clause says of its matches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from windrow.algebra.navigations import Leaf
+from windrow.algebra.window_node import Fragment
+from windrow.errors import AnalysisError, Span, WindrowError
+from windrow.kernels.patterns.program import Program, compile_pattern
+from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree, has_one_way
+from windrow.syntax.nodes import OrderItem, Range
+from windrow.syntax.patterns import row_patterns
+from windrow.syntax.patterns.match_nodes import MatchClause
+from windrow.syntax.sqltext import Relation, SqlText
+from windrow.syntax.tokens import Kind, TokenList
+
+__all__ = ["Expression", "Match", "compiled", "mentioned_outside", "tree_of"]
+
+Replace = Callable[[Range, Mapping[Range, str]], SqlText]
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A measure or a condition: its name or variable, where it stands, and what it reads of the match."""
+
+    name: str
+    range: Range
+    span: Span
+    leaves: tuple[Leaf, ...]
+
+
+@dataclass(frozen=True)
+class Match:
+    """One MATCH_RECOGNIZE.
+
+    `rows` gives the input: a struct with the row, and the keys (:mod:`windrow.algebra.names`). `labels` are
+    the variables of the pattern; `members` says of each of them, and of each subset, which labels it stands
+    for. `mentioned` are the names outside of the clause that may be columns of its result, None for all
+    columns. `replace` gives the user's text of a range with words of ours in place of some stretches. For a
+    window of OVER, `functions` are the measures that are functions over the frame, and `block` is the
+    SELECT over its result. Where no order is named, `is_ordered` is false, and the key of `order_by` is a
+    constant.
+    """
+
+    key: str
+    sql: str
+    tokens: TokenList
+    clause: MatchClause
+    prefix: SqlText
+    rows: SqlText
+    partition_by: tuple[Fragment, ...]
+    order_by: tuple[tuple[Fragment, OrderItem], ...]
+    tree: Tree
+    program: Program
+    labels: tuple[str, ...]
+    members: Mapping[str, frozenset[int]]
+    measures: tuple[Expression, ...]
+    defines: tuple[Expression, ...]
+    mentioned: frozenset[str] | None
+    replace: Replace
+    functions: frozenset[str] = frozenset()
+    is_ordered: bool = True
+    block: SqlText | None = None
+
+    @property
+    def span(self) -> Span:
+        """Where the clause stands."""
+        return self.clause.span
+
+    @property
+    def outer(self) -> SqlText:
+        """What stands in place of the relation and the clause, or of the block."""
+        return SqlText.of(" ", Relation(self.key)) if self.block is None else self.block
+
+    def members_of(self, variable: str | None) -> frozenset[int] | None:
+        """The labels that a variable stands for; None, for all rows, of none."""
+        return None if variable is None else self.members[variable]
+
+
+def tree_of(pattern: row_patterns.Pattern, labels: Mapping[str, int], *, excluded: bool = False) -> Tree:
+    """The pattern with numbers for variables; PERMUTE as the alternation of its permutations.
+
+    Raises
+    ------
+    AnalysisError
+        ``PATTERN_TOO_LONG``, at a PERMUTE whose permutations are too many instructions.
+    """
+
+    def inner(part: row_patterns.Pattern) -> Tree:
+        return tree_of(part, labels, excluded=excluded)
+
+    match pattern:
+        case row_patterns.PatternVariable(name=name):
+            return Label(labels[name], excluded)
+        case row_patterns.Concatenation(parts=parts):
+            return Sequence(tuple(map(inner, parts)))
+        case row_patterns.Alternation(parts=parts):
+            return Choice(tuple(map(inner, parts)))
+        case row_patterns.Permutation(parts=parts, span=span):
+            return _permuted(tuple(map(inner, parts)), span)
+        case row_patterns.Quantified(part=part, low=low, high=high, greedy=greedy):
+            return Repeat(inner(part), low, high, greedy)
+        case row_patterns.Exclusion(part=part):
+            return tree_of(part, labels, excluded=True)
+        case row_patterns.Anchor(is_start=is_start):
+            return Edge(is_start)
+
+
+def _permuted(parts: tuple[Tree, ...], span: Span) -> Tree:
+    tree = _alternation(_permutations((), parts))
+    try:
+        compile_pattern(tree)
+    except AnalysisError as error:
+        raise AnalysisError(
+            f"PERMUTE of {len(parts)} parts is too long as the alternation of its permutations",
+            condition=error.condition,
+            sqlstate=error.sqlstate,
+            span=span,
+            hint="write an alternation of the orders that occur",
+        ) from None
+    return tree
+
+
+def _permutations(before: tuple[Tree, ...], rest: tuple[Tree, ...]) -> list[Tree]:
+    """The permutations of `rest` behind `before`, in lexicographic order, as parts of an alternation.
+
+    Permutations share what they begin with only where that matches in one way at most: of ``X P | X Q`` all
+    ways through X are tried with P before any is with Q, of ``X (P | Q)`` each with both before the next.
+    """
+    if len(rest) <= 1:
+        return [_sequence(before + rest)]
+    if all(map(has_one_way, before)):
+        orders = [
+            _alternation(_permutations((part,), rest[:at] + rest[at + 1 :])) for at, part in enumerate(rest)
+        ]
+        return [_sequence((*before, _alternation(orders)))] if before else orders
+    return [
+        order
+        for at, part in enumerate(rest)
+        for order in _permutations((*before, part), rest[:at] + rest[at + 1 :])
+    ]
+
+
+def _sequence(parts: tuple[Tree, ...]) -> Tree:
+    return parts[0] if len(parts) == 1 else Sequence(parts)
+
+
+def _alternation(parts: list[Tree]) -> Tree:
+    return parts[0] if len(parts) == 1 else Choice(tuple(parts))
+
+
+def compiled(
+    pattern: row_patterns.Pattern, labels: Mapping[str, int], tokens: TokenList, pattern_at: Range
+) -> tuple[Tree, Program]:
+    """The pattern's tree and its program.
+
+    Raises
+    ------
+    AnalysisError
+        ``PATTERN_TOO_LONG``, at the pattern or at what is too long of it.
+    """
+    try:
+        tree = tree_of(pattern, labels)
+        return tree, compile_pattern(tree)
+    except WindrowError as error:
+        error.span = error.span or tokens.span(*pattern_at)
+        raise error.located(tokens.sql) from None
+
+
+def mentioned_outside(tokens: TokenList, clause: Range) -> frozenset[str] | None:
+    """The names in the text around a clause, in lower case; None where a star may stand for any."""
+    after = clause[1] + (tokens.word(clause[1]) == "AS")
+    if after < len(tokens) and tokens[after].is_name and tokens.is_symbol(after + 1, "("):
+        return None  # an alias that names all columns
+    names = set()
+    for at, token in enumerate(tokens.tokens):
+        if clause[0] <= at < clause[1]:
+            continue
+        if token.is_symbol("*"):
+            counts = tokens.word(at - 2) == "COUNT" and tokens.is_symbol(at + 1, ")")
+            before = tokens[at - 1]
+            factor = (
+                before.kind in (Kind.NUMBER, Kind.QUOTED) or before.is_symbol(")") or before.is_symbol("]")
+            )
+            if not counts and not factor and not _is_operand(tokens, at - 1):
+                return None
+        if token.word == "NATURAL":
+            return None
+        if token.is_name:
+            names.add(token.name.lower())
+    return frozenset(names)
+
+
+def _is_operand(tokens: TokenList, at: int) -> bool:
+    """Whether a word is a name, so that a star after it multiplies."""
+    return tokens[at].kind is Kind.WORD and tokens.word(at) not in ("SELECT", "DISTINCT", "ALL")

@@ -1,0 +1,227 @@
+"""Clauses of ours in SQL pipes (``FROM t |> …``) and in queries that begin with FROM, as blocks with SELECT.
+
+    FROM t |> WHERE x |> WINDOW BY w AS (…) |> SELECT s.k |> LIMIT 3
+      →  (SELECT s.k FROM t WHERE x WINDOW BY w AS (…)) |> LIMIT 3
+
+What stands before an operator of ours becomes the rows of a block, and what follows stays a pipe over it,
+which is Spark's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from windrow.algebra.names import verbatim
+from windrow.errors import ParseError
+from windrow.syntax.blocks import begins_window_by, is_set_operator, level_around, with_items
+from windrow.syntax.cql_clauses import alias_after
+from windrow.syntax.nodes import Range
+from windrow.syntax.patterns.match_recognize import has_parts
+from windrow.syntax.sqltext import SqlText
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["in_blocks"]
+
+_BEGINS_QUERY = {"SELECT", "FROM", "TABLE", "VALUES"}
+
+
+def in_blocks(tokens: TokenList) -> SqlText | None:
+    """The text with a clause that stands in a pipe or after FROM in a block; None if there is none.
+
+    Of several it is the first; the text that is given may have others.
+
+    Raises
+    ------
+    ParseError
+        ``PARSE_SYNTAX_ERROR`` for what cannot stand behind the operator.
+    """
+    for at in range(len(tokens)):
+        is_window = begins_window_by(tokens, at)
+        is_match = (
+            tokens.word(at) == "MATCH_RECOGNIZE"
+            and _is_pipe(tokens, at - 1)
+            and tokens.is_symbol(at + 1, "(")
+            and has_parts(tokens, at + 1)
+        )
+        if is_window or is_match:
+            found = _Piped(tokens, _level_of(tokens, at)).text(at, is_window=is_window)
+            if found is not None:
+                return found
+    return None
+
+
+def _is_pipe(tokens: TokenList, at: int) -> bool:
+    return tokens.is_symbol(at, "|>")
+
+
+@dataclass(frozen=True)
+class _Level:
+    """A query, which begins with a SELECT or the like, up to the end of the brackets around it."""
+
+    start: int
+    stop: int
+    pipes: tuple[int, ...]
+
+
+def _level_of(tokens: TokenList, at: int) -> _Level:
+    first, stop = level_around(tokens, at)
+    own = [index for index in tokens.level(first, stop) if tokens.parent[index] == tokens.parent[at]]
+    pipes = tuple(index for index in own if _is_pipe(tokens, index))
+    start = next(
+        (
+            index
+            for index in own
+            if (index == first and tokens.is_symbol(index, "("))
+            or (
+                tokens.word(index) in _BEGINS_QUERY
+                and not tokens.is_symbol(index - 1, ".")
+                and not _is_named(tokens, own, index)
+            )
+        ),
+        first,
+    )
+    return _Level(start, stop, pipes)
+
+
+def _is_named(tokens: TokenList, own: list[int], index: int) -> bool:
+    """Whether a word is part of WITH, or says what is inserted into, and begins no query."""
+    in_with = any(
+        item.item[0] <= index < item.item[1]
+        for at in own
+        if tokens.word(at) == "WITH"
+        for item in with_items(tokens, at)
+    )
+    return in_with or tokens.word(index - 1) in ("INTO", "OVERWRITE", "CREATE", "REPLACE", "TEMPORARY")
+
+
+@dataclass(frozen=True)
+class _Piped:
+    tokens: TokenList
+    level: _Level
+
+    def text(self, at: int, *, is_window: bool) -> SqlText | None:
+        """The whole text with the clause at a token in a block; None where it is in one."""
+        before = [pipe for pipe in self.level.pipes if pipe < at]
+        after = next((pipe for pipe in self.level.pipes if pipe > at), self.level.stop)
+        if not before:
+            return self.from_first(at, after)
+        if not is_window:
+            relation = self.source(before[-1], is_single=True)
+            block, rest = SqlText.of("SELECT * FROM ", relation, self.piece(at, after)), after
+        elif before[-1] + 1 == at:
+            block, rest = self.window(at, before[-1], after)
+        elif self.tokens.word(before[-1] + 1) == "SELECT":
+            block = SqlText.of(
+                self.piece(before[-1] + 1, at), "FROM ", self.source(before[-1]), self.piece(at, after)
+            )
+            rest = after
+        else:
+            return None
+        return self.put(self.level.start, block, rest)
+
+    def put(self, start: int, block: SqlText, rest: int) -> SqlText:
+        """The whole text with a block in place of the tokens from `start` to `rest`."""
+        whole = block if rest >= self.level.stop else SqlText.of("(", block, ") ")
+        return SqlText.of(self.piece(0, start), whole, self.piece(rest, len(self.tokens)))
+
+    def piece(self, start: int, stop: int) -> SqlText:
+        """A stretch of the text as it is."""
+        if start >= stop:
+            return SqlText()
+        span = self.tokens.span(start, stop)
+        return SqlText.of(verbatim(self.tokens, span.start, span.stop), " ")
+
+    def from_first(self, at: int, after: int) -> SqlText | None:
+        """A block that begins with FROM, or over which there is a pipe."""
+        tokens = self.tokens
+        sets = [index for index in self.between(self.level.start, at) if is_set_operator(tokens, index)]
+        start = self.level.start
+        if sets:
+            start = sets[-1] + 1
+            start += tokens.word(start) in ("ALL", "DISTINCT")
+        select = next((index for index in self.between(start, at) if tokens.word(index) == "SELECT"), None)
+        if tokens.word(start) == "FROM" and select is not None:
+            into = next((index for index in self.between(select, at) if _ends_list(tokens, index)), at)
+            block = (self.piece(select, into), self.piece(start, select), self.piece(into, len(tokens)))
+            return SqlText.of(self.piece(0, start), *block)
+        if after < self.level.stop:
+            return self.put(self.level.start, self.piece(self.level.start, after), after)
+        return None
+
+    def between(self, start: int, stop: int) -> Iterator[int]:
+        """The tokens of the level in a stretch."""
+        for index in self.tokens.level(start, stop):
+            if self.tokens.parent[index] == self.tokens.parent[
+                self.level.start
+            ] and not self.tokens.is_symbol(index - 1, "."):
+                yield index
+
+    def window(self, at: int, pipe: int, after: int) -> tuple[SqlText, int]:
+        """The block of an operator WINDOW BY, with the operators WHERE and SELECT behind it."""
+        tokens = self.tokens
+        stop = tokens.partner[at + 4] + 1
+        if stop < after:
+            raise ParseError(
+                f"expected |> after WINDOW BY in a pipe, found {tokens[stop].text}",
+                condition="PARSE_SYNTAX_ERROR",
+                sql=tokens.sql,
+                span=tokens[stop].span,
+                hint="write |> before it",
+            )
+        conditions = []
+        rest = after
+        while tokens.word(rest + 1) == "WHERE" and rest < self.level.stop:
+            conditions.append((rest + 2, self.end(rest)))
+            rest = self.end(rest)
+        items = SqlText.of("* ")
+        if tokens.word(rest + 1) == "SELECT" and rest < self.level.stop:
+            items, rest = self.piece(rest + 2, self.end(rest)), self.end(rest)
+        chosen = [SqlText.of("(", self.piece(*one), ")") for one in conditions]
+        if len(conditions) == 1:
+            chosen = [self.piece(*conditions[0])]
+        where: list[str | SqlText] = [" WHERE ", SqlText.join(" AND ", chosen)] if chosen else []
+        block = SqlText.of("SELECT ", items, "FROM ", self.source(pipe), self.piece(at, stop), *where)
+        return block, rest
+
+    def end(self, pipe: int) -> int:
+        """Where the operator of a pipe ends."""
+        return next((other for other in self.level.pipes if other > pipe), self.level.stop)
+
+    def source(self, pipe: int, *, is_single: bool = False) -> SqlText:
+        """What the operators before a pipe give, as what follows FROM: one relation where it must be."""
+        tokens, (start, stop) = self.tokens, (self.level.start, pipe)
+        operators = [one for one in self.level.pipes if one < pipe]
+        from_stop = operators[0] if operators else pipe
+        is_plain = tokens.word(start) == "FROM" and "SELECT" not in map(
+            tokens.word, self.between(start, from_stop)
+        )
+        if is_plain and is_single:
+            is_plain = not operators and _is_name(tokens, (start + 1, stop))
+        if not is_plain or not all(tokens.word(one + 1) == "WHERE" for one in operators):
+            return SqlText.of("(", self.piece(start, stop), ") ")
+        conditions = [self.piece(one + 2, self.end(one)) for one in operators]
+        if len(conditions) > 1:
+            conditions = [SqlText.of("(", condition, ") ") for condition in conditions]
+        where: list[str | SqlText] = ["WHERE ", SqlText.join("AND ", conditions)] if conditions else []
+        return SqlText.of(self.piece(start + 1, from_stop), *where)
+
+
+def _ends_list(tokens: TokenList, at: int) -> bool:
+    """Whether a part of a query begins at a token that follows the list of SELECT."""
+    after = {"GROUP": "BY", "LATERAL": "VIEW"}.get(tokens.word(at))
+    if tokens.word(at - 1) == "AS":
+        return False
+    if tokens.word(at) == "WINDOW":
+        return tokens.word(at + 2) == "AS"
+    return tokens.word(at) in ("WHERE", "HAVING", "QUALIFY") or (
+        after is not None and tokens.word(at + 1) == after
+    )
+
+
+def _is_name(tokens: TokenList, relation: Range) -> bool:
+    """Whether a relation is a name, with or without an alias."""
+    start, stop = relation
+    while start + 2 < stop and tokens.is_symbol(start + 1, "."):
+        start += 2
+    return tokens[start].is_name and (start + 1 == stop or alias_after(tokens, start + 1, stop) == stop - 1)

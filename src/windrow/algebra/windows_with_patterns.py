@@ -1,0 +1,162 @@
+"""What is called over windows with patterns: measures of theirs, and functions over the rows of a match."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from windrow.algebra.aggregates import kernel_function
+from windrow.algebra.match_node import Match
+from windrow.algebra.names import PATTERN_CALL
+from windrow.errors import AnalysisError, NotSupportedError, did_you_mean
+from windrow.syntax.nodes import Range
+from windrow.syntax.patterns.match_nodes import Named, variable_name
+from windrow.syntax.patterns.pattern_windows import Call, PatternBlock, PatternWindow
+from windrow.syntax.sqltext import SqlText, quoted
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["WindowCalls"]
+
+_OF_THE_PARTITION = frozenset(
+    {"ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE", "LAG", "LEAD"}
+)
+"""Functions that read no frame."""
+
+
+class WindowCalls:
+    """The calls of a block, each with the column that holds its value.
+
+    Attributes
+    ----------
+    functions
+        The columns of functions over frames.
+    mentioned
+        The names that stand in the block, in lower case; None where a star may stand for any.
+    """
+
+    def __init__(self, tokens: TokenList, block: PatternBlock) -> None:
+        self.tokens, self.block = tokens, block
+        self.columns = {call.range: f"{PATTERN_CALL}{number}" for number, call in enumerate(self.in_kernel())}
+        self.functions = frozenset(column for call, column in self.by_column() if call.measure is None)
+        names = {token.name.lower() for token in tokens.tokens[slice(*block.range)] if token.is_name}
+        self.mentioned = None if self.stars() else frozenset(names | set(self.columns.values()))
+
+    def in_kernel(self) -> list[Call]:
+        """The calls that read matches."""
+        return [call for call in self.block.calls if not self.is_of_partition(call)]
+
+    def by_column(self) -> list[tuple[Call, str]]:
+        """The calls that read matches, and their columns."""
+        return [(call, self.columns[call.range]) for call in self.in_kernel()]
+
+    def is_of_partition(self, call: Call) -> bool:
+        """Whether a function reads the partition, whatever the frame is."""
+        return call.measure is None and self.tokens.word(call.function[0]) in _OF_THE_PARTITION
+
+    def stars(self) -> bool:
+        """Whether a star stands for columns."""
+        items = self.tokens.split(*self.block.select)
+        return any(
+            self.tokens.is_symbol(at, "*")
+            for start, stop in items
+            for at in (start, start + 1, start + 2)
+            if at < stop
+        )
+
+    def measures(self, window: PatternWindow) -> tuple[Named, ...]:
+        """What is called over a window, as measures under the names of their columns.
+
+        Raises
+        ------
+        AnalysisError
+            ``UNKNOWN_MEASURE``.
+        NotSupportedError
+            ``UNSUPPORTED_MEASURE`` for functions that are no aggregates.
+        """
+        return tuple(self.measure(call, column) for call, column in self.by_column() if call.window is window)
+
+    def measure(self, call: Call, column: str) -> Named:
+        """One call as a measure."""
+        span = self.tokens.span(*call.function)
+        if call.measure is None:
+            word = self.tokens.word(call.function[0])
+            if word not in ("FIRST", "LAST", "NTH_VALUE") and kernel_function(word.lower()) is None:
+                raise NotSupportedError(
+                    f"{self.tokens[call.function[0]].text} over a window with a pattern is not supported",
+                    condition="UNSUPPORTED_MEASURE",
+                    sql=self.tokens.sql,
+                    span=span,
+                    hint="aggregates, first_value, last_value, nth_value, lag, lead, ranks and measures are",
+                )
+            return Named(column, span, call.function)
+        known = {item.name.lower(): item for item in call.window.clause.measures}
+        found = known.get(call.measure.lower())
+        if found is None:
+            raise AnalysisError(
+                f"window has no measure {call.measure}",
+                condition="UNKNOWN_MEASURE",
+                sqlstate="42703",
+                sql=self.tokens.sql,
+                span=span,
+                hint=did_you_mean(call.measure, list(known)) or "add it to MEASURES of the window",
+            )
+        return Named(column, found.span, found.expression)
+
+    def with_alias(self, match: Match) -> Mapping[str, frozenset[int]]:
+        """The variables, and the relation's name for all rows."""
+        alias = self.block.alias
+        if alias is None:
+            return match.members
+        return {variable_name(self.tokens[alias[0]]): frozenset(range(len(match.labels))), **match.members}
+
+    def outer(
+        self, source: SqlText, text: Callable[[Range, Mapping[Range, str]], SqlText], stars: list[int]
+    ) -> SqlText:
+        """The block over the result, in which columns stand for the calls."""
+        tokens, block = self.tokens, self.block
+        replaced: dict[Range, str] = {at: quoted(column) for at, column in self.columns.items()}
+        for call in block.calls:
+            if self.is_of_partition(call):
+                replaced[call.function[1], call.range[1]] = self.order_of(call, text)
+        hidden = ", ".join(map(quoted, self.columns.values()))
+        select, items = block.select, []
+        distinct = tokens.word(select[0]) in ("DISTINCT", "ALL")
+        for start, stop in tokens.split(select[0] + distinct, select[1]):
+            qualified = stop - start == 3 and tokens.is_symbol(start + 1, ".")
+            if hidden and (start in stars or qualified) and tokens.is_symbol(stop - 1, "*"):
+                replaced[stop - 1, stop] = f"* EXCEPT ({hidden})"
+            elif hidden and start in stars:
+                replaced[start + 2, start + 3] = f"({hidden}, "
+            item = text((start, stop), replaced)
+            named = next((call.measure for call in self.in_kernel() if call.range == (start, stop)), None)
+            touched = any(start <= at[0] and at[1] <= stop for at in self.columns)
+            has_alias = (
+                stop - start > 1
+                and tokens[stop - 1].is_name
+                and (tokens.word(stop - 2) == "AS" or not any(at[1] == stop for at in replaced))
+            )
+            if touched and not has_alias:
+                item = SqlText.of(item, " AS ", quoted(named or tokens.text(start, stop)))
+            items.append(item)
+        parts: list[str | SqlText] = [
+            f"SELECT {tokens.word(select[0]) + ' ' if distinct else ''}",
+            SqlText.join(", ", items),
+            " ",
+            source,
+        ]
+        if block.other_windows:
+            parts += [" WINDOW ", SqlText.join(", ", [text(item, replaced) for item in block.other_windows])]
+        if block.tail[0] < block.tail[1]:
+            parts += [" ", text(block.tail, replaced)]
+        return SqlText.of(*parts)
+
+    def order_of(self, call: Call, text: Callable[[Range, Mapping[Range, str]], SqlText]) -> str:
+        """OVER with the keys of the call's window."""
+        clause = call.window.clause
+        keys = ", ".join(text(item, {}).render() for item in clause.partition_by)
+        order = ", ".join(
+            f"{text(item.expression, {}).render()} {'DESC' if item.descending else 'ASC'} "
+            f"NULLS {'FIRST' if item.nulls_first else 'LAST'}"
+            for item in clause.order_by
+        )
+        parts = [f"PARTITION BY {keys}" if keys else "", f"ORDER BY {order}" if order else ""]
+        return f" OVER ({' '.join(filter(None, parts))})"

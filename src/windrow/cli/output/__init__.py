@@ -1,0 +1,1 @@
+"""How rows leave the command line."""

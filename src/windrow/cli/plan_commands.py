@@ -1,0 +1,117 @@
+"""``windrow explain`` and ``windrow check``: what a script would do, without doing it.
+
+A script is read statement by statement, as it would be run. Of what it does, only that is done which
+later statements need to be understood and which ends with the session: temporary views, SET, USE, DECLARE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from windrow.cli.connection import Connection, SessionFactory, open_session, values
+from windrow.cli.progress import Progress
+from windrow.cli.run import at_its_place
+from windrow.cli.sql_script import Statement
+from windrow.errors import AnalysisError
+from windrow.syntax.blocks import find_blocks
+from windrow.syntax.patterns.match_recognize import find_matches
+from windrow.syntax.patterns.pattern_windows import find_pattern_windows
+from windrow.syntax.tokens import tokenize
+
+if TYPE_CHECKING:
+    from windrow.relation import Relation
+    from windrow.session import Session
+
+__all__ = ["check_script", "explain_script"]
+
+_UNPLANNED = "Error occurred during query planning"
+
+
+def explain_script(
+    statements: list[Statement],
+    asked: Connection,
+    factory: SessionFactory | None,
+    opened: Callable[[Session], None],
+    *,
+    spark: bool,
+) -> Iterator[str]:
+    """The plan of each statement; with `spark`, followed by Spark's own."""
+    for session, statement in _each(statements, asked, factory, opened):
+        yield _plan(session, statement, asked, spark)
+        _prepare(session, statement, asked)
+
+
+def check_script(
+    statements: list[Statement],
+    asked: Connection,
+    factory: SessionFactory | None,
+    opened: Callable[[Session], None],
+) -> None:
+    """Parse and bind every statement.
+
+    Raises
+    ------
+    WindrowError
+        The first one's that is wrong, located in the script.
+    """
+    for session, statement in _each(statements, asked, factory, opened):
+        tokens = tokenize(statement.padded)
+        if find_blocks(tokens) or find_matches(tokens) or find_pattern_windows(tokens):
+            with at_its_place(statement, asked):
+                session.check(statement.padded, **values(session.spark, asked.params))
+        else:
+            # Spark says what is wrong with its own statements where it plans them.
+            _plan(session, statement, asked, spark=False)
+        _prepare(session, statement, asked)
+
+
+def _each(
+    statements: list[Statement],
+    asked: Connection,
+    factory: SessionFactory | None,
+    opened: Callable[[Session], None],
+) -> Iterator[tuple[Session, Statement]]:
+    with Progress() as progress:
+        progress.begin("starting Spark")
+        session = open_session(asked, factory)
+        opened(session)
+        progress.pause()
+        for statement in statements:
+            yield session, statement
+
+
+def _plan(session: Session, statement: Statement, asked: Connection, spark: bool) -> str:
+    if statement.is_query:
+        with at_its_place(statement, asked):
+            return _run(session, statement.padded, asked).plan(spark)
+    explain = "" if statement.is_explain else "EXPLAIN FORMATTED " if spark else "EXPLAIN "
+    with at_its_place(statement, asked, inserted=len(explain)):
+        text = str(_run(session, explain + statement.padded, asked).collect()[0][0]).strip()
+    if text.startswith(_UNPLANNED):
+        _raise_reason(session, statement, asked)
+    return text
+
+
+def _raise_reason(session: Session, statement: Statement, asked: Connection) -> None:
+    """Raise what is wrong with a statement that Spark's EXPLAIN calls wrong and says no more about."""
+    with at_its_place(statement, asked):
+        if statement.padded_source is not None:
+            _run(session, statement.padded_source, asked)
+        raise AnalysisError(
+            "statement cannot be planned",
+            condition="NOT_PLANNED",
+            sql=statement.script,
+            span=statement.span,
+            hint="check the names of tables and columns in it",
+        )
+
+
+def _prepare(session: Session, statement: Statement, asked: Connection) -> None:
+    if statement.is_session_local:
+        with at_its_place(statement, asked):
+            _run(session, statement.padded, asked)
+
+
+def _run(session: Session, text: str, asked: Connection) -> Relation:
+    return session.sql(text, **values(session.spark, asked.params))

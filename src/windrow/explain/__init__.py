@@ -1,0 +1,1 @@
+"""EXPLAIN: what Windrow will do with a statement, and why."""

@@ -1,0 +1,54 @@
+"""How EXPLAIN writes expressions, SQL and lists of properties."""
+
+from __future__ import annotations
+
+from windrow.algebra.names import ROW, as_written
+from windrow.algebra.window_node import Fragment
+from windrow.syntax.sqltext import Relation as Reference
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["order", "section", "shown", "text_of", "without_keys"]
+
+
+def order(key: Fragment, descending: bool, nulls_first: bool, names: dict[str, str]) -> str:
+    """An ORDER BY key."""
+    direction = "DESC" if descending else "ASC"
+    return f"{text_of(key, names)} {direction} NULLS {'FIRST' if nulls_first else 'LAST'}"
+
+
+def text_of(fragment: Fragment, names: dict[str, str]) -> str:
+    """An expression."""
+    return "a Column" if fragment.column is not None else shown(fragment.text, names)
+
+
+def shown(text: SqlText, names: dict[str, str]) -> str:
+    """SQL on one line, relations under their names."""
+    return " ".join(as_written(text.render(names)).replace(f"{ROW}.", "").split())
+
+
+def without_keys(rows: SqlText) -> SqlText:
+    """The input's SQL as the user would write it: what we select from it is listed below it."""
+    for index, part in enumerate(rows.parts):
+        if not isinstance(part, Reference) and part.text.startswith("struct(*"):
+            rest = rows.parts[index + 1 :]
+            source = next(
+                (
+                    at
+                    for at, piece in enumerate(rest)
+                    if not isinstance(piece, Reference) and _begins(piece.text)
+                ),
+                None,
+            )
+            if source is not None:
+                return SqlText((*rows.parts[:index], *(SqlText.of("* ").parts), *rest[source:]))
+    return rows
+
+
+def _begins(text: str) -> bool:
+    return text.lstrip().upper().startswith("FROM")
+
+
+def section(title: str, lines: list[tuple[str, str]]) -> str:
+    """A title and lines of a word and what it says."""
+    width = max(len(name) for name, _ in lines) + 2
+    return "\n".join([title, *(f"  {name:<{width}}{text}" for name, text in lines)])

@@ -1,0 +1,174 @@
+"""EXPLAIN: the algebra of a statement, how each window is computed, and why so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from windrow.algebra.bound_statement import Statement
+from windrow.algebra.continuous import ChangelogOf, Continuous, StreamQuery, WindowedStream
+from windrow.algebra.names import order_key, partition_key
+from windrow.algebra.physical import Draft, Found
+from windrow.algebra.window_node import Boundary
+from windrow.errors import Span
+from windrow.explain.explain_match import explain_match
+from windrow.explain.explain_text import order, section, shown, text_of, without_keys
+from windrow.plan.nodes import Aggregate, Node, Pieces, walk
+from windrow.plan.reasons import Reason
+from windrow.rules.kernel_plan import needs_join
+from windrow.spark.clauses.batch import Bound, BoundWindow
+from windrow.spark.clauses.matching import BoundMatch
+from windrow.spark.gateway import Gateway
+from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
+
+__all__ = ["explain", "explain_continuous"]
+
+_IN_PART = "a part by Spark, over pieces of time"
+_INTERNAL = re.compile(r"\b__(?=[pohamd]\d+\b|aggregate\d+\b)|\b__of_|\b__twin\d+_")
+
+
+def explain(statement: Statement, bound: tuple[Bound, ...]) -> str:
+    """The plan as text: each window and each pattern, inputs first, then the SQL that reads them."""
+    names = {
+        item.match.key if isinstance(item, BoundMatch) else item.window.key: (
+            f"matches {number}" if isinstance(item, BoundMatch) else f"windows {number}"
+        )
+        for number, item in enumerate(bound, 1)
+    }
+    parts = [
+        explain_match(number, item, names) if isinstance(item, BoundMatch) else _window(number, item, names)
+        for number, item in enumerate(bound, 1)
+    ]
+    parts.append(section("Spark SQL", [("query", shown(statement.text, names))]))
+    return _INTERNAL.sub("", "\n\n".join(parts))
+
+
+def _window(number: int, item: BoundWindow, names: dict[str, str]) -> str:
+    window, draft = item.window, item.draft
+    lines = [
+        ("rows", shown(without_keys(window.rows), names)),
+        ("type", "TUMBLING" if window.tumbling else "SLIDING"),
+        (
+            "partition by",
+            ", ".join(text_of(key, names) for key in window.partition_by) or "nothing: one sequence",
+        ),
+        (
+            "order by",
+            ", ".join(order(key, item.descending, item.nulls_first, names) for key, item in window.order_by),
+        ),
+        ("", "ties are in an arbitrary order, the same throughout the query"),
+    ]
+    for boundary in window.boundaries():
+        lines.append((boundary.side.value, _boundary(boundary, names)))
+        lines.append(("", _strategy(boundary, draft)))
+    if window.end is None:
+        lines += [("end", "none: a window runs to the row before the next start")]
+    for item_ in draft.hoisted:
+        lines.append(
+            ("column", f"{item_.name} = {shown(item_.text, names) if item_.column is None else 'a Column'}")
+        )
+    for name, text in draft.constants:
+        lines.append(("constant", f"{name} = {shown(text, names)}"))
+    for call, column in draft.kernel_aggregates:
+        lines.append(
+            (
+                "aggregate",
+                f"{shown(call.text, names)}: {call.function} of {column or 'rows'}, in the kernel",
+            )
+        )
+    for call in draft.spark_aggregates:
+        lines.append(("aggregate", f"{shown(call.text, names)}: by Spark, over the exploded windows"))
+    for name, fields in draft.fields:
+        kept = ", ".join(field for field, _ in fields) or "its position"
+        lines.append(("gives", f"{name}: {kept}"))
+    lines += zip(("reads", ""), item.reads, strict=False)
+    lines.append(("exchange", _exchange(item)))
+    lines += [("", text) for text in _after_exchange(item)]
+    return section(f"{number} WINDOW BY {window.name}", lines)
+
+
+def _strategy(boundary: Boundary, draft: Draft) -> str:
+    found: Found | None = draft.search(boundary.side)
+    if found is not None:
+        return f"strategy: {found.search.strategy} ({found.reason})"
+    if boundary.unbounded:
+        return "one window, from the first row of the partition"
+    predicate = draft.predicate(boundary.side)
+    if predicate is None:
+        return "every row"
+    if predicate.typed is None:
+        return f"the rows where it is true, by Spark ({predicate.why_not})"
+    return "the rows where it is true"
+
+
+def _boundary(boundary: Boundary, names: dict[str, str]) -> str:
+    words = [f"{variable.role.value} {variable.name}" for variable in boundary.variables]
+    if boundary.only:
+        words.insert(0, "ONLY")
+    if boundary.unbounded:
+        words.append("UNBOUNDED")
+    if boundary.when is not None:
+        words.append(f"WHEN {text_of(boundary.when, names)}")
+    return " ".join(words) or "every row"
+
+
+def _exchange(item: BoundWindow) -> str:
+    """What Spark will shuffle."""
+    columns = [partition_key(number) for number in range(len(item.window.partition_by))]
+    columns += [order_key(number) for number in range(len(item.window.order_by))]
+    shared = dict(item.draft.shared)
+    columns = [name for name in columns if name not in shared]
+    columns += [hoisted.name for hoisted in item.draft.hoisted]
+    to = "by hash of the partition keys" if item.window.partition_by else "to one task"
+    return f"{', '.join(columns)}: in chunks {to}, then sorted"
+
+
+def _after_exchange(item: BoundWindow) -> list[str]:
+    if needs_join(item.draft):
+        return ["before it, the rows are joined with themselves"]
+    if item.window.tumbling and item.window.label is not None:
+        return []
+    return ["a long partition in slices, by ranges of the first order key"]
+
+
+def explain_continuous(gateway: Gateway, query: Continuous, plans: Mapping[Span, Node]) -> str:
+    """The plan of a continuous query as text: its inputs, then the SQL that is evaluated over them.
+
+    `plans` are those of its queries; the reference has none.
+    """
+    return "\n\n".join(_continuous(gateway, query, plans))
+
+
+def _continuous(gateway: Gateway, query: Continuous, plans: Mapping[Span, Node]) -> Iterator[str]:
+    relation = query.query if isinstance(query, StreamQuery) else query
+    names: dict[str, str] = {}
+    for number, item in enumerate(relation.inputs, 1):
+        names[item.key] = f"input {number}"
+        if isinstance(item, WindowedStream) and isinstance(item.source, StreamQuery):
+            yield from _continuous(gateway, item.source, plans)
+        elif isinstance(item, ChangelogOf):
+            yield from _continuous(gateway, item.query, plans)
+        yield section(names[item.key], [("relation", relation.sql[item.span.start : item.span.stop])])
+    title = query.kind if isinstance(query, StreamQuery) else "relation"
+    how = _how(gateway, plans.get(relation.span))
+    yield section(title, [("query", shown(relation.text, names)), ("", how)])
+
+
+def _how(gateway: Gateway, plan: Node | None) -> str:
+    """How a query is evaluated, and why Spark evaluates parts of it over pieces of time."""
+    if plan is None:
+        return "evaluated instant by instant: the reference"
+    told = dict.fromkeys(told for node in walk(plan) if (told := _by_spark(gateway, node)) is not None)
+    return "; ".join(["evaluated for whole logs", *told])
+
+
+def _by_spark(gateway: Gateway, node: Node) -> str | None:
+    """What Spark evaluates as no operator does it, and why."""
+    match node:
+        case Pieces():
+            how = "by Spark at each piece of time" if node.input is None else _IN_PART
+            return f"{how}: {node.why}"
+        case Aggregate():
+            specs = kernel_aggregates(gateway, node)
+            return f"{_IN_PART}: {specs}" if isinstance(specs, Reason) else None
+    return None

@@ -1,0 +1,1 @@
+"""Searches for predicates, compiled by numba."""

@@ -1,0 +1,172 @@
+"""Compiles the search for a predicate, and keeps what was compiled on disk.
+
+Numba is imported and the program of :mod:`windrow.kernels.compiling.codegen` compiled at the first call,
+which takes a second or two: for big work only. The next process that meets a predicate of the same shape
+loads the machine code from the cache directory: ``$WINDROW_CACHE_DIR``, else ``windrow`` among the user's
+caches. Whatever is wrong with the directory costs time, never an answer.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from windrow.caches import cache_directory
+from windrow.kernels.compiling.codegen import OPTIONS, translate
+from windrow.kernels.pairs import Array, Rows, Sides, holds
+from windrow.kernels.window_plan import PairExpression
+
+__all__ = ["compiled", "count", "loaded", "patience", "plain", "search"]
+
+_STEPS_BEFORE_COMPILING = 1 << 23  # take numpy about as long as numba takes to be imported and to compile
+_STEPS_BEFORE_CALLING = 1 << 17
+_ready: set[PairExpression] = set()
+_counted: dict[PairExpression, int] = {}
+
+
+def patience(predicate: PairExpression) -> int:
+    """How many steps numpy should take for a predicate before a compiled search is worth while.
+
+    Few if this process has compiled it before; less, the more steps it has taken for it in other searches.
+    """
+    if predicate in _ready:
+        return _STEPS_BEFORE_CALLING
+    least = min(_STEPS_BEFORE_CALLING, _STEPS_BEFORE_COMPILING)
+    return max(_STEPS_BEFORE_COMPILING - _counted.get(predicate, 0), least)
+
+
+def count(predicate: PairExpression, steps: int) -> None:
+    """Note that numpy has taken so many steps for a predicate."""
+    _counted[predicate] = _counted.get(predicate, 0) + steps
+
+
+def search(
+    predicate: PairExpression, rows: Rows, sides: Sides, target: str, low: Array, stop: Array
+) -> Array | None:
+    """The first row of each ``[low, stop)`` that satisfies the predicate, −1 if none; None if not compiled.
+
+    Parameters
+    ----------
+    predicate
+        What is tried, row by row.
+    rows, sides, target, low, stop
+        As :func:`windrow.kernels.strategies.find` has them.
+
+    Raises
+    ------
+    ExecutionError
+        As :func:`windrow.kernels.pairs.evaluate`, for a pair that the search reached.
+    """
+    program = translate(predicate, rows, sides, target)
+    if program is None:
+        return None
+    found = np.full(len(low), -1, np.int64)
+    arguments = [found, *map(plain, (low, stop, rows.first, rows.stop, *program.arguments))]
+    function = loaded(program.name, program.source, tuple(arguments))
+    if function is None:
+        return None
+    _ready.add(predicate)
+    window, row = function(*arguments)
+    if window < 0:
+        return found
+    # numpy raises the error of the pair that failed
+    one = slice(window, window + 1)
+    holds(predicate, rows, {side: index[one] for side, index in sides.items()} | {target: np.array([row])})
+    return None
+
+
+def plain(argument: Array | np.generic) -> Array | np.generic:
+    """Arrays as one kind of array for numba, wherever they came from: whole, aligned and read-only."""
+    if not isinstance(argument, np.ndarray):
+        return argument
+    plain = np.require(argument, requirements=["C", "A"]).view()
+    plain.flags.writeable = False
+    return plain
+
+
+def loaded(name: str, source: str, arguments: tuple[Any, ...]) -> Callable[..., Any] | None:
+    """The function of this name, compiled for these arguments; None where numba cannot.
+
+    The name must be the source's own: what was compiled is kept under it.
+    """
+    try:
+        import numba
+    except ImportError:
+        return None
+    return compiled(name, source, tuple(map(numba.typeof, arguments)))
+
+
+def compiled(name: str, source: str, types: tuple[Any, ...]) -> Callable[..., Any] | None:
+    """The function of this name, compiled for arguments of numba's `types`; None where numba cannot."""
+    import numba
+
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return None
+    return _loaded(name, source, types)
+
+
+@lru_cache(maxsize=256)
+def _loaded(name: str, source: str, types: tuple[Any, ...]) -> Callable[..., Any] | None:
+    """The function from the cache on disk, else compiled; None where neither can be done."""
+    try:
+        return _compiled(name, source, types, _stored(name, source))
+    except Exception:  # whatever a broken file makes pickle raise
+        _forget(name)
+    try:
+        return _compiled(name, source, types, None)
+    except Exception:
+        return None
+
+
+def _compiled(name: str, source: str, types: tuple[Any, ...], file: Path | None) -> Callable[..., Any]:
+    """The function; numba keeps its machine code beside `file`."""
+    import numba
+
+    # numba imports the module that a kept function says it is of
+    namespace: dict[str, Any] = {"__name__": __name__}
+    exec(compile(source, file or f"<{name}>", "exec"), namespace)
+    function = numba.njit(namespace[name], cache=file is not None, **OPTIONS)
+    function.compile(types)
+    function.disable_compile()
+    return function  # type: ignore[no-any-return]
+
+
+def _directory() -> Path:
+    """Where programs are kept; by interpreter and numba, whose machine code differs."""
+    import numba
+
+    return cache_directory() / "kernels" / f"{sys.implementation.cache_tag}-numba-{numba.__version__}"
+
+
+def _stored(name: str, source: str) -> Path:
+    """The file with this very source, written if need be: numba keeps machine code beside a file."""
+    file = _directory() / f"{name}.py"
+    content = source.encode()
+    if file.is_file() and file.read_bytes() == content:
+        return file
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, draft = tempfile.mkstemp(prefix=f".{name}-", dir=file.parent)
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(content)
+        # numba trusts what it kept for a file of this age: processes that write it at once must agree
+        os.utime(draft, (0, 0))
+        Path(draft).replace(file)
+    finally:
+        Path(draft).unlink(missing_ok=True)
+    return file
+
+
+def _forget(name: str) -> None:
+    """Remove what numba kept for a program, so that the next process can keep it anew."""
+    with suppress(OSError, RuntimeError):
+        for kept in (_directory() / "__pycache__").glob(f"{name}.*"):
+            kept.unlink(missing_ok=True)

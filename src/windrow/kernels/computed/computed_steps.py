@@ -1,0 +1,143 @@
+"""What is made of rows, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from windrow.kernels.computed import computed_values
+from windrow.kernels.computed.computed_values import Column, Rows, Value, whole
+
+__all__ = ["Choice", "Columns", "Computed", "Step", "of_codes", "only"]
+
+
+class Step(Protocol):
+    """What is done with rows."""
+
+    def of(self, rows: Rows) -> Rows:
+        """What it makes of these."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Rows that stay."""
+
+    condition: Value
+
+    def of(self, rows: Rows) -> Rows:
+        """Those of which the condition is true."""
+        return rows.where(self.condition(rows))
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Values of each row, by the numbers by which plans tell them."""
+
+    values: Mapping[int, Value]
+
+    def of(self, rows: Rows) -> Rows:
+        """The values; columns stay coded where they are."""
+        columns = {number: _column(value, rows) for number, value in self.values.items()}
+        return Rows(columns, rows.count, rows.known)
+
+
+def _column(value: Value, rows: Rows) -> pa.Array:
+    return rows.columns[value.number] if isinstance(value, Column) else whole(value(rows), rows.count)
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What is made of rows.
+
+    Attributes
+    ----------
+    columns
+        The numbers of those that are read, and their names.
+    steps
+        What is done, one after the other.
+    result
+        The numbers of what is given, in order.
+    schema
+        Names and types of that.
+    """
+
+    columns: Mapping[int, str]
+    steps: Sequence[Step]
+    result: Sequence[int]
+    schema: pa.Schema
+
+    def of(self, table: pa.Table) -> pa.Table | None:
+        """What it makes of these; None where Spark is to compute it: of values that overflow, or on which
+        Arrow and Spark may differ, which raises ArrowInvalid.
+        """
+        try:
+            rows = self.rows({name: table.column(name) for name in self.columns.values()}, table.num_rows)
+            pairs = zip(self.result, self.schema, strict=True)
+            found = [rows.columns[number].cast(column.type) for number, column in pairs]
+        except pa.ArrowInvalid:
+            return None
+        return pa.Table.from_arrays(found, schema=self.schema)
+
+    def rows(self, columns: Mapping[str, pa.Array], count: int) -> Rows:
+        """What it makes of columns of so many rows."""
+        rows = Rows({number: columns[name] for number, name in self.columns.items()}, count)
+        for step in self.steps:
+            rows = step.of(rows)
+        return rows
+
+    def origin(self, name: str) -> str | None:
+        """The column that is given under a name as it is; None for one that is computed, or looked up."""
+        number = self.result[self.schema.names.index(name)]
+        for step in reversed(self.steps):
+            if isinstance(step, Columns):
+                value = step.values[number]
+                if not isinstance(value, Column):
+                    return None
+                number = value.number
+        return self.columns.get(number)
+
+
+def only(made: Computed, names: Sequence[str]) -> Computed:
+    """The same rows with these of their columns; of one that chooses rows and computes of each alone."""
+    result = [made.result[made.schema.names.index(name)] for name in names]
+    needed = frozenset(result)
+    steps: list[Step] = []
+    for step in reversed(made.steps):
+        match step:
+            case Choice():
+                needed |= step.condition.reads
+                steps.append(step)
+            case Columns():
+                kept = {number: value for number, value in step.values.items() if number in needed}
+                needed = frozenset[int]().union(*(value.reads for value in kept.values()))
+                steps.append(Columns(kept))
+            case _:
+                raise TypeError(step)
+    columns = {number: name for number, name in made.columns.items() if number in needed}
+    schema = pa.schema([made.schema.field(made.schema.names.index(name)) for name in names])
+    return Computed(columns, steps[::-1], result, schema)
+
+
+def of_codes(made: Computed, coded: frozenset[str]) -> Computed:
+    """The same, computed of codes where these columns are dictionary-coded."""
+    numbers = frozenset(number for number, name in made.columns.items() if name in coded)
+    steps: list[Step] = []
+    for step in made.steps:
+        match step:
+            case Choice():
+                steps.append(Choice(computed_values.of_codes(step.condition, numbers)))
+            case Columns():
+                steps.append(
+                    Columns({n: computed_values.of_codes(value, numbers) for n, value in step.values.items()})
+                )
+                numbers = frozenset(
+                    n
+                    for n, value in step.values.items()
+                    if isinstance(value, Column) and value.number in numbers
+                )
+            case _:
+                raise TypeError(step)
+    return Computed(made.columns, steps, made.result, made.schema)

@@ -1,0 +1,1 @@
+"""Rows on their way between tasks: cells, chunks, messages, and Parquet files."""

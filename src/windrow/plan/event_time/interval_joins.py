@@ -1,0 +1,131 @@
+"""Joins within an interval: conditions that bound the event time of the other side from above.
+
+Of ``o LEFT JOIN p ON o.id = p.id AND p.ts BETWEEN o.ts AND o.ts + INTERVAL 10 MINUTES`` a row of `o` without
+a partner is final when the watermark of `p` is above ``o.ts + INTERVAL 10 MINUTES``. So that expression is a
+column of event time of the join's rows, by the watermark of `p`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from windrow.plan.columns import Expression, Scope, column_named, within
+from windrow.plan.event_time.expression_times import event_of, mapped
+from windrow.plan.event_time.facts import UNTIL, EventColumn, Facts
+from windrow.plan.event_time.finality import lacking_in, spanned
+from windrow.plan.event_time.join_times import instead
+from windrow.syntax.expression_nodes import Literal, Name, Operation
+from windrow.syntax.expressions import parse_expression
+from windrow.syntax.nodes import Range
+from windrow.syntax.queries import conjuncts
+from windrow.syntax.sqltext import SqlText
+from windrow.syntax.tokens import Kind, TokenList, tokenize
+
+__all__ = ["as_of", "bounded"]
+
+
+def bounded(
+    kind: str, conditions: Iterable[Expression], scope: Scope, left: Facts, right: Facts
+) -> Iterator[tuple[EventColumn, SqlText]]:
+    """What a row of a join of two streams without a partner waits for: the other side's event time, and the
+    expression over the row that is above all of it that can meet the row.
+    """
+    sides = (left, right)
+    for condition in conditions:
+        tokens = tokenize(condition.text.render())
+        for less, greater in _ordered(tokens):
+            places = [_side_of(tokens, part, scope, sides) for part in (less, greater)]
+            if None in places or places[0] == places[1] or places[0] not in lacking_in(kind):
+                continue
+            facts = sides[places[0]]
+            text = _slice(tokens, condition.text, less)
+            event = event_of(Expression(text, condition.type), scope, facts.events.get)
+            event = event or _counted(tokens, less, scope, facts)
+            if event is None or event.sessions is not None or not facts.settling.whole <= spanned([event]):
+                continue
+            made = replace(event, tells_late=False, greatest=None, settled=None, is_optional=False)
+            yield made, _slice(tokens, condition.text, greater)
+
+
+def as_of(facts: Facts, conditions: Iterable[Expression], scope: Scope) -> Facts:
+    """The rows of which a version is valid at a time, which knows the stream of the versions then.
+
+    The condition is ``until IS NULL OR time < until``.
+    """
+    for condition in conditions:
+        tokens = tokenize(condition.text.render())
+        named = any(token.is_name and token.name.startswith(UNTIL) for token in tokens.tokens)
+        for start, stop in conjuncts(tokens, 0, len(tokens)) if named else ():
+            for less, greater in _compared(tokens, *within(tokens, (start, stop))):
+                time, until = (column_named(tokens, part, scope) for part in (less, greater))
+                event = facts.events.get(time or "")
+                versions = facts.versions.get(until or "")
+                if event is not None and event.mapped == "{t}" and versions is not None:
+                    others = ((origin, None) for origin in sorted(versions))
+                    facts = instead(facts, event, replace(event, peers=(*event.peers, *others)))
+    return facts
+
+
+def _compared(tokens: TokenList, start: int, stop: int) -> Iterator[tuple[Range, Range]]:
+    """What is less than something in one of the alternatives of a condition."""
+    match parse_expression(tokens, start, stop):
+        case Operation("OR", operands):
+            for operand in operands:
+                yield from _compared(tokens, *operand.range)
+        case Operation("<", (less, greater)):
+            yield less.range, greater.range
+
+
+def _slice(tokens: TokenList, text: SqlText, part: Range) -> SqlText:
+    span = tokens.span(*part)
+    return text.slice(span.start, span.stop)
+
+
+def _counted(tokens: TokenList, item: Range, scope: Scope, facts: Facts) -> EventColumn | None:
+    """The event time of a sum or difference of a rowtime that is a number and a whole number."""
+    name = _time_in(tokens, item)
+    column = None if name is None else column_named(tokens, name, scope)
+    event = facts.events.get(column or "")
+    if event is None or name is None or any(tokens.word(at) == "INTERVAL" for at in range(*item)):
+        return None
+    before = tokens.sql[tokens[item[0]].start : tokens[name[0]].start]
+    after = tokens.sql[tokens[name[1] - 1].stop : tokens[item[1] - 1].stop]
+    return mapped(event, lambda text: f"({before}{text}{after})")
+
+
+def _ordered(tokens: TokenList) -> Iterator[tuple[Range, Range]]:
+    """The expressions of a condition of which one is at most the other in all rows."""
+    for part in conjuncts(tokens, 0, len(tokens)):
+        match parse_expression(tokens, *part):
+            case Operation("<" | "<=", (less, greater)) | Operation(">" | ">=", (greater, less)):
+                yield less.range, greater.range
+            case Operation("BETWEEN", (value, low, high)):
+                yield low.range, value.range
+                yield value.range, high.range
+
+
+def _side_of(tokens: TokenList, item: Range, scope: Scope, sides: tuple[Facts, Facts]) -> int | None:
+    """The side of whose event time an expression is, or is a shift of it."""
+    name = _time_in(tokens, item)
+    column = None if name is None else column_named(tokens, name, scope)
+    return next((place for place, facts in enumerate(sides) if column in facts.events), None)
+
+
+def _time_in(tokens: TokenList, item: Range) -> Range | None:
+    """The name in an expression that is one, or the sum or difference of one and a length of time."""
+    start, stop = within(tokens, item)
+    if start < stop and isinstance(parse_expression(tokens, start, stop), Name):
+        return start, stop
+    for at in reversed(list(tokens.level(start, stop))):
+        if start < at < stop - 1 and (tokens.is_symbol(at, "+") or tokens.is_symbol(at, "-")):
+            return _time_in(tokens, (start, at)) if _is_length(tokens, at + 1, stop) else None
+    return None
+
+
+def _is_length(tokens: TokenList, start: int, stop: int) -> bool:
+    """Whether an interval or a whole number is written there."""
+    if tokens.word(start) == "INTERVAL":
+        return not any(tokens.is_symbol(at, ".") or tokens.is_symbol(at, "(") for at in range(start, stop))
+    is_number = stop == start + 1 and tokens[start].kind is Kind.NUMBER and tokens[start].text.isdigit()
+    return is_number and isinstance(parse_expression(tokens, start, stop), Literal)

@@ -1,0 +1,85 @@
+"""Event time in the columns of windows: what a watermark is there, and which values a row has at most."""
+
+from __future__ import annotations
+
+from windrow.algebra.clock import Clock
+from windrow.algebra.rewriting.time_windows_as_sql import TimeWindow
+from windrow.plan.columns import Column
+from windrow.plan.nodes import Session, TimeWindows
+
+__all__ = ["greatest", "mapped", "settled", "window_of"]
+
+
+def window_of(node: TimeWindows | Session, time: Column, *, by_ids: bool = False) -> TimeWindow:
+    """The windowing function of a node.
+
+    Parameters
+    ----------
+    time
+        The column of the times.
+    by_ids
+        Whether the columns are called by their ids, and the time is the node's own.
+    """
+    if isinstance(node, TimeWindows):
+        rows, kind, lengths = node.rows, node.kind, node.lengths
+        added = node.columns[len(rows.columns) :]
+    else:
+        rows, kind, added = node.input, "SESSION", node.bounds
+        lengths = {"gap": node.gap} if node.longest is None else {"gap": node.gap, "maxdur": node.longest}
+    names = {column.id: column.id if by_ids else column.name for column in rows.columns}
+    shown = added[0].type.simpleString() if isinstance(node, Session) else time.type.simpleString()
+    clock = Clock.of(shown, "NANOSECOND")
+    assert clock is not None
+    of_time = time.type.simpleString()
+    return TimeWindow(
+        kind,
+        node.time if by_ids else time.name,
+        clock.kind if of_time == "int" else of_time,
+        clock,
+        lengths,
+        tuple(column.name for column in added),
+        tuple(names[key] for key in node.keys),
+    )
+
+
+def mapped(window: TimeWindow, watermark: str) -> dict[str, str]:
+    """What a watermark is in the columns of a window: the least that can still come."""
+    ticks = f"({window.clock.of_column(watermark, window.time_type, window.clock.unit)})"
+    if window.kind == "SESSION":
+        # the begin of a session that still grows may be long past
+        _, end, *last = window.columns(ticks, ticks)
+        return {name: _value(text) for name, text in zip(window.names[1:], [end, *last], strict=True)}
+    start = window.floor(ticks)
+    length = window.lengths["dur"]
+    if window.kind == "HOP":
+        start = f"({window.floor(f'({ticks} - {length}L)')} + {window.step}L)"
+    end = f"{start} + {length}L"
+    if window.kind == "CUMULATE":
+        step = window.lengths["step"]
+        end = f"{start} + (({ticks} - {start}) DIV {step}L + 1) * {step}L"
+    return {name: _value(text) for name, text in zip(window.names, window.columns(start, end), strict=True)}
+
+
+def greatest(window: TimeWindow, time: str) -> dict[str, str]:
+    """The greatest values that a row has in the columns of a window; none where they depend on other rows."""
+    if window.kind == "SESSION":
+        return {}
+    ticks = f"({window.clock.of_column(time, window.time_type, window.clock.unit)})"
+    start = window.floor(ticks)
+    columns = window.columns(start, f"{start} + {window.lengths['dur']}L")
+    return {name: _value(text) for name, text in zip(window.names, columns, strict=True)}
+
+
+def settled(window: TimeWindow, watermark: str) -> str:
+    """What the ends of sessions are below that nothing changes any more: rows that come end theirs later.
+
+    A row that is not late is at most the gap before the watermark, and takes in rows at most the gap before.
+    """
+    ticks = f"({window.clock.of_column(watermark, window.time_type, window.clock.unit)})"
+    _, end, *_ = window.columns(ticks, f"{ticks} - {window.lengths['gap']}L")
+    return _value(end)
+
+
+def _value(column: str) -> str:
+    """A column without its name."""
+    return column.rpartition(" AS `")[0]

@@ -1,0 +1,251 @@
+"""The rows of a block while it is read: what is there, and by which names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql.types import BooleanType, DataType, IntegralType, StructType
+
+from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, resolve, sql_of
+from windrow.plan.nodes import Filter, Node, Project
+from windrow.plan.reader.monotone_columns import cast_follows, follows, rises_with
+from windrow.plan.reader.statement_text import Statement
+from windrow.syntax.expression_nodes import Name, names_in
+from windrow.syntax.expressions import parse_expression
+from windrow.syntax.nodes import Range
+from windrow.syntax.queries import is_query
+from windrow.syntax.sqltext import SqlText
+
+__all__ = [
+    "Rows",
+    "cast",
+    "column_of",
+    "expression",
+    "extended",
+    "filtered",
+    "name_around",
+    "passed",
+    "reads_only",
+    "renamed",
+    "source_of",
+]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a block so far, and the relations in them.
+
+    Attributes
+    ----------
+    node, parts
+        The rows, and what their columns are called.
+    own
+        After USING, where columns of two relations have become one: the relations with all their columns.
+    around
+        In a subquery that reads the query around it: that one's relations, of which columns are in the rows.
+        In texts these stand by their ids.
+    """
+
+    node: Node
+    parts: tuple[Part, ...]
+    own: tuple[Part, ...] = ()
+    around: tuple[Part, ...] = ()
+
+    @property
+    def relations(self) -> tuple[Part, ...]:
+        """The relations with all their columns."""
+        return self.own or self.parts
+
+    def scope(self, prefix: SqlText | None = None) -> Scope:
+        """The names by which a text knows them."""
+        return Scope(self.parts, SqlText() if prefix is None else prefix)
+
+    def type_of(self, column: str) -> DataType:
+        """The type of a column."""
+        return next(one.type for one in self.node.columns if one.id == column)
+
+    def resolved(self, name: Name) -> str | None:
+        """The column that a path names; None where it names none, or several."""
+        return self._inside(name) or resolve(name, self.around)
+
+    def field_of(self, name: Name) -> tuple[str, str] | None:
+        """The column of whose field a path is, and the path in it; None where it names no field."""
+        for count in range(len(name.parts) - 1, 0, -1):
+            column = self.resolved(replace(name, parts=name.parts[:count]))
+            if column is not None:
+                path = _path(self.type_of(column), name.parts[count:])
+                return None if path is None else (column, path)
+        return None
+
+    def outside(self, name: Name) -> str | None:
+        """The column that a path names in the query around, where none of its own does."""
+        return resolve(name, self.around) if self._inside(name) is None else None
+
+    def names_around(self) -> tuple[Part, ...]:
+        """The names by which a subquery knows the columns."""
+        own = (replace(part, qualified=True) for part in self.own)
+        return (*self.parts, *own, *self.around)
+
+    def by_ids(self) -> Rows:
+        """The rows without names: what reads them stands in the text by ids."""
+        return Rows(self.node, ())
+
+    def _inside(self, name: Name) -> str | None:
+        found = resolve(name, self.parts)
+        return resolve(name, self.own) if found is None and len(name.parts) > 1 else found
+
+
+def _path(kind: DataType, names: Sequence[str]) -> str | None:
+    """The path of a field of structs, as they name it."""
+    found = []
+    for name in names:
+        fields = kind.fields if isinstance(kind, StructType) else []
+        named = [one for one in fields if one.name.lower() == name.lower()]
+        if len(named) != 1:
+            return None
+        found.append(named[0].name)
+        kind = named[0].dataType
+    return ".".join(found)
+
+
+def source_of(statement: Statement, stretch: Range, rows: Rows) -> str | None:
+    """The column that an expression is; None for what is computed."""
+    if stretch in statement.columns_at:
+        return statement.columns_at[stretch]
+    parsed = parse_expression(statement.tokens, *stretch)
+    return rows.resolved(parsed) if isinstance(parsed, Name) else None
+
+
+def expression(statement: Statement, stretch: Range, rows: Rows, type_: DataType | None = None) -> Expression:
+    """An expression over the rows; its type is asked of Spark where it is not known."""
+    text = statement.text(stretch)
+    if type_ is None:
+        type_ = statement.typed(text, rows.scope(statement.prefix(stretch[0])), rows.node.columns)
+    source = source_of(statement, stretch, rows)
+    if source is not None:
+        return Expression(text, type_, source, stretch, frozenset([source]))
+    parsed = parse_expression(statement.tokens, *stretch)
+
+    def column(part: Range) -> str | None:
+        return source_of(statement, part, rows)
+
+    return Expression(
+        text,
+        type_,
+        at=stretch,
+        reads=_reads(statement, stretch, rows),
+        rises_with=rises_with(statement, stretch, column, rows.type_of),
+        follows=follows(statement, stretch, column, rows.type_of),
+        field=rows.field_of(parsed) if isinstance(parsed, Name) else None,
+    )
+
+
+def _reads(statement: Statement, stretch: Range, rows: Rows) -> frozenset[str] | None:
+    """The columns that an expression reads; None where a name in it is none of theirs."""
+    start, stop = stretch
+    standing = {at: own for at, own in statement.columns_at.items() if start <= at[0] and at[1] <= stop}
+    found: set[str | None] = set(standing.values())
+    for name in names_in(parse_expression(statement.tokens, *stretch, deeply=True)):
+        if not any(first <= name.range[0] and name.range[1] <= last for first, last in standing):
+            of_field = rows.field_of(name)
+            found.add(rows.resolved(name) if of_field is None else of_field[0])
+    known = frozenset(own for own in found if own is not None)
+    return known if len(known) == len(found) else None
+
+
+def reads_only(statement: Statement, stretch: Range, rows: Rows) -> bool:
+    """Whether an expression reads columns of these rows, and nothing else."""
+    start, stop = stretch
+    standing = {at: own for at, own in statement.columns_at.items() if start <= at[0] and at[1] <= stop}
+    ids = {column.id for column in rows.node.columns}
+    names = [
+        name
+        for name in names_in(parse_expression(statement.tokens, *stretch, deeply=True))
+        if not any(first <= name.range[0] and name.range[1] <= last for first, last in standing)
+    ]
+    return bool(names or standing) and (
+        ids.issuperset(standing.values()) and all(rows.resolved(name) is not None for name in names)
+    )
+
+
+def name_around(statement: Statement, stretches: Iterable[Range], rows: Rows) -> None:
+    """Let columns stand for the names in a block's text that only the query around it knows."""
+    tokens = statement.tokens
+    for stretch in stretches if rows.around else ():
+        queries = [at for at in range(*stretch) if tokens.is_symbol(at, "(") and is_query(tokens, at)]
+        for name in names_in(parse_expression(tokens, *stretch, deeply=True)):
+            column = rows.outside(name)
+            # a name in a query inside may be of its relations
+            if column is None or any(at < name.range[0] < tokens.partner[at] for at in queries):
+                continue
+            statement.instead[name.range] = f"{ROWS}.{column}"
+            statement.columns_at[name.range] = column
+            statement.around_read.add(column)
+
+
+def passed(columns: Sequence[Column]) -> Iterator[tuple[Column, Expression]]:
+    """Columns as they are."""
+    for column in columns:
+        yield column, Expression(SqlText.of(f"{ROWS}.{column.id}"), column.type, column.id)
+
+
+def renamed(
+    statement: Statement, node: Node, names: Sequence[str], label: str, sources: Sequence[str] | None = None
+) -> Project:
+    """Some columns, or all, under ids and names of their own."""
+    known = {column.id: column for column in node.columns}
+    chosen = list(node.columns) if sources is None else [known[source] for source in sources]
+    outputs = [
+        (Column(made, name, one.type), Expression(SqlText.of(f"{ROWS}.{one.id}"), one.type, one.id))
+        for made, name, one in zip(statement.fresh(len(chosen)), names, chosen, strict=True)
+    ]
+    return Project(node, Scope(), tuple(outputs), SqlText.join(", ", [one.text for _, one in outputs]), label)
+
+
+def extended(rows: Rows, prefix: SqlText, further: Sequence[tuple[Column, Expression]], label: str) -> Rows:
+    """The rows with further columns."""
+    own = [SqlText.of(f"{ROWS}.{column.id}") for column in rows.node.columns]
+    listed = [SqlText.of("(", one.text, f") AS {column.id}") for column, one in further]
+    outputs = (*passed(rows.node.columns), *further)
+    whole = SqlText.join(", ", [*own, *listed])
+    return replace(rows, node=Project(rows.node, rows.scope(prefix), outputs, whole, label))
+
+
+def column_of(statement: Statement, rows: Rows, stretch: Range) -> tuple[Rows, str]:
+    """The rows with a column that holds an expression, and that column."""
+    found = source_of(statement, stretch, rows)
+    if found is not None:
+        return rows, found
+    (made,) = statement.fresh(1)
+    one = expression(statement, stretch, rows)
+    label = statement.written(stretch)
+    further = [(Column(made, label, one.type), one)]
+    return extended(rows, statement.prefix(stretch[0]), further, label), made
+
+
+def filtered(statement: Statement, rows: Rows, conditions: Sequence[Range], clause: str) -> Rows:
+    """The rows that satisfy all of some conditions."""
+    if not conditions:
+        return rows
+    scope = rows.scope(statement.prefix(conditions[0][0]))
+    listed = SqlText.of(f"{ROWS}.*")
+    texts = [statement.text(condition) for condition in conditions]
+    statement.analyser.schema(scope.select(listed, texts), rows.node.columns)
+    found = [
+        Expression(text, BooleanType(), source_of(statement, at, rows), at, _reads(statement, at, rows))
+        for text, at in zip(texts, conditions, strict=True)
+    ]
+    label = f"{clause} {' AND '.join(map(statement.written, conditions))}"
+    return replace(rows, node=Filter(rows.node, scope, tuple(found), clause, label))
+
+
+def cast(
+    statement: Statement, column: Column, to: DataType, made: str, *, is_beside: bool
+) -> tuple[Column, Expression]:
+    """A column in another type; it `is_beside` the column that it is a cast of, or stands in its place."""
+    text = SqlText.of(f"CAST({ROWS}.{column.id} AS {sql_of(to)})")
+    found = Column(made, column.name, to)
+    if is_beside and isinstance(to, IntegralType):
+        return found, Expression(text, to, widens=column.id)
+    return found, Expression(text, to, follows=cast_follows(statement, column, to))

@@ -1,0 +1,100 @@
+"""Computed columns of which what is known of others tells: they rise, fall or differ where these do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql.types import (
+    DataType,
+    DateType,
+    DecimalType,
+    IntegralType,
+    NumericType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from windrow.algebra.rewriting.time_windows_as_sql import OF_WINDOWS, TICKS
+from windrow.plan.columns import Column, Follows
+from windrow.plan.reader.statement_text import Statement
+from windrow.syntax.monotone import Family, going
+from windrow.syntax.nodes import Range
+from windrow.syntax.rising import STEADY, goes_by_zone, rising
+
+__all__ = ["cast_follows", "follows", "rises_with"]
+
+ColumnOf = Callable[[Range], "str | None"]
+TypeOf = Callable[[str], DataType]
+
+
+def rises_with(statement: Statement, stretch: Range, column: ColumnOf, type_of: TypeOf) -> str | None:
+    """The column with which an expression that is none itself rises."""
+    tokens, (start, stop) = statement.tokens, stretch
+    while tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1:
+        start, stop = start + 1, stop - 1
+    inner = rising(tokens, start, stop) if start < stop else None
+    is_of_time = inner is not None
+    inner = None if is_of_time and _is_set_back(statement, start, stop) else inner
+    is_ticks = tokens.word(stretch[1]) == "AS" and tokens[stretch[1] + 1].name == TICKS
+    for at in range(start, stop):  # what is computed for windows of time has one column
+        is_of_windows = tokens[at].is_name and tokens[at].name in OF_WINDOWS
+        if is_of_windows or (is_ticks and column((at, at + 1)) is not None):
+            inner, is_of_time = (at, at + 1), False
+    if inner is None:
+        return None
+    source = column(inner)
+    if source is None:
+        return rises_with(statement, inner, column, type_of)
+    return source if not is_of_time or _family(type_of(source)) == "time" else None
+
+
+def follows(statement: Statement, stretch: Range, column: ColumnOf, type_of: TypeOf) -> Follows | None:
+    """How an expression goes with one column."""
+    found = []
+    part, source = stretch, None
+    while source is None:
+        step = going(statement.tokens, *part)
+        if step is None:
+            return None
+        found.append(step)
+        part = step.part
+        source = column(part)
+    kind = type_of(source)
+    if _family(kind) is None:
+        return None
+    family, rises, differs = _family(kind), True, isinstance(kind, IntegralType | StringType)
+    for step in reversed(found):
+        if step.wants == "time" and _is_set_back(statement, *stretch):
+            return None
+        if step.wants == "number" and not statement.analyser.is_ansi:
+            return None  # what is too great would be NULL, or less
+        if family != step.wants and not (step.wants == "text" and family == "number" and differs):
+            return None
+        family, rises, differs = step.gives, rises == step.rises, differs and step.differs
+    return Follows(source, None if family == "text" else rises, differs)
+
+
+def cast_follows(statement: Statement, column: Column, to: DataType) -> Follows | None:
+    """How a column in another type goes with it."""
+    kind = column.type
+    is_steady = statement.analyser.zone in STEADY and isinstance(kind, DateType)
+    is_number = _family(kind) == "number" and isinstance(to, NumericType) and statement.analyser.is_ansi
+    if not (is_number or is_steady):
+        return None
+    differs = isinstance(kind, IntegralType) and isinstance(to, IntegralType | DecimalType)
+    return Follows(column.id, rises=True, differs=differs)
+
+
+def _is_set_back(statement: Statement, start: int, stop: int) -> bool:
+    """Whether a computed time may fall where its time rises, as clocks are set back."""
+    return statement.analyser.zone not in STEADY and goes_by_zone(statement.tokens, start, stop)
+
+
+def _family(kind: DataType) -> Family | None:
+    """What a column is to the expressions that go with it."""
+    if isinstance(kind, IntegralType | DecimalType):
+        return "number"
+    if isinstance(kind, DateType | TimestampType | TimestampNTZType):
+        return "time"
+    return "text" if isinstance(kind, StringType) else None

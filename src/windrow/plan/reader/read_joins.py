@@ -1,0 +1,274 @@
+"""Joins: by the equalities of their conditions, and by what else these say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DateType,
+    NumericType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from windrow.errors import WindrowError
+from windrow.plan.columns import ROWS, Column, Expression, Part
+from windrow.plan.nodes import Join, JoinKind
+from windrow.plan.reader.block_rows import Rows, cast, column_of, extended, filtered, reads_only
+from windrow.plan.reader.statement_text import NotPlannedError, Statement
+from windrow.syntax.expression_nodes import Name, Operation
+from windrow.syntax.expressions import parse_expression
+from windrow.syntax.nodes import Range
+from windrow.syntax.queries import FromItem, conjuncts, is_query
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["USING", "alike", "conditions_of", "equality", "joined", "paired", "using"]
+
+USING = "__using"
+"""With this begin the names of relations of the columns of USING."""
+
+
+def joined(
+    statement: Statement, left: Rows, right: Rows, item: FromItem, where: list[Range], *, is_padded: bool
+) -> tuple[Rows, list[Range]]:
+    """Both sides, and the conditions of WHERE that are still to be held against each pair.
+
+    Of an inner join WHERE is as good as ON, but `is_padded` says that an outer join comes after it.
+    """
+    on = [] if item.on is None else conjuncts(statement.tokens, *item.on)
+    if item.join == "inner" and not is_padded:
+        on, where = [*on, *where], []
+    keys: list[tuple[str, str]] = []
+    rest: list[Range] = []
+    for part in on:
+        if item.join == "inner" and not is_padded and _computes(statement, part):
+            left, right, rest = _guarded(statement, left, right, rest)
+        pair = equality(statement, left, right, part)
+        if pair is None:
+            rest.append(part)
+            continue
+        left, right, key = pair
+        keys.append(key)
+    if item.join != "inner":
+        left, right, rest = _pushed(statement, left, right, item, rest)
+    place = item.on or item.source
+    label = f"{_words(item)}JOIN ON {_equalities(left, right, keys)}"
+    conditions = rest if item.join != "inner" else []
+    rows = paired(statement, left, right, keys, item.join, label, place, conditions)
+    if item.join == "inner" and is_padded:
+        return filtered(statement, rows, rest, "WHERE"), where
+    return rows, [*where, *(rest if item.join == "inner" else [])]
+
+
+def paired(
+    statement: Statement,
+    left: Rows,
+    right: Rows,
+    keys: Sequence[tuple[str, str]],
+    kind: str,
+    label: str,
+    at: Range,
+    conditions: Sequence[Range] = (),
+) -> Rows:
+    """The rows of a join."""
+    own = (*left.relations, *right.relations) if left.own or right.own else ()
+    both = Rows(left.node, (*left.parts, *right.parts), own, (*left.around, *right.around))
+    scope = both.scope(statement.prefix(at[0]))
+    found = conditions_of(statement, left, right, conditions)
+    joins: JoinKind = kind  # type: ignore[assignment]
+    node = Join(left.node, right.node, joins, tuple(keys), found, scope, label, at)
+    return replace(left if kind in ("semi", "anti") else both, node=node)
+
+
+def conditions_of(
+    statement: Statement, left: Rows, right: Rows, conditions: Sequence[Range]
+) -> tuple[Expression, ...]:
+    """Conditions over both sides.
+
+    Raises
+    ------
+    NotPlannedError
+        For names that only one of two queries around each other can mean.
+    """
+    if not conditions:
+        return ()
+    mine, theirs = ({part.alias.lower() for part in side.parts} for side in (left, right))
+    if mine & theirs:
+        what = "a subquery that reads the query around it and names its relations alike"
+        raise NotPlannedError(what, conditions[0])
+    scope = Rows(left.node, (*left.parts, *right.parts)).scope(statement.prefix(conditions[0][0]))
+    texts = [statement.text(one) for one in conditions]
+    try:
+        statement.analyser.schema(
+            scope.select(SqlText.of("1"), texts), (*left.node.columns, *right.node.columns)
+        )
+    except WindrowError as error:
+        if error.condition != "AMBIGUOUS_REFERENCE":
+            raise
+        what = "a name in a subquery that the query around it has too"
+        raise NotPlannedError(what, conditions[0]) from None
+    return tuple(Expression(text, BooleanType(), at=one) for text, one in zip(texts, conditions, strict=True))
+
+
+def _computes(statement: Statement, part: Range) -> bool:
+    """Whether a condition is an equality with something that is computed."""
+    parsed = parse_expression(statement.tokens, *part)
+    if not isinstance(parsed, Operation) or parsed.operator != "=":
+        return False
+    return not all(isinstance(one, Name) for one in parsed.operands)
+
+
+def _guarded(
+    statement: Statement, left: Rows, right: Rows, before: Sequence[Range]
+) -> tuple[Rows, Rows, list[Range]]:
+    """The sides without the rows that the conditions before another leave out, for which something that is
+    computed may fail; and the conditions that are of both.
+    """
+    both = []
+    for part in before:
+        if _has_query(statement, part):
+            both.append(part)
+        elif reads_only(statement, part, left) and not reads_only(statement, part, right):
+            left = filtered(statement, left, [part], "WHERE")
+        elif reads_only(statement, part, right) and not reads_only(statement, part, left):
+            right = filtered(statement, right, [part], "WHERE")
+        else:
+            both.append(part)
+    return left, right, both
+
+
+def _has_query(statement: Statement, part: Range) -> bool:
+    """Whether a query stands in a condition."""
+    tokens = statement.tokens
+    return any(tokens.is_symbol(at, "(") and is_query(tokens, at) for at in range(*part))
+
+
+def using(statement: Statement, left: Rows, right: Rows, item: FromItem) -> Rows:
+    """A join whose columns of one name are one, in a relation of their own before the others."""
+    theirs = {name.lower() for part in right.parts for name in part.names}
+    mine = [name for part in left.parts for name in part.names]
+    names = item.using if item.using is not None else [name for name in mine if name.lower() in theirs]
+    keys, shown = [], []
+    for name in names:
+        path = Name((name,), item.source)
+        one, other = left.resolved(path), right.resolved(path)
+        if one is None or other is None:
+            raise NotPlannedError(f"USING {name}, which each side should have once,", item.source)
+        left, right, key = alike(statement, left, right, (one, other), item.source)
+        keys.append(key)
+        shown.append((one, other))
+    label = f"{_words(item)}JOIN ON {_equalities(left, right, keys)}"
+    rows = paired(statement, left, right, keys, item.join, label, item.source)
+    if not names:
+        return rows
+    own = rows.relations
+    columns = [other if item.join == "right" else one for one, other in shown]
+    if item.join == "full":
+        made = statement.fresh(len(shown))
+        further = [
+            (
+                Column(column, name, rows.type_of(one)),
+                Expression(SqlText.of(f"coalesce({ROWS}.{one}, {ROWS}.{other})"), rows.type_of(one)),
+            )
+            # the keys are of one type, also where the columns are not
+            for column, name, (one, other) in zip(made, names, keys, strict=True)
+        ]
+        rows, columns = extended(rows, SqlText(), further, "USING"), made
+    gone = {name.lower() for name in names}
+    parts = [Part(f"{USING}{statement.numbers[0]}_{item.source[0]}", tuple(names), tuple(columns))]
+    for part in rows.parts:
+        rest = [pair for pair in zip(part.names, part.columns, strict=True) if pair[0].lower() not in gone]
+        if rest:
+            parts.append(Part(part.alias, tuple(name for name, _ in rest), tuple(own for _, own in rest)))
+    return replace(rows, parts=tuple(parts), own=tuple(one for one in own if not one.alias.startswith(USING)))
+
+
+def equality(
+    statement: Statement, left: Rows, right: Rows, part: Range
+) -> tuple[Rows, Rows, tuple[str, str]] | None:
+    """The sides with the columns that an equality of both compares; None if it is none."""
+    parsed = parse_expression(statement.tokens, *part)
+    if not isinstance(parsed, Operation) or parsed.operator != "=":
+        return None
+    one, other = (operand.range for operand in parsed.operands)
+    if reads_only(statement, other, left) and reads_only(statement, one, right):
+        one, other = other, one
+    if not (reads_only(statement, one, left) and reads_only(statement, other, right)):
+        return None
+    if reads_only(statement, one, right) or reads_only(statement, other, left):
+        raise NotPlannedError("a name of both sides", part, "put the relation's name before it")
+    try:
+        first, mine = column_of(statement, left, one)
+        second, theirs = column_of(statement, right, other)
+        return alike(statement, first, second, (mine, theirs), part)
+    except NotPlannedError:  # compared in a way that is no key's
+        return None
+
+
+def alike(
+    statement: Statement, left: Rows, right: Rows, pair: tuple[str, str], at: Range
+) -> tuple[Rows, Rows, tuple[str, str]]:
+    """Two columns that are compared, in the type in which Spark compares them."""
+    sides, columns = [left, right], [*pair]
+    kinds = [side.type_of(column) for side, column in zip(sides, columns, strict=True)]
+    common = kinds[0] if kinds[0] == kinds[1] else _common_type(statement, kinds)
+    if common is None:
+        shown = " and ".join(kind.simpleString().upper() for kind in kinds)
+        raise NotPlannedError(f"an equality of {shown}", at, "cast one to the type of the other")
+    for place, (side, column) in enumerate(zip(sides, pair, strict=True)):
+        if kinds[place] == common:
+            continue
+        (made,) = statement.fresh(1)
+        known = next(one for one in side.node.columns if one.id == column)
+        label = f"{known.name} AS {common.simpleString()}"
+        sides[place] = extended(
+            side, SqlText(), [cast(statement, known, common, made, is_beside=True)], label
+        )
+        columns[place] = made
+    return sides[0], sides[1], (columns[0], columns[1])
+
+
+def _common_type(statement: Statement, kinds: Sequence[DataType]) -> DataType | None:
+    """The type of both numbers, or both times; None for what is compared in other ways."""
+    for family in ((NumericType,), (DateType, TimestampType, TimestampNTZType)):
+        if all(isinstance(kind, family) for kind in kinds):
+            nulls = ", ".join(f"CAST(NULL AS {kind.simpleString()})" for kind in kinds)
+            return statement.analyser.schema(SqlText.of(f"SELECT coalesce({nulls}) AS value"))[0].dataType
+    return None
+
+
+def _pushed(
+    statement: Statement, left: Rows, right: Rows, item: FromItem, rest: Sequence[Range]
+) -> tuple[Rows, Rows, list[Range]]:
+    """The sides of a join that is no inner one without the rows that no condition of ON lets in, and the
+    conditions that are of both.
+    """
+    both = []
+    for part in rest:
+        if item.join in ("left", "semi", "anti") and reads_only(statement, part, right):
+            right = filtered(statement, right, [part], "WHERE")
+        elif item.join in ("right", "semi") and reads_only(statement, part, left):
+            left = filtered(statement, left, [part], "WHERE")
+        else:
+            both.append(part)
+    return left, right, both
+
+
+def _equalities(left: Rows, right: Rows, keys: Sequence[tuple[str, str]]) -> str:
+    named = {column.id: column.name for side in (left, right) for column in side.node.columns}
+    aliases = {own: part.alias for side in (left, right) for part in side.parts for own in part.columns}
+
+    def shown(column: str) -> str:
+        alias = aliases.get(column)
+        return named[column] if alias is None or alias.startswith("__") else f"{alias}.{named[column]}"
+
+    return " AND ".join(f"{shown(one)} = {shown(other)}" for one, other in keys)
+
+
+def _words(item: FromItem) -> str:
+    """How the join of an item is written, before JOIN."""
+    words = {"inner": "", "semi": "LEFT SEMI ", "anti": "LEFT ANTI "}
+    return words.get(item.join, f"{item.join.upper()} ")

@@ -1,0 +1,131 @@
+"""OVER and QUALIFY of a block, and names that SELECT gives, in HAVING and QUALIFY."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyspark.sql.types import LongType
+
+from windrow.kernels.sorting import SortKey
+from windrow.plan.columns import ROWS, Column, Expression
+from windrow.plan.nodes import Over
+from windrow.plan.reader.block_rows import Rows, column_of, filtered
+from windrow.plan.reader.statement_text import NotPlannedError, Statement
+from windrow.syntax.expression_nodes import Name
+from windrow.syntax.expressions import parse_expression
+from windrow.syntax.nodes import Range
+from windrow.syntax.queries import Select
+from windrow.syntax.select_list import alias_of, without_alias
+from windrow.syntax.sqltext import SqlText
+from windrow.syntax.window_calls import WindowCall, is_over, window_calls
+
+__all__ = ["AT", "named_in", "over_of", "with_windows"]
+
+AT = "__at"
+"""The column that numbers rows whose windows Spark computes."""
+
+
+def over_of(statement: Statement, select: Select) -> Range | None:
+    """Where a block looks at several rows by OVER."""
+    for start, stop in select.items:
+        for at in range(start, stop):
+            if is_over(statement.tokens, at):
+                return (at, at + 1)
+    return select.window or select.qualify
+
+
+def with_windows(statement: Statement, select: Select, rows: Rows, conditions: Sequence[Range]) -> Rows:
+    """The rows that WHERE and QUALIFY let through, with a column for each function over a window."""
+    clauses = [] if select.qualify is None else [select.qualify]
+    calls = window_calls(statement.tokens, [*select.items, *clauses], select.window)
+    rows = filtered(statement, rows, conditions, "WHERE")
+    if select.qualify is not None:
+        named_in(statement, select, select.qualify, rows)
+    together: dict[tuple[object, ...], list[WindowCall]] = {}
+    for call in calls:
+        together.setdefault(_alike(statement, call), []).append(call)
+    for alike in together.values():
+        rows = _over(statement, select, rows, alike)
+    if select.qualify is None:
+        return rows
+    named_in(statement, select, select.qualify, rows)
+    return filtered(statement, rows, clauses, "QUALIFY")
+
+
+def _alike(statement: Statement, call: WindowCall) -> tuple[object, ...]:
+    """What functions have in common that are evaluated together."""
+    text = statement.tokens.text
+    order = tuple((text(*item.expression), item.descending, item.nulls_first) for item in call.order)
+    return tuple(text(*key) for key in call.partition), order
+
+
+def _over(statement: Statement, select: Select, rows: Rows, calls: Sequence[WindowCall]) -> Rows:
+    """The rows with columns for functions over one partition and order."""
+    first = calls[0]
+    partition, order = [], []
+    for key in first.partition:
+        rows, column = column_of(statement, rows, key)
+        partition.append(column)
+    for item in first.order:
+        rows, column = column_of(statement, rows, item.expression)
+        order.append(SortKey(column, item.descending, item.nulls_first))
+    scope = rows.scope(statement.prefix(select.items[0][0]))
+    halves = []
+    for call in calls:
+        statement.windows.add(call.over)
+        start = call.definition[0] + 2 * bool(call.partition)
+        by = "PARTITION BY " if call.partition else ""
+        before = SqlText.of(statement.text((call.range[0], call.over + 1)), f" ({by}")
+        halves.append((before, SqlText.of(statement.text((start, call.definition[1])), ")")))
+    texts = [SqlText.of(before, after) for before, after in halves]
+    numbered = Column(AT, AT, LongType())
+    whole = SqlText.of(SqlText.join(", ", texts), f", {ROWS}.{AT}")
+    found = statement.analyser.schema(scope.select(whole), (*rows.node.columns, numbered))
+    columns = []
+    for made, call, text, one in zip(statement.fresh(len(calls)), calls, texts, found, strict=False):
+        output = Column(made, statement.written(call.range), one.dataType)
+        columns.append((output, call, Expression(text, one.dataType, at=call.range)))
+        statement.instead[call.range] = f"{ROWS}.{made}"
+        statement.columns_at[call.range] = made
+    label = f"OVER ({statement.written(first.definition)})"
+    node = Over(
+        rows.node, scope, tuple(partition), tuple(order), tuple(columns), label, first.range, tuple(halves)
+    )
+    return replace(rows, node=node)
+
+
+def named_in(statement: Statement, select: Select, clause: Range, rows: Rows) -> None:
+    """Let names that SELECT gives stand for what they name, unless that is over a window still unknown.
+
+    Of a name that the rows have too it depends on what stands around it, to Spark, which of them it is.
+
+    Raises
+    ------
+    NotPlannedError
+        For such a name.
+    """
+    tokens = statement.tokens
+    own = {alias_of(tokens, item): without_alias(tokens, item) for item in select.items}
+    known = {name.lower() for part in rows.parts for name in part.names}
+    for at in range(*clause):
+        token = tokens[at]
+        is_bare = token.is_name and not tokens.is_symbol(at - 1, ".")
+        if not is_bare or tokens.is_symbol(at + 1, ".") or tokens.is_symbol(at + 1, "("):
+            continue
+        item = own.get(token.name.lower())
+        if item is None or any(
+            place not in statement.windows and is_over(tokens, place) for place in range(*item)
+        ):
+            continue
+        parsed = parse_expression(tokens, *item)
+        is_same = isinstance(parsed, Name) and parsed.parts[-1].lower() == token.name.lower()
+        if token.name.lower() in known and not is_same:
+            what = f"HAVING or QUALIFY by {token.name}, a name of SELECT's and of the rows,"
+            raise NotPlannedError(what, (at, at + 1), "give it another name in SELECT")
+        source = statement.columns_at.get(item)
+        if source is None and isinstance(parsed, Name):
+            source = rows.resolved(parsed)
+        if source is not None:
+            statement.columns_at[at, at + 1] = source
+        statement.instead[at, at + 1] = f"({statement.text(item).render()})"

@@ -1,0 +1,467 @@
+"""Queries: blocks, set operators, ORDER BY and LIMIT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+from windrow.algebra.continuous import Query, Reader
+from windrow.algebra.rewriting.windows_in_text import windows_in
+from windrow.errors import AnalysisError, ParseError, WindrowError
+from windrow.kernels.sorting import SortKey
+from windrow.plan.columns import Column, Scope
+from windrow.plan.nodes import Distinct, Filter, Node, Project, SetOperation, Sort, TimeWindows
+from windrow.plan.reader.block_rows import Rows, cast, filtered, passed, renamed
+from windrow.plan.reader.groups import grouped, is_grouped
+from windrow.plan.reader.pieces import (
+    asking_pieces,
+    asks,
+    framed_pieces,
+    grouped_pieces,
+    whole_pieces,
+)
+from windrow.plan.reader.read_over import named_in, over_of, with_windows
+from windrow.plan.reader.reader_state import Known, Reading
+from windrow.plan.reader.select import each, shown_names
+from windrow.plan.reader.sessions import session_lengths, sessions
+from windrow.plan.reader.sources import from_where, relation_of
+from windrow.plan.reader.statement_text import Analyser, NotPlannedError, Statement
+from windrow.plan.reader.subqueries_as_joins import unnested
+from windrow.syntax.expression_nodes import Name
+from windrow.syntax.expressions import parse_expression
+from windrow.syntax.nodes import OrderItem, Range
+from windrow.syntax.ordering import order_item
+from windrow.syntax.queries import (
+    FromItem,
+    Ordered,
+    Select,
+    Shape,
+    UnknownShapeError,
+    parse_query,
+    parse_select,
+)
+from windrow.syntax.queries import SetOperation as SetShape
+from windrow.syntax.select_list import alias_of, without_alias
+from windrow.syntax.sqltext import SqlText
+from windrow.syntax.tokens import Kind, TokenList
+
+__all__ = ["QueryReader", "order_at"]
+
+_NAMES = ("UNRESOLVED_COLUMN", "AMBIGUOUS_REFERENCE")
+
+
+def order_at(tokens: TokenList, start: int, stop: int) -> int | None:
+    """Where the ORDER BY of a whole query stands."""
+    level = [at for at in tokens.level(start, stop) if not tokens.is_symbol(at - 1, ".")]
+    return next((at for at in level if tokens.word(at) == "ORDER" and tokens.word(at + 1) == "BY"), None)
+
+
+class QueryReader:
+    """Reads the queries of one statement into plans.
+
+    Parameters
+    ----------
+    reader
+        The statement.
+    analyser, known
+        What Spark says of texts, and what names stand for.
+    numbers
+        As :class:`Statement` has them: the plan of a view goes on with those of the query that reads it.
+    """
+
+    def __init__(
+        self, reader: Reader, analyser: Analyser, known: Known, numbers: list[int] | None = None
+    ) -> None:
+        self.statement = Statement(reader, analyser, numbers)
+        self.tokens = reader.tokens
+        self._reading = Reading(
+            self.statement,
+            known,
+            self.query,
+            self._shape,
+            self._bracket,
+            self._united,
+            self._bounds,
+            from_where,
+            unnested,
+            self._inside,
+        )
+
+    def whole(self, start: int, stop: int, names: Sequence[str] | None = None) -> Node:
+        """The plan of a whole query, with its ORDER BY; of its columns those that have `names`.
+
+        Raises
+        ------
+        NotPlannedError, UnknownShapeError
+            Saying what of it has no plan.
+        """
+        body = self.statement.reader.after_with(start, stop)
+        order = order_at(self.tokens, body, stop)
+        shape = parse_query(self.tokens, body, stop, wholly=True)
+        items: Sequence[OrderItem] = ()
+        bounds: tuple[int, int | None] = 0, None
+        if isinstance(shape, Ordered):
+            items, bounds, stop = shape.order, self._bounds(shape), _tail(shape)
+            order = _head(shape) if order is None else order
+            shape = shape.query
+        elif order is not None:
+            items = [order_item(self.tokens, item) for item in self.tokens.split(order + 2, stop)]
+        node, keys, _ = self._with_keys(shape, items)
+        if keys or bounds != (0, None):
+            node = self._sorted(node, keys, (order or 0, stop), bounds)
+        shown = names or [column.name for column in node.columns]
+        ids = [column.id for column in node.columns[: len(shown)]]
+        return renamed(self.statement, node, shown, "rows given", ids)
+
+    def relation(self, query: Query) -> Node:
+        """The plan of a relation in a statement, of which order does not matter.
+
+        Raises
+        ------
+        NotPlannedError, UnknownShapeError
+            Saying what of it has no plan.
+        """
+        try:
+            return self._planned(lambda: self._relation(query), lambda: query.text, query.tokens)
+        except WindrowError as error:
+            if not error.condition.startswith(_NAMES):
+                raise
+            what = "a name that the query as a whole knows alone"
+            raise NotPlannedError(what, query.tokens, "write the name of its relation before it") from None
+
+    def _relation(self, query: Query) -> Node:
+        given = self.statement.reader.after_with(*query.tokens) if query.items is None else query.items[0]
+        self._reading.outside = frozenset({self.tokens.parent[given]})
+        if query.items is not None:
+            return self.query(parse_select(self.tokens, query.items, *query.rest))
+        start, stop = query.tokens
+        if stop - start == 1:
+            return relation_of(self._reading, FromItem((start, stop), None, ())).node
+        return self.query(self._shape(query.tokens))
+
+    def _bracket(self, stretch: Range) -> Node:
+        """The plan of a query that stands alone, in brackets or under a name."""
+        return self._planned(
+            lambda: self.query(self._shape(stretch)),
+            lambda: SqlText.of(
+                self.statement.reader.with_list(stretch[0], stretch), self.statement.reader.text(*stretch)
+            ),
+            stretch,
+        )
+
+    def _shape(self, stretch: Range) -> Shape:
+        """The shape of a query, which may have a WITH list of its own."""
+        start, stop = stretch
+        while self.tokens.is_symbol(start, "(") and self.tokens.partner[start] == stop - 1:
+            start, stop = start + 1, stop - 1
+        body = self.statement.reader.after_with(start, stop)
+        return parse_query(self.tokens, body, stop, wholly=True)
+
+    def _planned(self, read: Callable[[], Node], text: Callable[[], SqlText], at: Range) -> Node:
+        """The plan that is read of a query; where it has none, that of its text at each piece of time."""
+        reason: NotPlannedError | UnknownShapeError
+        try:
+            with self.statement.tried():
+                return read()
+        except (NotPlannedError, UnknownShapeError) as found:
+            reason = found
+        except WindrowError as error:
+            if not error.condition.startswith(_NAMES):
+                raise
+            reason = NotPlannedError("a name that the query as a whole knows alone", at)
+            with suppress(NotPlannedError):
+                return whole_pieces(self._reading, text(), at, reason)
+            raise  # which may be one of the query around
+        return whole_pieces(self._reading, text(), at, reason)
+
+    def query(self, shape: Shape) -> Node:
+        """The plan of a query inside of another."""
+        if isinstance(shape, Ordered):
+            bounds = self._bounds(shape)
+            first = shape.order[0].expression[0] - 2 if shape.order else _head(shape)
+            node, keys, shown = self._with_keys(shape.query, shape.order)
+            node = self._sorted(node, keys, (first, _tail(shape)), bounds)
+            columns = node.columns[:shown]
+            names, ids = [one.name for one in columns], [one.id for one in columns]
+            return renamed(self.statement, node, names, "columns", ids)
+        return self._set(shape) if isinstance(shape, SetShape) else self._with_keys(shape, [])[0]
+
+    def _inside(self, reader: Reader) -> Reading:
+        """Reads the text of a view, whose columns are of the same plan."""
+        statement = self.statement
+        inside = QueryReader(reader, statement.analyser, self._reading.known, statement.numbers)
+        return inside._reading
+
+    # -- blocks --------------------------------------------------------------------------------------
+
+    def _with_keys(self, shape: Shape, items: Sequence[OrderItem]) -> tuple[Node, list[SortKey], int]:
+        """The rows of a query, and the columns of ORDER BY: its own, or further ones after so many."""
+        if not isinstance(shape, Select):
+            node = self.query(shape)
+            return node, [self._sort_key(node, item) for item in items], len(node.columns)
+        lengths = session_lengths(shape)
+        if lengths is not None:
+            node = self._timed(shape, sessions(self.statement, shape, lengths, self.query))
+            return node, [self._sort_key(node, item) for item in items], len(node.columns)
+        try:
+            with self.statement.tried():
+                return self._block(shape, items)
+        except (NotPlannedError, UnknownShapeError) as reason:
+            if is_grouped(self.tokens, shape) or not asks(self.statement, shape):
+                raise
+            why = reason
+        # what is computed of IN a subquery only Spark knows
+        return self._with_hidden(shape, items, lambda select: self._asked(select, why))
+
+    def _asked(self, select: Select, reason: NotPlannedError | UnknownShapeError) -> Node:
+        with self._or(reason):
+            return asking_pieces(self._reading, select, reason)
+
+    def _block(self, shape: Select, items: Sequence[OrderItem]) -> tuple[Node, list[SortKey], int]:
+        """A block with FROM, or without."""
+        rows, conditions = from_where(self._reading, shape)
+        if is_grouped(self.tokens, shape):
+            return self._grouped(shape, rows, conditions, items)
+        rows = unnested(self._reading, shape, rows, shape.items)
+        try:
+            with self.statement.tried():
+                return self._each(shape, rows, conditions, items)
+        except (NotPlannedError, UnknownShapeError) as reason:
+            if over_of(self.statement, shape) is None:
+                raise
+            found: NotPlannedError | UnknownShapeError = reason
+        except AnalysisError as error:
+            if error.condition != "MISSING_GROUP_BY":
+                raise
+            return self._grouped(shape, rows, conditions, items)  # an aggregate that only Spark knows
+        return self._with_hidden(shape, items, lambda select: self._framed(select, rows, conditions, found))
+
+    def _each(
+        self, select: Select, rows: Rows, conditions: Sequence[Range], items: Sequence[OrderItem]
+    ) -> tuple[Node, list[SortKey], int]:
+        """SELECT without groups."""
+        if over_of(self.statement, select) is not None:
+            rows = with_windows(self.statement, select, rows, conditions)
+        else:
+            rows = filtered(self.statement, rows, conditions, "WHERE")
+        hidden = []
+        if not select.distinct and items:
+            hidden = self._hidden(select, items, shown_names(self.statement, select, rows))
+        node: Node = each(self.statement, select, rows, [item.expression for item in hidden])
+        node = self._distinct(node) if select.distinct else self._timed(select, node)
+        return node, *self._keys(node, items, hidden)
+
+    def _grouped(
+        self, select: Select, rows: Rows, conditions: Sequence[Range], items: Sequence[OrderItem]
+    ) -> tuple[Node, list[SortKey], int]:
+        """SELECT with groups."""
+        return self._with_hidden(select, items, lambda select: self._groups(select, rows, conditions))
+
+    def _with_hidden(
+        self, select: Select, items: Sequence[OrderItem], node_of: Callable[[Select], Node]
+    ) -> tuple[Node, list[SortKey], int]:
+        """A block with what ORDER BY computes of its rows after its own columns."""
+        shown = [self._group_name(item) for item in select.items]
+        hidden = [] if select.distinct else self._hidden(select, items, shown)
+        node = node_of(replace(select, items=(*select.items, *(item.expression for item in hidden))))
+        node = self._distinct(node) if select.distinct else node
+        return node, *self._keys(node, items, hidden)
+
+    def _hidden(self, select: Select, items: Sequence[OrderItem], shown: Sequence[str]) -> list[OrderItem]:
+        """The elements of ORDER BY that are none of the columns."""
+        hidden = [item for item in items if self._place_of(shown, item) is None]
+        for item in hidden:
+            self._refuse_renamed(select, item.expression)
+        return hidden
+
+    def _keys(
+        self, node: Node, items: Sequence[OrderItem], hidden: Sequence[OrderItem]
+    ) -> tuple[list[SortKey], int]:
+        """The columns of ORDER BY, of which the `hidden` ones come after so many others."""
+        first = len(node.columns) - len(hidden)
+        keys = [
+            _key(node.columns[first + hidden.index(item)], item)
+            if item in hidden
+            else self._sort_key(node, item)
+            for item in items
+        ]
+        return keys, first
+
+    def _timed(self, select: Select, node: Node) -> Node:
+        """The rows with windows of time, where a block is there to add these."""
+        found = windows_in(self.tokens, select)
+        if found is None:
+            return node
+        below = node
+        while not isinstance(below, Filter):  # which leaves out rows without a time
+            (below,) = below.inputs
+        rows = below.input
+        columns = {column.name.lower(): column.id for column in rows.columns}
+        if len(columns) < len(rows.columns):
+            return node
+        keys = tuple(columns[key.lower()] for key in found.keys)
+        time = columns[found.time.lower()]
+        return TimeWindows(node, rows, found.kind, found.lengths, time, keys)
+
+    def _groups(self, select: Select, rows: Rows, conditions: Sequence[Range]) -> Node:
+        """SELECT with groups, of which it may look at several by OVER."""
+        reason: NotPlannedError | UnknownShapeError
+        try:
+            with self.statement.tried():
+                return self._known_groups(select, rows, conditions)
+        except (NotPlannedError, UnknownShapeError) as found:
+            reason = found
+        except (AnalysisError, ParseError):
+            place = over_of(self.statement, select) or select.group_by
+            reason = NotPlannedError("an expression over groups that only Spark understands", place)
+        with self._or(reason):
+            return grouped_pieces(self.statement, select, rows, conditions, reason)
+
+    def _framed(
+        self,
+        select: Select,
+        rows: Rows,
+        conditions: Sequence[Range],
+        reason: NotPlannedError | UnknownShapeError,
+    ) -> Node:
+        with self._or(reason):
+            return framed_pieces(self.statement, select, rows, conditions, reason)
+
+    @contextmanager
+    def _or(self, reason: NotPlannedError | UnknownShapeError) -> Iterator[None]:
+        """Where a block cannot be left to Spark either, it is told why it has no nodes."""
+        try:
+            yield
+        except NotPlannedError:
+            raise reason from None
+
+    def _known_groups(self, select: Select, rows: Rows, conditions: Sequence[Range]) -> Node:
+        """SELECT over the columns of keys and aggregates."""
+        groups = grouped(self.statement, select, rows, conditions)
+        if select.having is not None:
+            having = [select.having]
+            groups = unnested(self._reading, select, groups, having, is_condition=True)
+            named_in(self.statement, select, select.having, groups)
+            groups = filtered(self.statement, groups, having, "HAVING")
+        groups = unnested(self._reading, select, groups, select.items)
+        if over_of(self.statement, select) is not None:
+            groups = with_windows(self.statement, select, groups, [])
+        node = each(self.statement, select, groups, [])
+        names = [self._group_name(item) for item in select.items]
+        outputs = [(column.named(name), one) for name, (column, one) in zip(names, node.outputs, strict=True)]
+        return replace(node, outputs=tuple(outputs))
+
+    def _group_name(self, item: Range) -> str:
+        """The name of a column of a block with groups, as far as it can be known without the rows."""
+        bare = without_alias(self.tokens, item)
+        last = self.tokens[item[1] - 1]
+        named = bare != item or isinstance(parse_expression(self.tokens, *bare), Name)
+        return last.name if named and last.is_name else self.statement.written(item)
+
+    def _distinct(self, node: Node) -> Node:
+        return Distinct(node, f"DISTINCT {', '.join(column.name for column in node.columns)}")
+
+    # -- set operators -------------------------------------------------------------------------------
+
+    def _set(self, operation: SetShape) -> Node:
+        return self._united(operation, self.query(operation.left), self.query(operation.right))
+
+    def _united(self, operation: SetShape, left: Node, right: Node) -> Node:
+        if len(left.columns) != len(right.columns):
+            raise NotPlannedError("sides of a set operator with other numbers of columns")
+        kinds = [field.dataType for field in self.statement.analyser.union(left.columns, right.columns)]
+        sides = [self._as(side, kinds) for side in (left, right)]
+        operator: str = operation.operator
+        return SetOperation(sides[0], sides[1], operator, operation.all, sides[0].columns)  # type: ignore[arg-type]
+
+    def _as(self, node: Node, kinds: Sequence[object]) -> Node:
+        """The columns in the types of a union."""
+        names = [column.name for column in node.columns]
+        if [column.type for column in node.columns] == [*kinds]:
+            return renamed(self.statement, node, names, "columns")
+        outputs = []
+        ids = self.statement.fresh(len(names))
+        for made, column, kind in zip(ids, node.columns, kinds, strict=True):
+            if column.type == kind:
+                ((_, own),) = passed([column])
+                outputs.append((Column(made, column.name, column.type), own))
+            else:
+                outputs.append(cast(self.statement, column, kind, made, is_beside=False))  # type: ignore[arg-type]
+        whole = SqlText.join(", ", [SqlText.of(one.text, f" AS {column.id}") for column, one in outputs])
+        return Project(node, Scope(), tuple(outputs), whole, "columns")
+
+    # -- ORDER BY ------------------------------------------------------------------------------------
+
+    def _sorted(self, node: Node, keys: Sequence[SortKey], at: Range, bounds: tuple[int, int | None]) -> Node:
+        written = self.statement.written((at[0] + 2, at[1])) if keys else self.statement.written(at)
+        label = f"ORDER BY {written}" if keys else written
+        return Sort(node, tuple(keys), *bounds, label, at)
+
+    def _sort_key(self, node: Node, item: OrderItem) -> SortKey:
+        place = self._place_of([column.name for column in node.columns], item)
+        if place is None:
+            what = f"ORDER BY {self.statement.written(item.expression)}, which the query does not give,"
+            raise NotPlannedError(what, item.expression, "select it, and order by its name")
+        return _key(node.columns[place], item)
+
+    def _place_of(self, names: Sequence[str], item: OrderItem) -> int | None:
+        """The column of the result that an element of ORDER BY names."""
+        start, stop = item.expression
+        token = self.tokens[start]
+        if stop - start > 1:
+            return None
+        if token.kind is Kind.NUMBER and token.text.isdigit():
+            return int(token.text) - 1 if 0 < int(token.text) <= len(names) else None
+        found = [at for at, name in enumerate(names) if token.is_name and name.lower() == token.name.lower()]
+        return found[0] if len(found) == 1 else None
+
+    def _refuse_renamed(self, select: Select, expression: Range) -> None:
+        """Refuse to compute with a name that SELECT gives to something else than the column that has it."""
+        tokens, renamed = self.tokens, set()
+        aliases = {source.alias.lower() for source in select.source if source.alias}
+        for item in select.items:
+            given = parse_expression(tokens, *without_alias(tokens, item))
+            path = [part.lower() for part in given.parts] if isinstance(given, Name) else [""]
+            name = alias_of(tokens, item) or path[-1]
+            if path[-1] != name or not (len(path) == 1 or (len(path) == 2 and path[0] in aliases)):
+                renamed.add(name)
+        for at in range(*expression):
+            is_bare = not tokens.is_symbol(at - 1, ".") and not any(
+                tokens.is_symbol(at + 1, mark) for mark in (".", "(", ":")
+            )
+            if tokens[at].is_name and tokens[at].name.lower() in renamed and is_bare:
+                what = "ORDER BY of something computed with what SELECT gives a name"
+                raise NotPlannedError(what, expression, "select it, and order by its name")
+
+    def _bounds(self, shape: Ordered) -> tuple[int, int | None]:
+        """How many rows of an order are left out, and how many come then."""
+        limit = None if shape.limit is None else self._count(shape.limit)
+        return 0 if shape.offset is None else self._count(shape.offset) or 0, limit
+
+    def _count(self, stretch: Range) -> int | None:
+        """The value of LIMIT or OFFSET; None for ALL."""
+        start, stop = stretch
+        if stop - start == 1 and self.tokens.word(start) == "ALL":
+            return None
+        text = self.tokens.text(*stretch)
+        if stop - start == 1 and text.isdigit():
+            return int(text)
+        value = self.statement.analyser.value(self.statement.text(stretch))
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise NotPlannedError("a number of rows that is none", stretch)
+        return value
+
+
+def _head(shape: Ordered) -> int:
+    """Where LIMIT or OFFSET begin."""
+    return min(stretch[0] for stretch in (shape.limit, shape.offset) if stretch is not None) - 1
+
+
+def _tail(shape: Ordered) -> int:
+    """Where LIMIT and OFFSET end."""
+    return max(stretch[1] for stretch in (shape.limit, shape.offset) if stretch is not None)
+
+
+def _key(column: Column, item: OrderItem) -> SortKey:
+    return SortKey(column.id, item.descending, item.nulls_first)

@@ -1,0 +1,101 @@
+"""What the parts of the reader have in common while they read a query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pyspark.sql.types import StructField, StructType
+
+from windrow.algebra.continuous import Continuous, Reader
+from windrow.algebra.continuous import Input as Given
+from windrow.plan.nodes import Node
+from windrow.plan.reader.block_rows import Rows
+from windrow.plan.reader.statement_text import Statement
+from windrow.syntax.nodes import Range
+from windrow.syntax.queries import Ordered, Select, SetOperation, Shape
+
+__all__ = ["Known", "Reading", "View"]
+
+
+class View(Protocol):
+    """A view of a continuous query: its text, the query in it, and the names of its columns."""
+
+    @property
+    def reader(self) -> Reader:
+        """The statement that made it."""
+
+    @property
+    def query(self) -> Continuous:
+        """What it gives."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of its columns."""
+
+
+class Known(Protocol):
+    """What names stand for."""
+
+    def stream(self, name: str) -> StructType | None:
+        """The columns of a stream whose rows come; None for a view of one."""
+
+    def view(self, name: str) -> View | None:
+        """The view of this name, if it is one of a stream."""
+
+    def given(self, item: Given) -> tuple[Sequence[StructField], bool] | None:
+        """The columns of what is there when the query is run, and whether it varies; None for others."""
+
+
+class FromWhere(Protocol):
+    """Reads FROM and WHERE of a block."""
+
+    def __call__(
+        self, reading: Reading, select: Select, around: Rows | None = None
+    ) -> tuple[Rows, list[Range]]:
+        """The rows, beside those `around` that a subquery reads, and conditions still to be held."""
+
+
+@dataclass
+class Reading:
+    """A query that is read.
+
+    Attributes
+    ----------
+    statement, known
+        Its statement, and what names stand for.
+    query
+        Reads a query inside of it.
+    shape
+        The shape of a query in brackets, which may have a WITH list.
+    bracket
+        Reads one that stands alone, in brackets or under a name.
+    united
+        A set operator over two plans, of which the columns come in order.
+    bounds
+        How many rows of an order are left out, and how many come then.
+    from_where
+        Reads FROM and WHERE of a block: the rows, and the conditions that are still to be held against each.
+    unnested
+        The rows with columns for the subqueries in stretches of a block.
+    inside
+        Reads the text of a view.
+    named
+        The nodes of named queries.
+    outside
+        The brackets directly around what the query gives.
+    """
+
+    statement: Statement
+    known: Known
+    query: Callable[[Shape], Node]
+    shape: Callable[[Range], Shape]
+    bracket: Callable[[Range], Node]
+    united: Callable[[SetOperation, Node, Node], Node]
+    bounds: Callable[[Ordered], tuple[int, int | None]]
+    from_where: FromWhere
+    unnested: Callable[[Reading, Select, Rows, Iterable[Range]], Rows]
+    inside: Callable[[Reader], Reading]
+    named: dict[Range, Node] = field(default_factory=dict)
+    outside: frozenset[int] = frozenset()

@@ -1,0 +1,232 @@
+"""A statement while it is read: its text, what stands in place of parts of it, and what Spark says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Protocol, TypeAlias
+
+from pyspark.sql.types import DataType, StructType
+
+from windrow.algebra.continuous import Reader
+from windrow.errors import WindrowError
+from windrow.plan.columns import Column, Scope
+from windrow.plan.reasons import Reason
+from windrow.syntax.blocks import visible_ctes
+from windrow.syntax.cql_clauses import begins_relation
+from windrow.syntax.nodes import Cte, Range
+from windrow.syntax.queries import UnknownShapeError
+from windrow.syntax.sqltext import SqlText
+from windrow.syntax.window_calls import is_over
+
+__all__ = ["Analyser", "NotPlannedError", "Statement", "Texts", "reason_of"]
+
+Standing: TypeAlias = "tuple[dict[Range, str | SqlText], set[int], dict[Range, str]]"
+
+
+class NotPlannedError(Exception):
+    """What is in a query that has no node in a plan, at which tokens, if that is known, and what helps."""
+
+    def __init__(self, what: str, at: Range | None = None, hint: str | None = None) -> None:
+        super().__init__(what)
+        self.at, self.hint = at, hint
+
+
+def reason_of(error: NotPlannedError | UnknownShapeError) -> Reason:
+    """The same as a value."""
+    return Reason(str(error), error.at, error.hint if isinstance(error, NotPlannedError) else None)
+
+
+class Analyser(Protocol):
+    """What Spark's analyser says of a text: its columns and their types, or what is wrong with it."""
+
+    @property
+    def zone(self) -> str | None:
+        """The session's time zone."""
+
+    @property
+    def is_ansi(self) -> bool:
+        """Whether the session raises errors where other modes give NULL."""
+
+    def schema(
+        self,
+        text: SqlText,
+        columns: Sequence[Column] | None = None,
+        beside: Mapping[str, Sequence[Column]] | None = None,
+    ) -> StructType:
+        """The columns of a query, over rows with these columns if it reads any, and others by their keys.
+
+        Raises
+        ------
+        WindrowError
+            Spark's error, located in the user's text.
+        """
+
+    def union(self, left: Sequence[Column], right: Sequence[Column]) -> StructType:
+        """The types in which Spark puts both together."""
+
+    def value(self, text: SqlText) -> object:
+        """The value of an expression that reads no rows.
+
+        Raises
+        ------
+        WindrowError
+            Spark's error, located in the user's text.
+        """
+
+
+class Texts:
+    """The text of one statement, in which columns may stand in place of parts.
+
+    Parameters
+    ----------
+    reader
+        The statement.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader, self.tokens = reader, reader.tokens
+        # what stands in the text in place of stretches of it, and functions of OVER that are understood
+        self.instead: dict[Range, str | SqlText] = {}
+        self.windows: set[int] = set()
+
+    def text(self, tokens: Range) -> SqlText:
+        """An expression as the user wrote it, but for what stands in place of parts of it.
+
+        Raises
+        ------
+        NotPlannedError
+            Where something varies in it for which nothing stands.
+        """
+        start, stop = tokens
+        parts: list[SqlText | str] = []
+        # of stretches that begin together what is put between tokens comes first, and then the longest
+        for (first, last), text in sorted(self.instead.items(), key=lambda one: _order(one[0])):
+            if start <= first and last <= stop:
+                parts += [self._plain((start, first)), SqlText.of(" ", text, " ")]
+                start = last
+        return SqlText.of(*parts, self._plain((start, stop)))
+
+    def item(self, item: Range) -> SqlText:
+        """An item of SELECT, under its own name where something stands in its place."""
+        text = self.text(item)
+        name = self.tokens[item[1] - 1]
+        if item in self.instead and name.is_name:
+            return SqlText.of(text, f" AS `{name.name.replace('`', '``')}`")
+        return text
+
+    def written(self, stretch: Range) -> str:
+        """A stretch as the user wrote it, in one line."""
+        return " ".join(self.tokens.text(*stretch).split())
+
+    def varies(self, tokens: Range) -> bool:
+        """Whether anything in a stretch of the query varies."""
+        start, stop = tokens
+        return bool(self.reader.text(start, stop).relations()) or any(
+            self._is_relation(at) and (cte := self.cte(at)) is not None and self.varies(cte.body)
+            for at in range(start, stop)
+        )
+
+    def _is_relation(self, at: int) -> bool:
+        """Whether a token names a relation where one may stand: no column, nor what is before its name."""
+        return self.tokens[at].is_name and begins_relation(self.tokens, at)
+
+    def cte(self, at: int) -> Cte | None:
+        """The named query that a token names."""
+        name = self.tokens[at].name.lower()
+        seen = [cte for cte in visible_ctes(self.tokens, at) if cte.name.lower() == name]
+        return seen[-1] if seen and not seen[-1].item[0] <= at < seen[-1].item[1] else None
+
+    def prefix(self, position: int) -> SqlText:
+        """The named queries that do not vary."""
+        everything = (0, len(self.tokens))
+        return self.reader.with_list(position, everything, lambda cte: not self.varies(cte.body))
+
+    def _plain(self, tokens: Range) -> SqlText:
+        text = self.reader.text(*tokens)
+        if text.relations() or self.varies(tokens):
+            raise NotPlannedError("a subquery in an expression", tokens)
+        if any(self.is_inner_star(at) for at in range(*tokens)):
+            raise NotPlannedError("a star inside of an expression", tokens)
+        if any(at not in self.windows and is_over(self.tokens, at) for at in range(*tokens)):
+            raise NotPlannedError("OVER", tokens)
+        return text
+
+    def is_inner_star(self, at: int) -> bool:
+        """Whether a star stands for columns inside of a call; COUNT(*) counts rows."""
+        tokens = self.tokens
+        if not tokens.is_symbol(at, "*"):
+            return False
+        begins = tokens.is_symbol(at - 1, "(") or tokens.is_symbol(at - 1, ",")
+        is_alone = tokens.is_symbol(at - 1, "(") and tokens.is_symbol(at + 1, ")")
+        counts_rows = is_alone and self.is_counted(at)
+        return (begins or tokens.word(at - 1) == "DISTINCT") and tokens.parent[at] >= 0 and not counts_rows
+
+    def is_counted(self, at: int) -> bool:
+        """Whether a token stands in the brackets of COUNT, whose name may be quoted."""
+        bracket = self.tokens.parent[at]
+        return bracket > 0 and self.tokens[bracket - 1].name.lower() == "count"
+
+
+def _order(stretch: Range) -> tuple[int, bool, int]:
+    first, last = stretch
+    return first, last > first, -last
+
+
+class Statement(Texts):
+    """A statement that is read into a plan.
+
+    Parameters
+    ----------
+    reader, analyser
+        The statement, and what Spark says of texts.
+    numbers
+        Counts the blocks of the plan, for the ids of its columns; the plan of a view goes on with it.
+
+    Attributes
+    ----------
+    columns_at
+        The columns that stand in place of stretches of the text, where these are columns alone.
+    around_read
+        The columns of queries around subqueries that these have read.
+    """
+
+    def __init__(self, reader: Reader, analyser: Analyser, numbers: list[int] | None = None) -> None:
+        super().__init__(reader)
+        self.analyser = analyser
+        self.columns_at: dict[Range, str] = {}
+        self.around_read: set[str] = set()
+        self._numbers = [0] if numbers is None else numbers
+
+    @property
+    def numbers(self) -> list[int]:
+        """How many blocks have been read."""
+        return self._numbers
+
+    @contextmanager
+    def tried(self) -> Iterator[None]:
+        """What stands in the text is as before, if reading goes on after an error inside."""
+        before = self.standing()
+        try:
+            yield
+        except (WindrowError, NotPlannedError, UnknownShapeError):
+            self.stand(before)
+            raise
+
+    def standing(self) -> Standing:
+        """What stands in the text now."""
+        return dict(self.instead), set(self.windows), dict(self.columns_at)
+
+    def stand(self, before: Standing) -> None:
+        """Have in the text again what stood there."""
+        self.instead, self.windows, self.columns_at = before
+
+    def fresh(self, count: int) -> list[str]:
+        """Ids for so many columns that no other has."""
+        self._numbers[0] += 1
+        return [f"b{self._numbers[0]}_{at}" for at in range(count)]
+
+    def typed(self, text: SqlText, scope: Scope, columns: Iterable[Column]) -> DataType:
+        """The type of an expression over some rows."""
+        listed = SqlText.of("(", text, ") AS value")
+        return self.analyser.schema(scope.select(listed), tuple(columns))[0].dataType

@@ -1,0 +1,532 @@
+"""Subqueries as joins: EXISTS and IN as conditions that rows must satisfy, and columns for all others.
+
+EXISTS and IN are TRUE for the rows that have a partner in the subquery; a subquery that gives one value is a
+join with the relation of one row that it is. Where they are no condition by themselves, a column stands in
+the text in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from pyspark.sql.types import BooleanType, LongType
+
+from windrow.algebra.window_node import AggregateCall
+from windrow.errors import WindrowError
+from windrow.plan.columns import ROWS, Column, Part
+from windrow.plan.nodes import Aggregate, Call, Join, Mark, Node, OneRow, Value
+from windrow.plan.reader.block_rows import Rows, column_of, filtered, name_around, reads_only, renamed
+from windrow.plan.reader.dependent import count_nothing, dependent, joined_back, null_safe
+from windrow.plan.reader.generated import generated
+from windrow.plan.reader.groups import grouped, is_grouped
+from windrow.plan.reader.read_joins import alike, conditions_of, equality, paired
+from windrow.plan.reader.read_over import over_of
+from windrow.plan.reader.reader_state import Reading
+from windrow.plan.reader.statement_text import NotPlannedError, Statement
+from windrow.syntax.expression_nodes import Opaque, Operation
+from windrow.syntax.expressions import parse_expression
+from windrow.syntax.nodes import Range
+from windrow.syntax.queries import FromItem, Ordered, Select, Shape, UnknownShapeError, conjuncts
+from windrow.syntax.select_list import without_alias
+from windrow.syntax.sqltext import SqlText
+
+__all__ = [
+    "alone",
+    "asked_in_on",
+    "decided",
+    "has_subquery",
+    "lateral",
+    "reads_around",
+    "subqueries",
+    "unnested",
+]
+
+Found = TypeVar("Found")
+
+_BEFORE_OPERAND = ("AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE")
+_BOOLEAN = ("AND", "OR", "NOT", "=", "<>", "<", "<=", ">", ">=", "<=>", "IS NULL", "IN", "BETWEEN")
+
+
+def has_subquery(statement: Statement, part: Range) -> bool:
+    """Whether a stretch has a subquery over something that varies."""
+    return any(True for _ in subqueries(statement, part))
+
+
+def subqueries(statement: Statement, part: Range) -> Iterator[Range]:
+    """The brackets of the subqueries over what varies in a stretch, of which none is inside another."""
+    tokens, (at, stop) = statement.tokens, part
+    while at < stop:
+        close = at
+        if tokens.is_symbol(at, "(") and tokens.word(at + 1) in ("SELECT", "WITH"):
+            close = tokens.partner[at]
+            if statement.varies((at, close + 1)):
+                yield at, close + 1
+        at = close + 1
+
+
+# -- conditions ------------------------------------------------------------------------------------------
+
+
+def decided(reading: Reading, select: Select, rows: Rows, part: Range) -> tuple[Rows, Range | None]:
+    """The rows for which a condition with subqueries holds; or the rows, and the condition that they are
+    still to satisfy, in whose text columns stand for the subqueries.
+    """
+    statement = reading.statement
+    tokens, (start, stop) = statement.tokens, part
+    is_not = tokens.word(start) == "NOT"
+    bracket = start + is_not + 1
+    if tokens.word(bracket - 1) == "EXISTS" and tokens.partner[bracket] == stop - 1:
+        rows, found = _partners(reading, rows, (bracket, stop), None)
+        kind = "anti" if is_not else "semi"
+        return _paired(reading, rows, found, kind, part), None
+    bracket = tokens.partner[stop - 1] if tokens.is_symbol(stop - 1, ")") else -1
+    is_in = bracket > start and tokens.word(bracket - 1) == "IN" and tokens.word(bracket - 2) != "NOT"
+    if is_in and _operand(statement, start, bracket - 1)[0] == start:
+        rows, found = _partners(reading, rows, (bracket, stop), (start, bracket - 1))
+        return _paired(reading, rows, found, "semi", part), None
+    return _stood(reading, select, rows, part, is_condition=True), part
+
+
+def unnested(
+    reading: Reading, select: Select, rows: Rows, stretches: Iterable[Range], *, is_condition: bool = False
+) -> Rows:
+    """The rows with a column for each subquery over what varies in these stretches of a block."""
+    tokens = reading.statement.tokens
+    for stretch in stretches:
+        own = without_alias(tokens, stretch) if stretch in select.items else stretch
+        rows = _stood(reading, select, rows, own, is_condition=is_condition)
+    return rows
+
+
+def _stood(reading: Reading, select: Select, rows: Rows, stretch: Range, *, is_condition: bool) -> Rows:
+    """The rows with columns that stand in a stretch in place of its subqueries."""
+    statement = reading.statement
+    tokens = statement.tokens
+    for first, stop in subqueries(statement, stretch):
+        word = tokens.word(first - 1)
+        if word == "EXISTS":
+            rows, found = _partners(reading, rows, (first, stop), None)
+            rows = _marked(statement, rows, found, (first - 1, stop))
+        elif word == "IN":
+            is_not = tokens.word(first - 2) == "NOT"
+            operand = _operand(statement, stretch[0], first - 1 - is_not)
+            if not _decides(statement, stretch, (operand[0], stop)):
+                raise NotPlannedError("a value that is computed of IN a subquery", (operand[0], stop))
+            if not is_condition and tokens.parent[select.items[0][0]] not in reading.outside:
+                raise NotPlannedError("IN a subquery as a column that is read", (operand[0], stop))
+            rows, found = _partners(reading, rows, (first, stop), operand)
+            if is_not != _is_negated(statement, stretch[0], operand[0]):
+                found = replace(found, unknown=found.keys[-1])
+            rows = _marked(statement, rows, found, (operand[0], stop), "NOT " if is_not else "")
+        elif word in ("ANY", "ALL", "SOME"):
+            raise NotPlannedError(f"{word} of a subquery", (first - 1, stop))
+        else:
+            rows = _with_value(reading, rows, (first, stop))
+    return rows
+
+
+def _marked(statement: Statement, rows: Rows, found: _Partners, at: Range, before: str = "") -> Rows:
+    """The rows with a column that says whether they have partners, which stands in the text."""
+    (made,) = statement.fresh(1)
+    label = statement.written(at)
+    node = Mark(
+        rows.node,
+        found.rows.node,
+        tuple(found.keys),
+        conditions_of(statement, rows.by_ids(), found.rows, found.conditions),
+        found.rows.scope(statement.prefix(at[0])),
+        Column(made, label, BooleanType()),
+        found.unknown,
+        label,
+        at,
+    )
+    statement.instead[at] = f"{before}{ROWS}.{made}"
+    if not before:
+        statement.columns_at[at] = made
+    return replace(rows, node=node)
+
+
+def _with_value(reading: Reading, rows: Rows, bracket: Range) -> Rows:
+    """The rows with the one value that a subquery has at any time."""
+    statement = reading.statement
+    inner = alone(reading, bracket)
+    if inner is None:
+        return _with_value_of(reading, rows, bracket)
+    if len(inner.columns) != 1:
+        raise NotPlannedError("a subquery of several columns for one value", bracket)
+    shape = reading.shape(bracket)
+    is_there = True
+    if _is_one(reading, shape):
+        is_there = isinstance(shape, Select) and shape.having is None
+    else:
+        inner = _only(statement, inner, (), inner.columns[0], bracket)
+    node = Value(rows.node, inner, is_there, statement.written(bracket), bracket)
+    _stand(statement, bracket, inner.columns[-1].id)
+    return replace(rows, node=node)
+
+
+def _with_value_of(reading: Reading, rows: Rows, bracket: Range) -> Rows:
+    """The rows with the value of a subquery that reads them."""
+    statement = reading.statement
+    shape = reading.shape(bracket)
+    simply = _tried(statement, lambda: _with_aggregate_of(reading, rows, shape, bracket))
+    if simply is not None:
+        return simply
+    found = dependent(reading, rows, bracket)
+    if len(found.columns) != 1:
+        raise NotPlannedError("a subquery of several columns for one value", bracket)
+    node, value = found.node, found.columns[0]
+    if not _is_one(reading, shape):
+        known = next(column for column in node.columns if column.id == value)
+        node = _only(statement, node, [theirs for _, theirs in found.keys], known, bracket)
+        found = replace(found, node=node, keys=_renumbered(found.keys, node))
+        value = node.columns[-1].id
+    label = statement.written(bracket)
+    # an aggregate without GROUP BY has a row for each
+    is_there = isinstance(shape, Select) and shape.having is None and _is_one(reading, shape)
+    kind = "inner" if is_there else "left"
+    rows = _of_subquery(joined_back(statement, rows, Rows(node, ()), found.keys, kind, label, bracket))
+    _stand(statement, bracket, value)
+    return rows
+
+
+def _renumbered(keys: Sequence[tuple[str, str]], node: Node) -> tuple[tuple[str, str], ...]:
+    return tuple((mine, column.id) for (mine, _), column in zip(keys, node.columns, strict=False))
+
+
+def _is_one(reading: Reading, shape: Shape) -> bool:
+    """Whether a query gives one row at most."""
+    if isinstance(shape, Ordered):
+        return reading.bounds(shape)[1] in (0, 1) or _is_one(reading, shape.query)
+    return (
+        isinstance(shape, Select) and shape.group_by is None and is_grouped(reading.statement.tokens, shape)
+    )
+
+
+def _only(statement: Statement, node: Node, keys: Sequence[str], value: Column, bracket: Range) -> OneRow:
+    """The one row of each key, of which there may not be more."""
+    names = [column.name for column in node.columns if column.id in keys]
+    inside = renamed(statement, node, [*names, value.name], "columns", [*keys, value.id])
+    ids = statement.fresh(len(keys) + 2)
+    by = tuple(
+        (Column(own, column.name, column.type), column.id)
+        for own, column in zip(ids, inside.columns[:-1], strict=False)
+    )
+    count = Column(ids[-2], "count(*)", LongType())
+    only = Column(ids[-1], value.name, value.type)
+    span = statement.tokens.span(*bracket)
+    calls = (
+        Call(count, AggregateCall(count.id, "count", None, False, (), SqlText.of("count(1)"), span),
+             None, True, bracket),
+        # of one row; which of several does not count
+        Call(only, AggregateCall(only.id, "max", None, False, (),
+             SqlText.of(f"any_value({ROWS}.{value.id})"), span), inside.columns[-1].id, True, bracket),
+    )  # fmt: skip
+    groups = Aggregate(inside, by, calls, "GROUP BY the query around", bracket, len(keys))
+    return OneRow(groups, count.id, only, statement.written(bracket), bracket)
+
+
+def _stand(statement: Statement, at: Range, column: str) -> None:
+    """Have a column stand in the text."""
+    statement.instead[at] = f"{ROWS}.{column}"
+    statement.columns_at[at] = column
+
+
+def _with_aggregate_of(reading: Reading, rows: Rows, select: Shape, bracket: Range) -> Rows:
+    """The rows with the value that an aggregate has over those rows of the subquery that equal each.
+
+    They are joined with groups by what is equal; what the aggregates are of no rows is known of those here.
+
+    Raises
+    ------
+    NotPlannedError
+        Where it is none, or reads the query around it in another way.
+    """
+    statement = reading.statement
+    if not isinstance(select, Select) or not _is_one(reading, select) or select.having is not None:
+        raise NotPlannedError("a subquery that is no aggregate", bracket)
+    if len(select.items) != 1 or over_of(statement, select) is not None:
+        raise NotPlannedError("an aggregate in this form", bracket)
+    rows, found = _correlated(reading, rows, select, None)
+    if found.conditions or not found.keys:
+        raise NotPlannedError("an aggregate by more than equalities", bracket)
+    mine, theirs = zip(*found.keys, strict=True)
+    groups = grouped(statement, select, found.rows, [], theirs)
+    count_nothing(statement, groups)
+    assert isinstance(groups.node, Aggregate)
+    keys = [(one, column.id) for one, (column, _) in zip(mine, groups.node.keys, strict=True)]
+    label = statement.written(bracket)
+    rows = replace(
+        rows, node=_of_subquery(paired(statement, rows, groups, keys, "left", label, bracket)).node
+    )
+    rows, value = column_of(statement, rows, without_alias(statement.tokens, select.items[0]))
+    _stand(statement, bracket, value)
+    return rows
+
+
+# -- FROM ------------------------------------------------------------------------------------------------
+
+
+def asked_in_on(
+    reading: Reading, select: Select, left: Rows, right: Rows, item: FromItem
+) -> tuple[Rows, Rows]:
+    """The sides of a join with columns that stand for the subqueries in its condition.
+
+    A subquery stands beside the rows that it, or what it is compared with, reads.
+    """
+    statement = reading.statement
+    for part in [] if item.on is None else conjuncts(statement.tokens, *item.on):
+        if not has_subquery(statement, part):
+            continue
+        try:
+            with statement.tried():
+                left = _stood(reading, select, left, part, is_condition=True)
+            continue
+        except NotPlannedError:
+            pass
+        except WindrowError as error:
+            if not error.condition.startswith("UNRESOLVED_COLUMN"):
+                raise
+        right = _stood(reading, select, right, part, is_condition=True)
+    return left, right
+
+
+def reads_around(reading: Reading, item: FromItem) -> bool:
+    """Whether a relation in FROM is a query that reads the one around the block."""
+    is_query = reading.statement.tokens.is_symbol(item.source[0], "(") and item.source not in (
+        reading.statement.reader.inputs
+    )
+    return is_query and reading.statement.varies(item.source) and alone(reading, item.source) is None
+
+
+def lateral(reading: Reading, rows: Rows, item: FromItem) -> tuple[Rows, list[Range]]:
+    """The rows with those of a query in FROM that reads them, and conditions still to be held."""
+    statement = reading.statement
+    label = f"{item.join.upper()} JOIN LATERAL"
+    on = [] if item.on is None else conjuncts(statement.tokens, *item.on)
+    if not statement.tokens.is_symbol(item.source[0], "("):
+        return generated(statement, rows, item), on
+    if item.join not in ("inner", "left") or item.using != ():
+        raise NotPlannedError(f"{label} in this form", item.source, "JOIN LATERAL … ON, or LEFT JOIN LATERAL")
+    inner = alone(reading, item.source)
+    keys: tuple[tuple[str, str], ...] = ()
+    if inner is None:
+        found = dependent(reading, rows, item.source)
+        inner, keys = found.node, found.keys
+        columns = [column for column in inner.columns if column.id in found.columns]
+    else:
+        columns = list(inner.columns)
+    names = item.columns or tuple(column.name for column in columns)
+    if len(names) != len(columns):
+        raise NotPlannedError("other names for the columns than there are columns", item.source)
+    alias = item.alias or f"__t{statement.numbers[0]}"
+    part = Part(alias, tuple(names), tuple(column.id for column in columns))
+    right, of_both = Rows(inner, (part,)), []
+    if item.join == "inner":
+        on, further = [], on
+    else:
+        further = []
+    for condition in on:
+        if reads_only(statement, condition, right):
+            right = filtered(statement, right, [condition], "WHERE")
+        else:
+            of_both.append(condition)
+    both = joined_back(statement, rows, right, keys, item.join, label, item.source, of_both)
+    return both, further
+
+
+# -- partners --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Partners:
+    """The rows of a subquery, and which of them are partners of a row of the query around it.
+
+    The last of the keys is that of IN.
+    """
+
+    rows: Rows
+    keys: tuple[tuple[str, str], ...] = ()
+    conditions: tuple[Range, ...] = ()
+    unknown: tuple[str, str] | None = None
+
+
+def _partners(reading: Reading, rows: Rows, bracket: Range, operand: Range | None) -> tuple[Rows, _Partners]:
+    """The partners in a subquery: any of EXISTS, those with the value of what stands before IN."""
+    statement = reading.statement
+    shape = reading.shape(bracket)
+    if operand is None and isinstance(shape, Select) and _is_plain(statement, shape):
+        return _partners_of(reading, rows, bracket, None)
+    inner = alone(reading, bracket)
+    if inner is None:
+        return _partners_of(reading, rows, bracket, operand)
+    made = renamed(statement, inner, [column.name for column in inner.columns], "columns")
+    found = _Partners(Rows(made, ()))
+    if operand is None:
+        return rows, found
+    if len(inner.columns) != 1:
+        raise NotPlannedError("IN a subquery of several columns", bracket, "select one")
+    rows, mine = column_of(statement, rows, operand)
+    rows, other, key = alike(statement, rows, found.rows, (mine, made.columns[0].id), operand)
+    return rows, replace(found, rows=other, keys=(key,))
+
+
+def _partners_of(
+    reading: Reading, rows: Rows, bracket: Range, operand: Range | None
+) -> tuple[Rows, _Partners]:
+    """The partners in a subquery that may read the query around it."""
+    statement = reading.statement
+    shape = reading.shape(bracket)
+    if isinstance(shape, Select) and _is_plain(statement, shape):
+        simply = _tried(statement, lambda: _correlated(reading, rows, shape, operand))
+        if simply is not None:
+            return simply
+    found = dependent(reading, rows, bracket)
+    rows, other, keys = null_safe(statement, rows, Rows(found.node, ()), found.keys, bracket)
+    if operand is not None:
+        if len(found.columns) != 1:
+            raise NotPlannedError("IN a subquery of several columns", bracket, "select one")
+        rows, mine = column_of(statement, rows, operand)
+        rows, other, key = alike(statement, rows, other, (mine, found.columns[0]), operand)
+        keys.append(key)
+    return rows, _Partners(other, tuple(keys))
+
+
+def _tried(statement: Statement, read: Callable[[], Found]) -> Found | None:
+    """What is found in the simple way; None where a subquery is not of that form."""
+    try:
+        with statement.tried():
+            return read()
+    except (NotPlannedError, UnknownShapeError):
+        return None
+    except WindrowError as error:
+        if not error.condition.startswith("UNRESOLVED_COLUMN"):
+            raise
+        return None
+
+
+def _correlated(
+    reading: Reading, rows: Rows, select: Select, operand: Range | None
+) -> tuple[Rows, _Partners]:
+    """The partners in a block that may read the query around it in WHERE."""
+    statement = reading.statement
+    keys: list[tuple[str, str]] = []
+    both: list[Range] = []
+    inside, _ = reading.from_where(reading, replace(select, where=None))
+    where = [] if select.where is None else conjuncts(statement.tokens, *select.where)
+    items = [without_alias(statement.tokens, item) for item in select.items]
+    name_around(statement, [*where, *items], replace(inside, around=rows.names_around()))
+    for condition in where:
+        pair = None
+        if not reads_only(statement, condition, inside):
+            pair = equality(statement, rows.by_ids(), inside, condition)
+        if pair is not None:
+            outer, inside, key = pair
+            rows = replace(rows, node=outer.node)
+            keys.append(key)
+        elif has_subquery(statement, condition):
+            inside, rest = decided(reading, select, inside, condition)
+            inside = filtered(statement, inside, [] if rest is None else [rest], "WHERE")
+        elif _reads_beyond(statement, condition, rows):
+            both.append(condition)
+        else:
+            inside = filtered(statement, inside, [condition], "WHERE")
+    if operand is not None:
+        if len(select.items) != 1:
+            raise NotPlannedError("IN a subquery of several columns", select.items[1], "select one")
+        item = items[0]
+        if not reads_only(statement, item, inside):
+            raise NotPlannedError("a value of a subquery that reads the query around it", item)
+        rows, mine = column_of(statement, rows, operand)
+        inside, theirs = column_of(statement, inside, item)
+        rows, inside, key = alike(statement, rows, inside, (mine, theirs), operand)
+        keys.append(key)
+    return rows, _Partners(inside, tuple(keys), tuple(both))
+
+
+def _paired(reading: Reading, rows: Rows, found: _Partners, kind: str, part: Range) -> Rows:
+    statement = reading.statement
+    label = statement.written(part)
+    pairs = paired(statement, rows.by_ids(), found.rows, found.keys, kind, label, part, found.conditions)
+    return replace(rows, node=_of_subquery(pairs).node)
+
+
+def _of_subquery(rows: Rows) -> Rows:
+    """The rows of a join with a subquery in an expression."""
+    assert isinstance(rows.node, Join)
+    return replace(rows, node=replace(rows.node, is_of_subquery=True))
+
+
+def _is_plain(statement: Statement, select: Select) -> bool:
+    """Whether a block only looks at each row by itself."""
+    return not is_grouped(statement.tokens, select) and over_of(statement, select) is None
+
+
+def alone(reading: Reading, bracket: Range) -> Node | None:
+    """The plan of a subquery; None if it reads what is around it."""
+    try:
+        with reading.statement.tried():
+            return reading.query(reading.shape(bracket))
+    except WindrowError as error:
+        if not error.condition.startswith("UNRESOLVED_COLUMN"):
+            raise
+        return None
+    except (NotPlannedError, UnknownShapeError):
+        return reading.bracket(bracket)
+
+
+def _reads_beyond(statement: Statement, condition: Range, around: Rows) -> bool:
+    """Whether a condition in a subquery reads a column that only the query around it has."""
+    start, stop = condition
+    ids = {column.id for column in around.node.columns}
+    return any(own in ids and start <= at[0] and at[1] <= stop for at, own in statement.columns_at.items())
+
+
+# -- where IN stands -------------------------------------------------------------------------------------
+
+
+def _operand(statement: Statement, start: int, stop: int) -> Range:
+    """What stands before IN."""
+    tokens = statement.tokens
+    parent = tokens.parent[stop]
+    first = max(start, parent + 1)
+    for at in range(first, stop):
+        begins = tokens.word(at) in _BEFORE_OPERAND or tokens.is_symbol(at, ",")
+        if begins and tokens.parent[at] == parent and not tokens.is_symbol(at - 1, "."):
+            first = at + 1
+    found = parse_expression(tokens, first, stop)
+    is_value = isinstance(found, Operation) and found.operator not in _BOOLEAN
+    if first >= stop or not (is_value or not isinstance(found, Operation | Opaque)):
+        raise NotPlannedError("what stands before IN", (first, stop + 1))
+    return first, stop
+
+
+def _decides(statement: Statement, stretch: Range, condition: Range) -> bool:
+    """Whether a condition is shown, or decides with no more than AND, OR, NOT and brackets around it.
+
+    Of what is computed with it otherwise, Spark says now that unknown is false, and now that it is not.
+    """
+    tokens, (first, stop) = statement.tokens, condition
+    bracket = tokens.parent[first]
+    inner = bracket >= stretch[0]
+    begin, end = (bracket + 1, tokens.partner[bracket]) if inner else stretch
+    if any(tokens.word(at) in ("CASE", "THEN", "ELSE") for at in tokens.level(begin, first)):
+        of_case = tokens.word(begin) == "CASE" and (begin + 1, begin + 2) == (first - 1, first)
+        return not inner and of_case and tokens.word(stop) == "THEN"
+    begins = first == begin or tokens.word(first - 1) in ("AND", "OR", "NOT")
+    ends = stop == end or tokens.word(stop) in ("AND", "OR")
+    return begins and ends and (not inner or _decides(statement, stretch, (bracket, end + 1)))
+
+
+def _is_negated(statement: Statement, start: int, at: int) -> bool:
+    """Whether what begins at a token counts the other way round in the condition that it is in."""
+    tokens = statement.tokens
+    negated = tokens.word(at - 1) == "NOT" and at > start
+    bracket = tokens.parent[at]
+    while bracket >= start:
+        if tokens.word(bracket - 1) == "NOT":
+            negated = not negated
+        bracket = tokens.parent[bracket]
+    return negated

@@ -1,0 +1,79 @@
+"""What arrived at a stream, entry by entry."""
+
+from __future__ import annotations
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from windrow.errors import UsageError
+from windrow.plot.reading.chart_options import Options
+from windrow.plot.reading.places import as_place, is_time
+from windrow.plot.scene import Arrival, ArrivalScene, Axis
+from windrow.spark.gateway import Gateway
+from windrow.spark.logs.session_streams import CAME, IS_LATE, PRODUCER, PROMISE, ROWTIME, Stream
+
+__all__ = ["read_arrivals"]
+
+_KINDS: dict[str, T.DataType] = {
+    "bigint": T.LongType(),
+    "date": T.DateType(),
+    "timestamp": T.TimestampType(),
+    "timestamp_ntz": T.TimestampNTZType(),
+}
+
+
+def read_arrivals(stream: Stream, options: Options) -> ArrivalScene:
+    """The entries of a stream's log, in the order in which they came, from the first on.
+
+    Raises
+    ------
+    UsageError
+        ``NOTHING_TO_DRAW`` for a stream that does not say when its rows came.
+    """
+    told = stream.arrivals
+    if told is None:
+        raise UsageError(
+            "there is nothing to draw: this stream does not say when its rows came",
+            condition="NOTHING_TO_DRAW",
+            hint="name the column that does, PTIME or ptime=…; its windows have pictures too",
+        )
+    clock = told.rowtime
+    kind = told.judged.schema[CAME].dataType
+    came = as_place(CAME, kind)
+    rowtime, bound = (as_place(clock.to_column(name), _KINDS[clock.kind]) for name in (ROWTIME, PROMISE))
+    assert rowtime is not None
+    assert bound is not None
+    rows = told.judged.select(
+        F.col(PRODUCER).alias("producer"), F.col(IS_LATE).alias("late"), rowtime.alias("rowtime"),
+        bound.alias("bound"), F.col(CAME).alias("order"),
+        (came if came is not None else F.lit(None).cast("double")).alias("came"),
+    )  # fmt: skip
+    gateway = Gateway(told.judged.sparkSession)
+    with gateway.translated():
+        # what came at once: rows before the bounds that rule the later ones out
+        found = rows.orderBy("order", F.col("rowtime").isNull()).limit(options.rows).collect()
+        count = rows.count()
+    arrivals = tuple(
+        Arrival(
+            float(number if row["came"] is None else row["came"]),
+            row["producer"] or "",
+            row["rowtime"],
+            row["bound"],
+            row["late"],
+        )
+        for number, row in enumerate(found, 1)
+    )
+    is_number = clock.kind == "bigint"
+    unit = f", {clock.unit.lower()}s" if is_number else ""
+    x = Axis(
+        told.told if came is not None else "number of the entry",
+        is_time(kind),
+        isinstance(kind, T.IntegralType),
+    )
+    return ArrivalScene(
+        f"what arrived at {stream.name or 'the stream'}",
+        x,
+        Axis(f"{stream.rowtime or 'rowtime'}{unit}", not is_number, is_number),
+        arrivals,
+        count,
+    )

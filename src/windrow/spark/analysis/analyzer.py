@@ -1,0 +1,154 @@
+"""Answers what the rules ask about a window's rows, by letting Spark analyse the pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructType
+
+from windrow.algebra.names import IDENTITY, ROW
+from windrow.algebra.window_node import AggregateCall, Boundary, Fragment, Window
+from windrow.errors import AnalysisError, NotSupportedError, WindrowError
+from windrow.kernels.aggregates import supports
+from windrow.rules.types import INTEGERS
+from windrow.spark.analysis.keyed_rows import refuse_unorderable
+from windrow.spark.analysis.row_fields import as_variable, row_type, told_apart
+from windrow.spark.arrow import arrow_type, contains
+from windrow.spark.errors import in_window_terms
+from windrow.spark.gateway import Gateway, is_ansi
+from windrow.spark.jvm.plans import changes_by_run
+from windrow.spark.runtime.quiet import quiet
+from windrow.syntax.nodes import Role, Side
+from windrow.syntax.sqltext import Relation, SqlText
+
+__all__ = ["SparkAnalyzer"]
+
+
+class SparkAnalyzer:
+    """The analyzer of one window over its rows (:class:`windrow.algebra.physical.Analyzer`)."""
+
+    def __init__(self, gateway: Gateway, window: Window, rows: DataFrame) -> None:
+        self.gateway, self.window, self.rows = gateway, window, told_apart(rows)
+        self.row = row = row_type(self.rows)
+        self.fields = {field.name: field.dataType.simpleString() for field in row.fields}
+        self.ansi = is_ansi(gateway)
+        self.aggregate_types: dict[str, DataType] = {}
+        refuse_unorderable(window, rows)
+
+    def types(self, texts: Sequence[SqlText], side: Side) -> list[str]:
+        """See the protocol."""
+        try:
+            schema = self.analyse(texts, self.scope(side))
+        except WindrowError as error:
+            raise in_window_terms(error, self.window, self.fields, side) from None
+        return [field.dataType.simpleString() for field in schema.fields]
+
+    def column_scope(self, column: Any, boundary: Boundary) -> str | None:
+        """See the protocol: the variable is found by trying each alone."""
+        for variable in boundary.variables:
+            if variable.role is Role.POSITION:
+                continue
+            with quiet():
+                try:
+                    found = self.rows.select(*as_variable(F.col(ROW), self.fields, variable.name))
+                    found = found.select(column)
+                    kind = found.schema.fields[0].dataType.simpleString()
+                except PySparkException:
+                    continue
+            if kind not in ("boolean", "void"):
+                raise AnalysisError(
+                    f"predicate of {boundary.side.name} is of type {kind}, not boolean",
+                    condition="PREDICATE_NOT_BOOLEAN",
+                    sqlstate="42804",
+                    hint="write a condition, for example a comparison",
+                )
+            if changes_by_run(found):
+                raise NotSupportedError(
+                    f"predicate of {boundary.side.name} gives another value in each run",
+                    condition="NONDETERMINISTIC_PREDICATE",
+                    hint="compute it once into a column of a stored table",
+                )
+            return variable.name
+        return None
+
+    def aggregate_type(self, call: AggregateCall) -> str:
+        """See the protocol."""
+        return self.aggregate(call).simpleString()
+
+    def aggregate(self, call: AggregateCall) -> DataType:
+        """The type of an aggregate, as Spark has it."""
+        if call.name not in self.aggregate_types:
+            scope = self.scope(Side.END).select("*", *as_variable(F.col(ROW), self.fields, self.window.name))
+            try:
+                self.aggregate_types[call.name] = self.analyse([call.text], scope).fields[0].dataType
+            except WindrowError as error:
+                raise in_window_terms(error, self.window, self.fields, None) from None
+        return self.aggregate_types[call.name]
+
+    def kernel_supports(self, function: str, argument: SqlText | None) -> bool:
+        """See the protocol."""
+        if argument is None:
+            return True
+        kind = self._argument(argument)
+        if contains(kind, "collated"):
+            return False
+        if function == "collect_list" and (contains(kind, "months") or contains(kind, "void")):
+            return False  # a list of such values does not travel
+        found = arrow_type(kind)
+        return found is not None and supports(function, found)
+
+    def argument_type(self, argument: Fragment) -> str:
+        """The type of an aggregate's argument: ``integer`` for any whole number, else Spark's name."""
+        kind = self._argument(argument.text).simpleString()
+        return "integer" if kind in INTEGERS else kind
+
+    def _argument(self, text: SqlText) -> DataType:
+        return self.analyse([SqlText.of("(", text, ")")], self.window_row).fields[0].dataType
+
+    def constants(self, texts: dict[str, SqlText]) -> pa.Table:
+        """The values of constants and of expressions over missing rows: a table of one row."""
+        if not texts:
+            return pa.table({})
+        one = self.gateway.spark.sql("SELECT 1 AS __one")
+        nothing = F.lit(None)
+        columns = [nothing.cast(self.row).alias(ROW)]
+        for variable in self.window.variables():
+            if variable.role is Role.POSITION:
+                columns.append(nothing.cast("bigint").alias(variable.name))
+            else:
+                columns += as_variable(nothing.cast(self.row), self.fields, variable.name)
+        relation = one.select(*columns)
+        items = SqlText.join(", ", (SqlText.of(text, f" AS `{name}`") for name, text in texts.items()))
+        frame = self.gateway.sql(
+            SqlText.of(self.window.prefix, "SELECT ", items, " FROM ", Relation("scope")), {"scope": relation}
+        )
+        with self.gateway.translated():
+            return frame.toArrow()
+
+    @cached_property
+    def window_row(self) -> DataFrame:
+        """The rows with the window's name standing for one row."""
+        return self.rows.select(*as_variable(F.col(ROW), self.fields, self.window.name))
+
+    def scope(self, side: Side) -> DataFrame:
+        """A relation with a column for each variable that a predicate of `side` sees."""
+        columns = [F.col(ROW).alias(ROW)]
+        for variable in self.window.visible(side):
+            if variable.role is Role.POSITION:
+                columns.append(F.lit(1).cast("bigint").alias(variable.name))
+            else:
+                columns += as_variable(F.col(ROW), self.fields, variable.name)
+                columns.append(F.lit(1).cast("bigint").alias(IDENTITY + variable.name))
+        return self.rows.select(*columns)
+
+    def analyse(self, texts: Sequence[SqlText], scope: DataFrame) -> StructType:
+        """The schema of these expressions over a relation."""
+        items = SqlText.join(", ", (SqlText.of(text, f" AS x{number}") for number, text in enumerate(texts)))
+        query = SqlText.of(self.window.prefix, "SELECT ", items, " FROM ", Relation("scope"))
+        return self.gateway.sql(query, {"scope": scope}).schema

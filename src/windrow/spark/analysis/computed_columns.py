@@ -1,0 +1,199 @@
+"""What is made of the rows of one leaf of a plan without Spark, read from Spark's optimized plan.
+
+Here it is chosen rows and values of each; live queries add look-ups and ranks
+(:mod:`windrow.spark.live.operators.computed_flow`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+
+import pyarrow as pa
+
+from windrow.kernels.computed.computed_steps import Choice, Columns, Computed, Step
+from windrow.kernels.computed.computed_values import Column, Value
+from windrow.spark.analysis.expressions import Scope, Span, Struct, Typed, Unread, read
+from windrow.spark.analysis.plan_tree import Node
+
+__all__ = ["PASS", "Reading", "columns_read", "condition_of", "not_in_arrow", "wanted"]
+
+PASS = ("Filter", "Window", "WindowGroupLimit")
+"""What has the columns of what is below, and more."""
+
+_OWN = count(-1, -1)
+"""Numbers of columns that plans do not tell."""
+
+
+def not_in_arrow(made: Computed, columns: pa.Schema) -> str | None:
+    """What Arrow says where it does not compute something of these columns; None where it does.
+
+    Which types a function of Arrow's takes depends on its version, and Arrow says so by this error alone:
+    there is no list to ask. It is called once, over no rows, before the query runs. Spark, whose expressions
+    these are, then computes the values, so no answer depends on it: docs/limits.md, "Performance".
+    """
+    try:
+        is_made = made.of(columns.empty_table()) is not None
+    except pa.ArrowNotImplementedError as error:
+        return str(error).splitlines()[0]
+    return None if is_made else "a type that a constant does not have"
+
+
+class Reading:
+    """Reads a plan of one operator above the other.
+
+    Parameters
+    ----------
+    operators
+        From the top down to the one above the leaf.
+    names
+        Of the leaf's columns that can be read, by the numbers by which the plan tells them.
+    kinds
+        Their types.
+    spans
+        What is known of their values.
+    certain
+        Whether only that is read of which it is certain that Spark need not be asked.
+    """
+
+    def __init__(
+        self,
+        operators: Sequence[Node],
+        names: Mapping[int, str],
+        kinds: Mapping[int, pa.DataType],
+        spans: Mapping[int, Span] | None = None,
+        *,
+        certain: bool = False,
+    ) -> None:
+        self.operators, self.names, self.kinds = operators, names, dict(kinds)
+        self.spans, self.certain = dict(spans or {}), certain
+        self.structs: dict[int, Struct] = {}
+        self.given = list(names)
+        self.again = _again(operators)
+
+    def of(self, result: pa.Schema) -> Computed:
+        """What is computed, of a plan with these columns.
+
+        Raises
+        ------
+        Unread
+            It is for Spark to compute.
+        """
+        steps = [step for at in reversed(range(len(self.operators))) for step in self.steps(at)]
+        kinds = [self.kinds.get(number) for number in self.given]
+        for number, kind, field in zip(self.given, kinds, result, strict=True):
+            if kind != field.type:
+                raise Unread(f"{self.names.get(number, 'a column')} is of type {kind or field.type}")
+        columns = {number: self.names[number] for number in wanted(self.operators, self.names)}
+        return Computed(columns, steps, self.given, result)
+
+    def steps(self, at: int) -> list[Step]:
+        """What the operator at a place does."""
+        operator = self.operators[at]
+        match operator.name:
+            case "Project":
+                return [self._columns(at)]
+            case "Filter":
+                condition = self.read(condition_of(operator), "the filter")
+                if not pa.types.is_boolean(condition.kind):
+                    raise Unread
+                return [Choice(condition.value)]
+        raise Unread
+
+    def read(self, node: Node, place: str = "the query") -> Typed:
+        """An expression over the columns that there are."""
+        try:
+            return read(node, self._scope())
+        except Unread as unread:
+            raise Unread(f"{place} has {unread}") from None
+
+    def _columns(self, at: int) -> Columns:
+        items = {node.number: node for node in self.operators[at].trees("projectList")}
+        self.given = [*items]
+        scope = self._scope()
+        values: dict[int, Value] = {}
+        made: dict[int, Typed] = {}
+        structs: dict[int, Struct] = {}
+        for number in wanted(self.operators[:at], self.given):
+            node = items[number].children[0] if items[number].name == "Alias" else items[number]
+            is_struct = node.name == "AttributeReference" and node.number in self.structs
+            if node.name == "CreateNamedStruct" or is_struct:
+                structs[number] = _Fields(node, scope, values)
+            else:
+                made[number] = self.read(node, "a column")
+        values |= {number: one.value for number, one in made.items()}
+        self.kinds = {number: one.kind for number, one in made.items()}
+        self.spans = {number: one.span for number, one in made.items() if one.span is not None}
+        self.structs = structs
+        return Columns(values)
+
+    def _scope(self) -> Scope:
+        return Scope(self.kinds, self.again, self.spans, self.structs, self.certain)
+
+
+class _Fields:
+    """The fields of a struct that is made of each row, as columns of their own where they are read.
+
+    Parameters
+    ----------
+    node, scope
+        The struct, and what it is made in.
+    values
+        Of that step, which gets the fields.
+    """
+
+    def __init__(self, node: Node, scope: Scope, values: dict[int, Value]) -> None:
+        self.node, self.scope, self.values = node, scope, values
+        self.known: dict[int, Typed] = {}
+
+    def field(self, place: int) -> Typed:
+        """One of the fields, as a column."""
+        if place not in self.known:
+            found = read(Node("GetStructField", {"ordinal": place}, (self.node,)), self.scope)
+            number = next(_OWN)
+            self.values[number] = found.value
+            self.known[place] = replace(found, value=Column(number))
+        return self.known[place]
+
+
+def condition_of(operator: Node) -> Node:
+    """What a filter or a join has rows satisfy."""
+    found = operator.tree("condition")
+    if found is None:
+        raise Unread
+    return found
+
+
+def _expressions(operator: Node) -> list[Node]:
+    match operator.name:
+        case "Project":
+            return operator.trees("projectList")
+        case "Window":
+            fields = ("windowExpressions", "partitionSpec", "orderSpec")
+            return [tree for field in fields for tree in operator.trees(field)]
+        case "WindowGroupLimit":
+            return []
+    return [condition_of(operator)]
+
+
+def _again(operators: Sequence[Node]) -> frozenset[str]:
+    """The keys of expressions that are in these operators more than once."""
+    nodes = [node for operator in operators for tree in _expressions(operator) for node in tree.walk()]
+    counts = Counter(node.key for node in nodes if node.children and node.name != "Alias")
+    return frozenset(key for key, count in counts.items() if count > 1)
+
+
+def wanted(operators: Sequence[Node], below: Iterable[int]) -> list[int]:
+    """Which of the columns below these operators they read or give."""
+    if all(operator.name in PASS for operator in operators):
+        return list(below)
+    trees = [tree for operator in operators for tree in _expressions(operator)]
+    found = frozenset[int]().union(*map(columns_read, trees))
+    return [number for number in below if number in found]
+
+
+def columns_read(tree: Node) -> frozenset[int]:
+    """The numbers of the columns that an expression reads."""
+    return frozenset(node.number for node in tree.walk() if node.name == "AttributeReference")

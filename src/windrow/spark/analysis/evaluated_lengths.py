@@ -1,0 +1,223 @@
+"""How long a length is: parameters and constant expressions are evaluated by Spark, once for a statement.
+
+What is evaluated stands in the text from then on, as a number or an INTERVAL. So plans, EXPLAIN and
+checkpoints know it, the reference reads it as all others do, and a query with another value is another query.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from pyspark.sql.types import (
+    ByteType,
+    DataType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NullType,
+    ShortType,
+)
+
+from windrow.algebra.clock import Clock
+from windrow.algebra.names import verbatim
+from windrow.algebra.rewriting.changing import refuse_changing
+from windrow.errors import AnalysisError, WindrowError
+from windrow.spark.gateway import Gateway
+from windrow.syntax.lengths import LENGTH_UNITS, Length, interval_of
+from windrow.syntax.sqltext import Piece, SqlText
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["nanoseconds_of", "ticks_of", "with_lengths"]
+
+_NUMBERS = (ByteType, ShortType, IntegerType, LongType, DecimalType, FloatType, DoubleType)
+_LONGEST = Decimal(2**63 - 1)
+"""So many microseconds or rows are counted at most."""
+_SUBQUERIES = ("UNSUPPORTED_SUBQUERY_EXPRESSION", "INVALID_SUBQUERY_EXPRESSION")
+
+
+@dataclass(frozen=True, slots=True)
+class _Amount:
+    """Nanoseconds, or a number without a unit."""
+
+    value: Decimal
+    is_time: bool
+
+
+@contextmanager
+def with_lengths(gateway: Gateway, tokens: TokenList, lengths: Sequence[Length]) -> Iterator[str]:
+    """The text in which what these lengths are stands in their place.
+
+    Raises
+    ------
+    WindrowError
+        ``INVALID_WINDOW_SIZE``, ``NON_CONSTANT_LENGTH``, ``SYSTEM_CLOCK``, ``NONDETERMINISTIC_QUERY``, and
+        Spark's where an expression is wrong.
+    """
+    sql, at = tokens.sql, 0
+    parts: list[SqlText | Piece] = []
+    for length in sorted(lengths, key=lambda length: length.tokens):
+        span = tokens.span(*length.tokens)
+        text = _literal(gateway, tokens, length)
+        parts += [verbatim(tokens, at, span.start), Piece(text, sql, span.start, span.stop - span.start)]
+        at = span.stop
+    with gateway.instead(SqlText.of(*parts, verbatim(tokens, at, len(sql)))) as read:
+        yield read
+
+
+def nanoseconds_of(
+    gateway: Gateway, tokens: TokenList, length: Length, *, default: str | None = None
+) -> Decimal:
+    """A length of time; `default` is the unit of a number without one.
+
+    Raises
+    ------
+    AnalysisError
+        ``INVALID_WINDOW_SIZE``.
+    """
+    amount = _amount(gateway, tokens, length)
+    if not amount.is_time and default is None:
+        raise _invalid(
+            tokens, length, "a length of time needs a unit", "write it after the number: 10 SECONDS"
+        )
+    return amount.value if amount.is_time else amount.value * LENGTH_UNITS[default or "SECOND"]
+
+
+def ticks_of(gateway: Gateway, tokens: TokenList, clock: Clock, name: str, length: Length) -> int:
+    """So many ticks; numbers count those of integer times.
+
+    Raises
+    ------
+    AnalysisError
+        ``INVALID_WINDOW_SIZE``.
+    """
+    amount = _amount(gateway, tokens, length)
+    is_integer = clock.kind == "bigint"
+    if amount.is_time is is_integer:
+        hint = "write a number" if is_integer else "write an interval, such as INTERVAL 10 MINUTES"
+        raise _invalid(tokens, length, f"{name} is no length of time of {clock.kind.upper()}", hint)
+    ticks = amount.value if is_integer else amount.value / clock.nanoseconds
+    if ticks != int(ticks):
+        unit = "whole number" if is_integer else f"whole number of {clock.unit.lower()}s"
+        hint = "write a whole number" if is_integer else "cast the column to TIMESTAMP"
+        raise _invalid(tokens, length, f"{name} is no {unit}", hint)
+    return int(ticks)
+
+
+def _literal(gateway: Gateway, tokens: TokenList, length: Length) -> str:
+    """The length as a number or an INTERVAL."""
+    amount = _amount(gateway, tokens, length)
+    if length.counts_rows and (amount.is_time or amount.value != int(amount.value)):
+        told = "a length of time" if amount.is_time else f"{amount.value:f}"
+        raise _invalid(tokens, length, f"{told} is no number of rows", "give a whole number from 1 on")
+    if amount.is_time:
+        return interval_of(amount.value)
+    whole = int(amount.value)
+    return str(whole) if whole == amount.value else f"{amount.value.normalize():f}"
+
+
+def _amount(gateway: Gateway, tokens: TokenList, length: Length) -> _Amount:
+    if length.number is None:
+        value = _constant(gateway, tokens, length)
+    else:
+        value = _Amount(length.number, is_time=False)
+    if length.unit is not None:
+        if value.is_time:
+            hint = f"leave {length.unit} out, or give a number"
+            raise _invalid(tokens, length, "an interval has its unit already", hint)
+        value = _Amount(value.value * LENGTH_UNITS[length.unit], is_time=True)
+    what = "a number of rows" if length.counts_rows else "a length of time"
+    least = length.least
+    if least is not None and (value.value < 0 or (least > 0 and value.value == 0)):
+        told = "greater than zero" if least else "zero or greater"
+        hint = f"give a whole number from {least} on" if length.counts_rows else "give a longer one"
+        if least and not length.counts_rows and value.value == 0:
+            hint = "use [NOW] for rows of one instant"
+        raise _invalid(tokens, length, f"{what} must be {told}", hint)
+    if abs(value.value) > _LONGEST * (1000 if value.is_time else 1):
+        raise _invalid(tokens, length, f"{what} is beyond what is counted in 64 bits", "give a shorter one")
+    return value
+
+
+def _constant(gateway: Gateway, tokens: TokenList, length: Length) -> _Amount:
+    """What Spark makes of an expression without columns."""
+    start, stop = length.value
+    refuse_changing(tokens, (start, stop))
+    span = tokens.span(start, stop)
+    # a table of constants takes nothing else: no aggregate, no subquery, nothing that changes from run to run
+    text = SqlText.of("SELECT * FROM VALUES ((", verbatim(tokens, span.start, span.stop), ")) AS t(value)")
+    try:
+        found = gateway.sql(text)
+        kind = found.schema[0].dataType
+        _refuse_other_types(tokens, length, kind)
+        with gateway.translated():
+            value = found.collect()[0][0]
+    except WindrowError as error:
+        raise _located(tokens, length, error) from error.__cause__
+    if value is None:
+        raise _invalid(tokens, length, "NULL is no length", "give a number or an interval")
+    return _counted(tokens, length, value)
+
+
+def _counted(tokens: TokenList, length: Length, value: Any) -> _Amount:
+    if isinstance(value, datetime.timedelta):
+        return _Amount(Decimal(value // datetime.timedelta(microseconds=1)) * 1000, is_time=True)
+    number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if not number.is_finite():
+        raise _invalid(tokens, length, f"{value} is no length", "give a number or an interval")
+    return _Amount(number, is_time=False)
+
+
+def _refuse_other_types(tokens: TokenList, length: Length, kind: DataType) -> None:
+    if isinstance(kind, (DayTimeIntervalType, NullType, *_NUMBERS)):
+        return
+    name = kind.simpleString()
+    if "interval" in name:
+        raise _invalid(tokens, length, "months have no fixed length", "write days, hours, minutes or seconds")
+    hint = "give a number, or an interval: of Python, datetime.timedelta(minutes=5)"
+    raise _invalid(tokens, length, f"a value of type {name.upper()} is no length", hint)
+
+
+def _located(tokens: TokenList, length: Length, error: WindrowError) -> WindrowError:
+    """The error; of what is no constant, with what lengths are."""
+    if error.condition.startswith("INVALID_INLINE_TABLE.FAILED"):
+        return _invalid(tokens, length, "this length cannot be computed", "write another expression")
+    if error.condition == "PARSE_SYNTAX_ERROR" and error.hint is None:
+        error.hint = (
+            "a length is a number, a parameter, an interval, or an expression of these, such as 2 * :n"
+        )
+    told = ""
+    if error.condition.startswith("UNRESOLVED_COLUMN"):
+        told = "a length is a constant, and reads no column"
+    elif error.condition.startswith(_SUBQUERIES):
+        told = "a length is a constant, and holds no query"
+    elif error.condition.startswith("INVALID_INLINE_TABLE"):
+        told = "a length is a constant, which is known before there are rows"
+    if not told:
+        return error
+    span = error.span if error.sql == tokens.sql and error.span else tokens.span(*length.tokens)
+    return AnalysisError(
+        told,
+        condition="NON_CONSTANT_LENGTH",
+        sqlstate="42K08",
+        sql=tokens.sql,
+        span=span,
+        hint="write the value, or give it as a parameter",
+    )
+
+
+def _invalid(tokens: TokenList, length: Length, message: str, hint: str) -> AnalysisError:
+    return AnalysisError(
+        message,
+        condition="INVALID_WINDOW_SIZE",
+        sql=tokens.sql,
+        span=tokens.span(*length.tokens),
+        hint=hint,
+    )

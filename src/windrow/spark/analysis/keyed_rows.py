@@ -1,0 +1,133 @@
+"""Rows on their way to a kernel: their keys, their types as they travel, what Spark expects of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as SparkWindow
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, StructField, StructType
+
+from windrow.algebra.match_node import Match
+from windrow.algebra.names import order_key, partition_key
+from windrow.algebra.window_node import Window
+from windrow.errors import AnalysisError, NotSupportedError
+from windrow.kernels.sorting import SortKey
+from windrow.spark.arrow import arrow_type, can_travel, contains, encode, is_orderable, travelling_type
+
+__all__ = ["KeyedRows", "arrow_of", "refuse_unorderable", "sort_key", "travelling_schema"]
+
+
+class KeyedRows:
+    """Rows on their way to a kernel, and the keys by which they are dealt out and sorted.
+
+    `shared` are the keys that are carried anyhow, with their columns.
+    """
+
+    def __init__(self, window: Window | Match, rows: DataFrame, shared: Iterable[tuple[str, str]]) -> None:
+        self.window, self.rows = window, rows
+        self.shared = {key: column for key, column in shared if not contains(self.type_of(key), "collated")}
+        self.partition = tuple(map(self.key, map(partition_key, range(len(window.partition_by)))))
+        self.order = tuple(
+            SortKey(self.key(order_key(number)), item.descending, item.nulls_first)
+            for number, (_, item) in enumerate(window.order_by)
+        )
+
+    def keyed(self, wide: DataFrame) -> DataFrame:
+        """The keys and columns as they travel; collations, unknown to Arrow, are Spark's to resolve."""
+        for name in self.partition:
+            if contains(wide.schema[name].dataType, "collated"):
+                wide = wide.withColumn(name, _one_of_equals(name))
+        for key in self.order:
+            if contains(wide.schema[key.column].dataType, "collated"):
+                wide = wide.withColumn(key.column, _rank(key.column, self.partition))
+        return wide.select(*(self.travelling(wide, name) for name in wide.columns))
+
+    def travelling(self, frame: DataFrame, name: str) -> Column:
+        """A column as it travels; refused if it cannot."""
+        kind = frame.schema[name].dataType
+        if not can_travel(kind):
+            raise NotSupportedError(
+                f"a value of type {kind.simpleString()} cannot be carried through a window",
+                condition="UNSUPPORTED_TYPE",
+                sql=self.window.sql,
+                span=self.window.span,
+                hint="cast it to a string or to a number in a subquery in FROM",
+            )
+        return encode(F.col(name), kind).alias(name)
+
+    def key(self, name: str) -> str:
+        """The column that holds a key."""
+        return self.shared.get(name, name)
+
+    def type_of(self, key: str) -> DataType:
+        """The type of a key."""
+        return self.rows.schema[key].dataType
+
+
+def refuse_unorderable(clause: Window | Match, rows: DataFrame) -> None:
+    """Refuse keys that have no order, or cannot be grouped by.
+
+    Raises
+    ------
+    AnalysisError
+        ``UNORDERABLE_TYPE``.
+    """
+    partition = [("partitioned", partition_key(at), key) for at, key in enumerate(clause.partition_by)]
+    order = [("ordered", order_key(at), key) for at, (key, _) in enumerate(clause.order_by)]
+    for verb, name, key in [*partition, *order]:
+        kind = rows.schema[name].dataType
+        if not is_orderable(kind):
+            raise AnalysisError(
+                f"rows cannot be {verb} by a value of type {kind.simpleString()}",
+                condition="UNORDERABLE_TYPE",
+                sqlstate="42822",
+                sql=clause.sql,
+                span=key.span,
+                hint="use a field of it, or cast it to a type with an order",
+            )
+
+
+def arrow_of(kind: DataType) -> pa.DataType:
+    """The Arrow type of values that can travel."""
+    found = arrow_type(kind)
+    assert found is not None, f"{kind.simpleString()} was refused before"
+    return found
+
+
+def travelling_schema(kind: StructType) -> StructType:
+    """The schema that stands for this one between Python and Spark."""
+    return StructType([StructField(field.name, _on_the_way(field.dataType)) for field in kind.fields])
+
+
+def _on_the_way(kind: DataType) -> DataType:
+    match kind:
+        case StructType():
+            return StructType(
+                [StructField(field.name, travelling_type(field.dataType)) for field in kind.fields]
+            )
+        case ArrayType(elementType=StructType() as element):
+            return ArrayType(_on_the_way(element))
+        case _:
+            return travelling_type(kind)
+
+
+def _rank(name: str, partition: tuple[str, ...]) -> Column:
+    """Integers in the order of a key within its partition."""
+    return F.dense_rank().over(SparkWindow.partitionBy(*partition).orderBy(F.col(name).asc_nulls_first()))
+
+
+def _one_of_equals(name: str) -> Column:
+    """The bytes that stand for all values that a collation calls equal; they differ in bytes."""
+    text = F.to_json(F.struct(F.col(name).alias("x"))).cast("binary")
+    return F.min(text).over(SparkWindow.partitionBy(name))
+
+
+def sort_key(name: str, descending: bool, nulls_first: bool) -> Column:
+    """The column as a sort key."""
+    column = F.col(name)
+    if descending:
+        return column.desc_nulls_first() if nulls_first else column.desc_nulls_last()
+    return column.asc_nulls_first() if nulls_first else column.asc_nulls_last()

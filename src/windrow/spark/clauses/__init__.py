@@ -1,0 +1,1 @@
+"""WINDOW BY and MATCH_RECOGNIZE as batch DataFrames."""

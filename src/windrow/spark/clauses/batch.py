@@ -1,0 +1,344 @@
+"""Runs windows as batch DataFrames: Spark computes the columns, sorts, and calls the kernel.
+
+    rows ─▶ [join plan: positions] ─▶ hoisted columns ─▶ exchange and sort ─▶ kernel
+         ─▶ [Spark's aggregates] ─▶ outer SELECT
+
+The exchange is by the partition keys, in packed chunks (:mod:`windrow.spark.tasks.exchange`). One Python call
+handles all partitions of a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
+
+from windrow.algebra.bound_statement import Statement
+from windrow.algebra.match_node import Match
+from windrow.algebra.names import QUALIFIED, ROW, shown_field
+from windrow.algebra.physical import Draft, Hoisted, field_of
+from windrow.algebra.window_node import Window
+from windrow.errors import NotSupportedError, WindrowError
+from windrow.kernels import slices, window_plan
+from windrow.kernels.sorting import SortKey
+from windrow.kernels.tasks.task_stage import Stage, halo_for, only_put_out
+from windrow.rules import optimize
+from windrow.rules.kernel_plan import (
+    IS_LABEL,
+    ROWS,
+    flat,
+    given_position,
+    is_flat,
+    kernel_plan,
+    needs_join,
+)
+from windrow.spark.analysis.analyzer import SparkAnalyzer
+from windrow.spark.analysis.keyed_rows import KeyedRows, arrow_of, travelling_schema
+from windrow.spark.analysis.plan_tree import choice_of, optimized_tree
+from windrow.spark.analysis.row_fields import as_variable, shown
+from windrow.spark.arrow import decode
+from windrow.spark.clauses.join_plan import POSITION, add_positions
+from windrow.spark.clauses.matching import BoundMatch, bind_match, build_match
+from windrow.spark.clauses.spark_aggregates import aggregate_in_spark
+from windrow.spark.errors import in_window_terms
+from windrow.spark.gateway import Gateway, is_ansi
+from windrow.spark.scan.file_scan import file_scan
+from windrow.spark.tasks.exchange import run_stage
+from windrow.spark.tasks.layout import survey
+from windrow.syntax.nodes import Side
+from windrow.syntax.sqltext import Relation, SqlText, quoted
+
+__all__ = [
+    "Bound",
+    "BoundWindow",
+    "WindowStage",
+    "bind_clause",
+    "bind_statement",
+    "bind_window",
+    "build_window",
+    "explained",
+    "refuse_streaming",
+    "run_statement",
+]
+
+
+@dataclass
+class BoundWindow:
+    """A window, its plan, and what Spark was asked: enough to run it and to explain it.
+
+    When it is built, `made` is what runs it, and `reads` what EXPLAIN says of who reads its rows.
+    """
+
+    window: Window
+    draft: Draft
+    analyzer: SparkAnalyzer
+    made: Made | None = None
+    reads: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Made:
+    """A stage, the rows that it is run over, and what it gives: the schema and the rows."""
+
+    rows: DataFrame
+    stage: Stage
+    result: StructType
+    given: DataFrame
+
+
+Bound = BoundWindow | BoundMatch
+Builder = Callable[[Gateway, Bound], DataFrame]
+
+
+def run_statement(
+    gateway: Gateway, statement: Statement, build: Builder
+) -> tuple[DataFrame, tuple[Bound, ...]]:
+    """The DataFrame of a statement, and its bound windows."""
+    bound, frames = bind_statement(gateway, statement, build)
+    with explained(bound):
+        frame = gateway.sql(statement.text, frames)
+    return _straight(gateway, frame, bound[-1]) or frame, bound
+
+
+def _straight(gateway: Gateway, frame: DataFrame, bound: Bound) -> DataFrame | None:
+    """The same rows straight from the kernel, if the statement only chooses and renames what that gives.
+
+    Spark would copy every row once more.
+    """
+    made = bound.made if isinstance(bound, BoundWindow) else None
+    if made is None or made.stage.layout.cells == 1 or len(set(frame.columns)) < len(frame.columns):
+        return None
+    plan, given = optimized_tree(gateway, frame), optimized_tree(gateway, made.given)
+    choice = None if plan is None or plan.name != "Project" else choice_of(plan)
+    # by the numbers that Spark gives to columns, the rows can only be those of this window
+    if choice is None or given is None or choice.below.output != given.output:
+        return None
+    if any(field is not None for _, field in choice.columns):
+        return None
+    columns = tuple(made.result.names[place] for place, _ in choice.columns)
+    kinds = [made.result[column].dataType for column in columns]
+    if kinds != [field.dataType for field in frame.schema]:
+        return None
+    result = StructType([StructField(*named) for named in zip(frame.columns, kinds, strict=True)])
+    return run_stage(made.rows, made.stage, result, columns)
+
+
+def bind_statement(
+    gateway: Gateway, statement: Statement, build: Builder
+) -> tuple[tuple[Bound, ...], dict[str, DataFrame]]:
+    """Bind and build every window of a statement, inputs first."""
+    bound: list[Bound] = []
+    for window in statement.windows:
+        with explained(bound):
+            rows = gateway.sql(window.rows)
+        refuse_streaming(window, rows)
+        bound.append(bind_clause(gateway, window, rows))
+        gateway.frames[window.key] = build(gateway, bound[-1])
+    return tuple(bound), gateway.frames
+
+
+class explained:  # noqa: N801 - used as a context manager, like a function
+    """Tells an error in SQL over windows in terms of the window that it names."""
+
+    def __init__(self, bound: Iterable[Bound]) -> None:
+        self.bound = list(bound)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, WindrowError) or error.span is None:
+            return
+        for item in self.bound:
+            if isinstance(item, BoundMatch):
+                continue
+            inside = any(
+                part.source is not None and part.offset <= error.span.start < part.offset + len(part.text)
+                for part in item.window.outer.parts
+                if not isinstance(part, Relation)
+            )
+            if inside:
+                better = in_window_terms(error, item.window, item.analyzer.fields, None)
+                if better is not error:
+                    raise better from None
+
+
+def refuse_streaming(window: Window | Match, rows: DataFrame) -> None:
+    """Refuse a clause over a streaming DataFrame that is no stream of the session's."""
+    if rows.isStreaming:
+        what = "MATCH_RECOGNIZE" if isinstance(window, Match) else "WINDOW BY"
+        raise NotSupportedError(
+            f"{what} over a streaming DataFrame that is no stream is not supported",
+            condition="UNSUPPORTED_STREAM",
+            sql=window.sql,
+            span=window.span,
+            hint="say what its rowtime is: session.stream('s', df, rowtime='ts'), then FROM s",
+        )
+
+
+def bind_clause(gateway: Gateway, window: Window | Match, rows: DataFrame) -> Bound:
+    """Analyse a clause over its rows and apply the rules."""
+    return (
+        bind_match(gateway, window, rows) if isinstance(window, Match) else bind_window(gateway, window, rows)
+    )
+
+
+def bind_window(gateway: Gateway, window: Window, rows: DataFrame) -> BoundWindow:
+    """Analyse a window over its rows and apply the rules."""
+    analyzer = SparkAnalyzer(gateway, window, rows)
+    try:
+        draft = optimize(window, analyzer)
+    except WindrowError as error:
+        raise error.located(window.sql) from None
+    return BoundWindow(window, draft, analyzer)
+
+
+def build_window(gateway: Gateway, bound: Bound) -> DataFrame:
+    """One row per window: a column per variable that is read, `w` if it is, and the aggregates.
+
+    Of MATCH_RECOGNIZE: its rows.
+    """
+    if isinstance(bound, BoundMatch):
+        return build_match(gateway, bound)
+    rows = bound.analyzer.rows
+    if needs_join(bound.draft):
+        rows = add_positions(gateway, bound.window, bound.draft, bound.analyzer)
+    return WindowStage(gateway, bound, rows).run()
+
+
+class WindowStage(KeyedRows):
+    """The exchange, sort and kernel call of one window."""
+
+    window: Window
+
+    def __init__(self, gateway: Gateway, bound: BoundWindow, rows: DataFrame) -> None:
+        super().__init__(bound.window, rows, bound.draft.shared)
+        self.gateway, self.bound = gateway, bound
+        self.draft, self.analyzer = bound.draft, bound.analyzer
+        if POSITION in rows.columns:
+            self.order = (SortKey(POSITION),)
+
+    def run(self) -> DataFrame:
+        """The windows."""
+        wide = self.wide()
+        types = self.types(wide)
+        result = self.result(types)
+        keyed = self.keyed(wide)
+        plan = self.plan(types)
+        sliceable = slices.unsliceable(plan) is None and not needs_join(self.draft)
+        scanned = file_scan(self.gateway, keyed, self.partition)
+        scan, self.bound.reads = scanned.scan, scanned.told
+        layout = survey(self.gateway, keyed, self.partition, self.order[0], scan, sliceable=sliceable)
+        read = self.read(keyed, types)
+        key = keyed.schema[self.order[0].column]
+        may_be_null = key.nullable and (scan is None or not scan.is_full(key.name))
+        column = pa.field(key.name, arrow_of(key.dataType), may_be_null)
+        coded, halo = only_put_out(plan, read), halo_for(plan, layout, self.order[0], column)
+        stage = Stage(plan, self.partition, self.order, read, coded, layout, scan, halo)
+        given = run_stage(keyed, stage, travelling_schema(result))
+        self.bound.made = Made(keyed, stage, travelling_schema(result), given)
+        return self.finished(given, result)
+
+    def types(self, wide: DataFrame) -> dict[str, DataType]:
+        """The types of the hoisted columns."""
+        return {item.name: self.plain_type(item, wide) for item in self.draft.hoisted}
+
+    def finished(self, given: DataFrame, result: StructType) -> DataFrame:
+        """The windows as the statement reads them, from what the kernel gives."""
+        windows = given.select(*self.outputs(result))
+        if self.draft.spark_aggregates:
+            keys = [name for name in windows.columns if name != ROWS]
+            windows = aggregate_in_spark(
+                self.gateway, self.window, self.draft.spark_aggregates, windows, keys
+            )
+        names = [name for name, _ in self.draft.fields] + [call.name for call in self.window.aggregates]
+        return windows.select(*(F.col(quoted(name)) for name in names)) if names else windows
+
+    def wide(self) -> DataFrame:
+        """The keys and the hoisted columns: all that the kernel reads, and nothing else."""
+        variables = {item.variable for item in self.draft.hoisted if item.variable != ROW}
+        rows = [
+            column
+            for name in sorted(variables)
+            for column in as_variable(F.col(ROW), self.analyzer.fields, name)
+        ]
+        scope = self.rows.select("*", *rows)
+        for item in self.draft.hoisted:
+            if item.column is not None:
+                scope = scope.withColumn(item.name, item.column)
+        sorting = {*self.partition, *(key.column for key in self.order)}
+        given = {IS_LABEL, given_position(Side.START), given_position(Side.END)}
+        kept = [quoted(name) for name in self.rows.columns if name in sorting | given]
+        kept += [item.name for item in self.draft.hoisted if item.column is not None]
+        texts = [item for item in self.draft.hoisted if item.column is None]
+        items = SqlText.join(
+            ", ", [*map(SqlText.of, kept), *(SqlText.of(item.text, f" AS {item.name}") for item in texts)]
+        )
+        query = SqlText.of(self.window.prefix, "SELECT ", items, " FROM ", Relation("scope"))
+        return self.gateway.sql(query, {"scope": scope})
+
+    def read(self, keyed: DataFrame, types: Mapping[str, DataType]) -> tuple[str, ...]:
+        """The columns that the kernel reads, which are all but those of keys alone."""
+        given = {IS_LABEL, given_position(Side.START), given_position(Side.END)}
+        return tuple(name for name in keyed.columns if name in types or name in given) or (keyed.columns[0],)
+
+    def plan(self, types: Mapping[str, DataType]) -> window_plan.WindowPlan:
+        """What the kernel is told."""
+        columns = {name: arrow_of(kind) for name, kind in types.items()}
+        aggregates = {
+            call.name: arrow_of(self.analyzer.aggregate(call)) for call, _ in self.draft.kernel_aggregates
+        }
+        constants = self.analyzer.constants(dict(self.draft.constants))
+        return kernel_plan(self.draft, columns, aggregates, constants, ansi=is_ansi(self.gateway))
+
+    def result(self, types: Mapping[str, DataType]) -> StructType:
+        """What the kernel gives, in Spark's own types and in the order of the plan."""
+        positions = self.window.positions()
+        fields = []
+        for name, columns in self.draft.fields:
+            struct = _struct(columns, types)
+            if name in positions:
+                fields.append(StructField(name, LongType()))
+            elif name.removeprefix(QUALIFIED) == self.window.name:
+                fields.append(StructField(name, ArrayType(struct)))
+            elif is_flat(self.window, name, columns):
+                fields += [StructField(flat(name, field), types[column]) for field, column in columns]
+            else:
+                fields.append(StructField(name, struct))
+        if self.draft.spark_aggregates:
+            fields.append(StructField(ROWS, ArrayType(_struct(self.draft.spark_fields, types))))
+        fields += [
+            StructField(call.name, self.analyzer.aggregate(call)) for call, _ in self.draft.kernel_aggregates
+        ]
+        return StructType(fields)
+
+    def outputs(self, result: StructType) -> list[Column]:
+        """The variables and aggregates, as they were before they travelled."""
+        came = {
+            field.name: decode(F.col(quoted(field.name)), field.dataType).alias(field.name)
+            for field in result.fields
+        }
+        out = []
+        for name, columns in self.draft.fields:
+            if name in came:
+                out.append(shown(came.pop(name), result[name].dataType).alias(name))
+            else:
+                fields = [
+                    came.pop(flat(name, field)).alias(shown_field(field) or field) for field, _ in columns
+                ]
+                out.append(F.struct(*fields).alias(name))
+        return [*out, *came.values()]
+
+    def plain_type(self, item: Hoisted, wide: DataFrame) -> DataType:
+        """The type of a hoisted column, a field's in full."""
+        if item.variable == ROW:
+            return self.analyzer.row[field_of(item)].dataType
+        return wide.schema[item.name].dataType
+
+
+def _struct(fields: tuple[tuple[str, str], ...], types: Mapping[str, DataType]) -> StructType:
+    return StructType([StructField(name, types[column]) for name, column in fields])

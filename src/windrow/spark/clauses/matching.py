@@ -1,0 +1,415 @@
+"""Runs MATCH_RECOGNIZE as batch DataFrames.
+
+    rows ─▶ arguments ─▶ hoisted columns ─▶ exchange and sort ─▶ kernel ─▶ SELECT of keys, measures, other
+    columns
+
+The kernel gives the values at rows and the aggregates; the expressions of MEASURES are Spark's, over its
+result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
+
+from windrow.algebra.match_node import Match
+from windrow.algebra.names import ROW
+from windrow.algebra.physical import Hoisted, field_of, is_field
+from windrow.errors import AnalysisError, NotSupportedError, Span, WindrowError, did_you_mean
+from windrow.kernels.advance.slices import is_followed
+from windrow.kernels.aggregates import Aggregate, supports
+from windrow.kernels.patterns.pattern_plan import (
+    CLASSIFIER,
+    STATE,
+    Aggregated,
+    Frame,
+    MatchNumber,
+    MatchPlan,
+    Measure,
+    Navigation,
+)
+from windrow.kernels.patterns.pattern_slices import matches_halo
+from windrow.kernels.slices import Halo
+from windrow.kernels.sorting import SortKey
+from windrow.kernels.tasks.task_stage import Stage, halo_for
+from windrow.rules.match_conditions import Source
+from windrow.rules.match_draft import ARGUMENT, AggregateLeaf, MatchDraft
+from windrow.rules.match_rows import draft_match
+from windrow.spark.analysis.keyed_rows import (
+    KeyedRows,
+    arrow_of,
+    refuse_unorderable,
+    travelling_schema,
+)
+from windrow.spark.arrow import arrow_type, contains, decode
+from windrow.spark.clauses.join_plan import POSITION
+from windrow.spark.clauses.match_pairs import beside, needs_positions
+from windrow.spark.clauses.spark_aggregates import aggregate_lists
+from windrow.spark.gateway import Gateway, is_ansi
+from windrow.spark.scan.file_scan import file_scan
+from windrow.spark.tasks.exchange import run_stage
+from windrow.spark.tasks.layout import survey
+from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.subqueries import opens_query
+
+__all__ = [
+    "BoundMatch",
+    "MatchStage",
+    "MatchTypes",
+    "bind_match",
+    "build_match",
+    "result_types",
+    "selected",
+]
+
+_SCOPE = "scope"
+
+
+@dataclass
+class BoundMatch:
+    """A clause, its plan, and what Spark was asked: enough to run it and to explain it."""
+
+    match: Match
+    draft: MatchDraft
+    analyzer: MatchTypes
+    reads: tuple[str, ...] = ()
+    halo: Halo | None = None
+    is_followed: bool = False
+    types: dict[str, DataType] = field(default_factory=dict)
+
+
+def bind_match(gateway: Gateway, match: Match, rows: DataFrame) -> BoundMatch:
+    """Analyse a clause over its rows."""
+    analyzer = MatchTypes(gateway, match, rows)
+    try:
+        draft = draft_match(match, analyzer)
+    except WindrowError as error:
+        raise error.located(match.sql) from None
+    return BoundMatch(match, draft, analyzer)
+
+
+def build_match(gateway: Gateway, bound: BoundMatch) -> DataFrame:
+    """The rows that the clause gives."""
+    return MatchStage(gateway, bound).run()
+
+
+class MatchTypes:
+    """What the rules ask of Spark (:class:`windrow.rules.match_draft.MatchAnalyzer`)."""
+
+    def __init__(self, gateway: Gateway, match: Match, rows: DataFrame) -> None:
+        self.gateway, self.match, self.rows = gateway, match, rows
+        row = rows.schema[ROW].dataType
+        assert isinstance(row, StructType)
+        self.row = row
+        self.fields = {item.name: item.dataType.simpleString() for item in row.fields}
+        self.ansi = is_ansi(gateway)
+        refuse_unorderable(match, rows)
+
+    def stands_alone(self, query: SqlText) -> bool:
+        """See the protocol."""
+        try:
+            self.gateway.sql(SqlText.of(self.match.prefix, "SELECT * FROM ", query))
+        except WindrowError:
+            return False
+        return True
+
+    def kernel_supports(self, function: str, argument: SqlText, arguments: Sequence[SqlText]) -> bool:
+        """See the protocol."""
+        kind = self.analyse([argument], self.scope(arguments)).schema[0].dataType
+        found = arrow_type(kind)
+        odd = contains(kind, "collated") or contains(kind, "months")
+        return found is not None and not odd and supports(function, found)
+
+    def types_of(
+        self, texts: Sequence[SqlText], arguments: Sequence[SqlText], sources: Sequence[Source]
+    ) -> list[str]:
+        """See the protocol."""
+        schema = self.analyse(texts, self.scope(arguments, sources)).schema
+        return [item.dataType.simpleString() for item in schema.fields]
+
+    def scope(self, arguments: Sequence[SqlText], sources: Sequence[Source] = ()) -> DataFrame:
+        """The rows: fields, the row as a struct, the arguments, and the sources as structs of all these."""
+        scope = self.rows.select(f"{ROW}.*", "*") if self.row.fields else self.rows
+        if arguments:
+            items = [
+                SqlText.of("(", text, f") AS {ARGUMENT}{number}") for number, text in enumerate(arguments)
+            ]
+            query = SqlText.of(
+                self.match.prefix, "SELECT *, ", SqlText.join(", ", items), " FROM ", Relation(_SCOPE)
+            )
+            scope = self.run(query, scope)
+        columns = [F.col(f"{ROW}.{quoted(name)}") for name in self.fields]
+        columns += [F.col(f"{ARGUMENT}{number}") for number in range(len(arguments))]
+        for source in sources:
+            if source.value is not None:
+                kind = self.analyse([source.value], scope).schema[0].dataType
+                value = F.struct(F.lit(None).cast(kind).alias("value"))
+            elif source.is_classifier:
+                value = F.struct(F.lit("x").alias("name"))
+            else:
+                value = F.struct(*columns)
+            scope = scope.withColumn(source.variable.name, value)
+        return scope
+
+    def analyse(self, texts: Sequence[SqlText], scope: DataFrame) -> DataFrame:
+        """These expressions over a relation."""
+        items = SqlText.join(", ", (SqlText.of(text, f" AS x{number}") for number, text in enumerate(texts)))
+        query = SqlText.of(self.match.prefix, "SELECT ", items, " FROM ", Relation(_SCOPE))
+        return self.run(query, scope)
+
+    def run(self, query: SqlText, scope: DataFrame) -> DataFrame:
+        """Run SQL over the rows, its errors told in terms of the clause."""
+        try:
+            return self.gateway.sql(query, {_SCOPE: scope})
+        except WindrowError as error:
+            raise self.in_match_terms(error) from None
+
+    def in_match_terms(self, error: WindrowError) -> WindrowError:
+        """Say of an unknown qualifier that it is no variable."""
+        if error.span is None or error.sql is None or self.is_in_query(error.span):
+            return error
+        if error.condition == "FIELD_NOT_FOUND":
+            return self.unknown_field(error)
+        if not error.condition.startswith("UNRESOLVED_COLUMN"):
+            return error
+        path = [part.strip("` ") for part in error.sql[error.span.start : error.span.stop].split(".")]
+        known = [*self.match.members]
+        if len(path) < 2:
+            return self.unknown_field(error)
+        if path[0] in known:
+            return error
+        return AnalysisError(
+            f"variable {path[0]} is not in PATTERN",
+            condition="UNKNOWN_VARIABLE",
+            sqlstate="42703",
+            sql=error.sql,
+            span=error.span,
+            hint=did_you_mean(path[0].upper(), known) or f"there are {', '.join(known)}",
+        )
+
+    def is_in_query(self, span: Span) -> bool:
+        """Whether a stretch begins in a subquery of the clause, which has names of its own."""
+        tokens = self.match.tokens
+        at = next((at for at, token in enumerate(tokens.tokens) if token.start == span.start), None)
+        while at is not None and at >= 0 and tokens[at].start > self.match.span.start:
+            if opens_query(tokens, at):
+                return True
+            at = tokens.parent[at]
+        return False
+
+    def unknown_field(self, error: WindrowError) -> WindrowError:
+        """The error for a column of a variable that the rows do not have."""
+        tokens = self.match.tokens
+        assert error.span is not None
+        starts = [token.start for token in tokens.tokens]
+        if error.span.start not in starts:
+            return error
+        first = starts.index(error.span.start)
+        stop = first + 1
+        while tokens.is_symbol(stop, ".") and stop + 1 < len(tokens) and tokens[stop + 1].is_name:
+            stop += 2
+        unknown = tokens[stop - 1].name
+        hint = did_you_mean(unknown, self.fields) or f"columns are {', '.join(self.fields)}"
+        return AnalysisError(
+            f"rows have no column {unknown}",
+            condition="UNKNOWN_FIELD",
+            sqlstate="42703",
+            sql=error.sql,
+            span=tokens.span(first, stop),
+            hint=hint,
+        )
+
+    def constants(self, draft: MatchDraft) -> pa.Table:
+        """The values of constants and of expressions over missing rows: a table of one row."""
+        if not draft.constants:
+            return pa.table({})
+        scope = self.scope(draft.arguments, draft.sources)
+        one = self.gateway.spark.sql("SELECT 1 AS __one")
+        nothing = F.lit(None)
+        nulls = [nothing.cast(item.dataType).alias(item.name) for item in scope.schema.fields]
+        frame = self.analyse([text for _, text in draft.constants], one.select(*nulls))
+        with self.gateway.translated():
+            table = frame.toArrow()
+        return table.rename_columns([name for name, _ in draft.constants])
+
+    def aggregate(self, leaf: AggregateLeaf, scope: DataFrame) -> DataType:
+        """The type of an aggregate, as Spark has it."""
+        return self.analyse([leaf.text], scope).schema[0].dataType
+
+
+class MatchStage(KeyedRows):
+    """The exchange, sort and kernel call of one clause."""
+
+    def __init__(self, gateway: Gateway, bound: BoundMatch) -> None:
+        super().__init__(bound.match, bound.analyzer.rows, bound.draft.shared)
+        self.gateway, self.bound = gateway, bound
+        self.match, self.draft, self.analyzer = bound.match, bound.draft, bound.analyzer
+        if needs_positions(self.draft):
+            self.order = (SortKey(POSITION),)
+
+    def run(self) -> DataFrame:
+        """The rows that the clause gives."""
+        wide = self.wide()
+        types = self.types(wide)
+        result = self.result(types)
+        keyed = self.keyed(wide)
+        plan = self.plan(result)
+        scanned = file_scan(self.gateway, keyed, self.partition)
+        scan, self.bound.reads = scanned.scan, scanned.told
+        self.bound.halo, self.bound.is_followed = matches_halo(plan), is_followed(plan)
+        sliceable = self.bound.halo is not None or self.bound.is_followed
+        layout = survey(self.gateway, keyed, self.partition, self.order[0], scan, sliceable=sliceable)
+        key = pa.field(self.order[0].column, pa.null())
+        halo = halo_for(plan, layout, self.order[0], key)
+        read = tuple(name for name in keyed.columns if name in types) or (keyed.columns[0],)
+        stage = Stage(plan, self.partition, self.order, read, frozenset(), layout, scan, halo)
+        given = run_stage(keyed, stage, travelling_schema(result))
+        return self.finished(given, result)
+
+    def types(self, wide: DataFrame) -> dict[str, DataType]:
+        """The types of the hoisted columns."""
+        return {item.name: self.plain_type(item, wide) for item in self.draft.hoisted}
+
+    def finished(self, given: DataFrame, result: StructType) -> DataFrame:
+        """The rows as the statement reads them, from what the kernel gives."""
+        came = [decode(F.col(item.name), item.dataType).alias(item.name) for item in result.fields]
+        return selected(self.bound, given.select(*came))
+
+    def wide(self) -> DataFrame:
+        """The keys and the hoisted columns: all that the kernel reads, and nothing else."""
+        used = {item.variable for item in self.draft.hoisted}
+        sources = [source for source in self.draft.sources if source.variable.name in used]
+        scope = self.analyzer.scope(self.draft.arguments, sources)
+        if needs_positions(self.draft):
+            scope = beside(self.match, self.draft, self.analyzer.row, scope, self.analyzer.run)
+        sorting = {*self.partition, *(key.column for key in self.order)}
+        kept = [SqlText.of(quoted(name)) for name in [*self.rows.columns, POSITION] if name in sorting]
+        items = [*kept, *(SqlText.of(item.text, f" AS {item.name}") for item in self.draft.hoisted)]
+        query = SqlText.of(
+            self.match.prefix, "SELECT ", SqlText.join(", ", items), " FROM ", Relation(_SCOPE)
+        )
+        return self.analyzer.run(query, scope)
+
+    def plain_type(self, item: Hoisted, wide: DataFrame) -> DataType:
+        """The type of a hoisted column, a field's in full."""
+        if is_field(item):
+            return self.analyzer.row[field_of(item)].dataType
+        return wide.schema[item.name].dataType
+
+    def plan(self, result: StructType) -> MatchPlan:
+        """What the kernel is told."""
+        draft, clause = self.draft, self.match.clause
+        target = clause.skip.target
+        measures: list[Measure] = [*draft.values, *(MatchNumber(name) for name in draft.numbers)]
+        for item in draft.aggregates:
+            kind = arrow_of(result[item.name].dataType)
+            spec = self.spec(item, kind)
+            members = self.match.members_of(item.leaf.variable)
+            measures.append(Aggregated(item.name, members, item.leaf.final and clause.all_rows, spec))
+        outputs = enumerate(column for _, column in (*draft.before, *draft.after))
+        schema = pa.schema([pa.field(item.name, arrow_of(item.dataType)) for item in result.fields])
+        return MatchPlan(
+            self.match.program, self.match.labels, draft.conditions, draft.registers, clause.skip.kind,
+            self.match.members[target] if target is not None else frozenset(),
+            clause.all_rows, clause.empty_shown, clause.unmatched_shown,
+            tuple((f"__f{number}", column) for number, column in outputs), tuple(measures),
+            tuple(self.running()), schema,
+            self.analyzer.ansi, self.match.sql, (clause.skip.span.start, clause.skip.span.stop),
+            self.analyzer.constants(draft), clause.every, draft.duration,
+            None if clause.frame is None else Frame(clause.frame.following, clause.frame.seek),
+            self.match.tree, draft.by_label, draft.of_names,
+        )  # fmt: skip
+
+    def running(self) -> Iterator[tuple[str, Aggregate]]:
+        """The aggregates that conditions read."""
+        scope = self.analyzer.scope(self.draft.arguments)
+        for item in self.draft.running:
+            yield item.name, self.spec(item, arrow_of(self.analyzer.aggregate(item, scope)))
+
+    def spec(self, item: AggregateLeaf, kind: pa.DataType) -> Aggregate:
+        """An aggregate as the kernel is told."""
+        return Aggregate(item.function, item.column, kind, item.ignores_nulls, ansi=self.analyzer.ansi)
+
+    def result(self, types: Mapping[str, DataType]) -> StructType:
+        """What the kernel gives, in Spark's own types."""
+        types = {**types, **{name: types[columns[0]] for name, columns in self.draft.by_label}}
+        fields = [
+            StructField(f"__f{number}", types[column])
+            for number, (_, column) in enumerate((*self.draft.before, *self.draft.after))
+        ]
+        for value in self.draft.values:
+            fields.append(StructField(value.name, _value_type(value, types)))
+        fields += [StructField(name, LongType()) for name in self.draft.numbers]
+        scope = self.analyzer.scope(self.draft.arguments)
+        for item in self.draft.running:
+            self.refuse_unknown(item, types)
+        for item in self.draft.aggregates:
+            self.refuse_unknown(item, types)
+            fields.append(StructField(item.name, self.analyzer.aggregate(item, scope)))
+        fields.append(StructField(STATE, IntegerType()))
+        return StructType(fields)
+
+    def refuse_unknown(self, item: AggregateLeaf, types: Mapping[str, DataType]) -> None:
+        """Refuse aggregates that the kernel does not have for this type."""
+        kind: DataType = (
+            StringType() if item.column == CLASSIFIER else types.get(item.column or "", LongType())
+        )
+        found = arrow_type(kind)
+        odd = contains(kind, "months") or (item.of_spark is None and contains(kind, "collated"))
+        if found is None or odd or not supports(item.function, found):
+            function = self.match.tokens[item.leaf.call[0]].text
+            raise NotSupportedError(
+                f"aggregate {function} of {kind.simpleString()} is not supported",
+                condition="UNSUPPORTED_MEASURE",
+                sql=self.match.sql,
+                span=self.match.tokens.span(*item.leaf.range),
+                hint="cast the argument, or aggregate the rows of ALL ROWS PER MATCH in a query around",
+            )
+
+
+def _value_type(value: Navigation, types: Mapping[str, DataType]) -> DataType:
+    return StringType() if value.column == CLASSIFIER else types[value.column]
+
+
+def result_types(gateway: Gateway, bound: BoundMatch) -> StructType:
+    """What the kernel gives, as it is before it travels."""
+    stage = MatchStage(gateway, bound)
+    wide = stage.wide()
+    return stage.result({item.name: stage.plain_type(item, wide) for item in bound.draft.hoisted})
+
+
+def selected(bound: BoundMatch, given: DataFrame) -> DataFrame:
+    """The result: keys, measures and other columns, over what the kernel gives."""
+    match, draft = bound.match, bound.draft
+    given = aggregate_lists(draft, given, bound.analyzer.run)
+    scope = given.select(*given.columns, *(F.col(value).alias(name) for name, value in draft.scope))
+    names = [name for name, _ in (*draft.before, *draft.after)]
+    columns = [SqlText.of(f"__f{number} AS {quoted(name)}") for number, name in enumerate(names)]
+    measures = []
+    for name, text in draft.texts:
+        whole = SqlText.of("(", text, ")")
+        if match.clause.unmatched_shown and name not in match.functions:
+            whole = SqlText.of(f"CASE WHEN {STATE} < 2 THEN ", whole, " END")
+        measures.append(SqlText.of(whole, f" AS {quoted(name)}"))
+    split = len(draft.before)
+    items = [*columns[:split], *measures, *columns[split:], SqlText.of(STATE)]
+    query = SqlText.of(match.prefix, "SELECT ", SqlText.join(", ", items), " FROM ", Relation(_SCOPE))
+    return bound.analyzer.run(query, scope).drop(STATE)
+
+
+def given_as_is(bound: BoundMatch, result: StructType) -> dict[str, str]:
+    """The columns that a clause gives which the kernel gives as they are, with its names for them."""
+    match, draft = bound.match, bound.draft
+    names = [name for name, _ in (*draft.before, *draft.after)]
+    found = {name: f"__f{number}" for number, name in enumerate(names)}
+    values = {quoted(name): value for name, value in draft.scope} | dict(draft.scope)
+    for name, text in draft.texts:
+        written = text.render().strip("() ")
+        if not match.clause.unmatched_shown or name in match.functions:
+            found[name] = values.get(written, written)
+    return {name: value for name, value in found.items() if value in result.names}

@@ -1,0 +1,83 @@
+"""Aggregates that the kernel does not have: Spark computes them over the exploded windows and matches.
+
+The kernel gives every window's rows as an array; each window is exploded, grouped back by a number of its
+own, and aggregated with the call as the user wrote it, in which the window's name is one row. The rows of
+a window reach the aggregate in no particular order, as in any GROUP BY of Spark. Of matches it gives a list
+for each aggregate, which are exploded together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, StructType
+
+from windrow.algebra.names import QUALIFIED
+from windrow.algebra.window_node import AggregateCall, Window
+from windrow.rules.kernel_plan import ROWS
+from windrow.rules.match_draft import ELEMENT, MatchDraft
+from windrow.spark.analysis.row_fields import as_variable
+from windrow.spark.gateway import Gateway
+from windrow.syntax.sqltext import Relation, SqlText, quoted
+
+__all__ = ["aggregate_in_spark", "aggregate_lists"]
+
+_ROW = "__row_of_window"
+
+
+def aggregate_in_spark(
+    gateway: Gateway, window: Window, calls: tuple[AggregateCall, ...], windows: DataFrame, keys: list[str]
+) -> DataFrame:
+    """Adds a column for each call to the windows, whose rows are in column `__rows`."""
+    numbered = windows.withColumn("__number", F.monotonically_increasing_id())
+    whole = {name: f"__whole_{name}" for name in (window.name, QUALIFIED + window.name)}
+    numbered = numbered.withColumnsRenamed(whole)
+    kind = windows.schema[ROWS].dataType
+    assert isinstance(kind, ArrayType)
+    assert isinstance(kind.elementType, StructType)
+    exploded = numbered.select("*", F.explode_outer(ROWS).alias(_ROW)).drop(ROWS)
+    exploded = exploded.select(
+        "*", *as_variable(F.col(_ROW), kind.elementType.fieldNames(), window.name)
+    ).drop(_ROW)
+    carried = []
+    for name in keys:
+        inside = whole.get(name, name)
+        carried.append(f"any_value({quoted(inside)}) AS {quoted('__kept_' + name)}")
+    results = SqlText.join(", ", (SqlText.of(call.text, f" AS {quoted(call.name)}") for call in calls))
+    kept = "".join(f"{item}, " for item in carried)
+    query = SqlText.of(
+        window.prefix, "SELECT ", kept, results, " FROM ", Relation("exploded"), " GROUP BY __number"
+    )
+    frame = gateway.sql(query, {"exploded": exploded})
+    for name in keys:
+        frame = frame.withColumnRenamed("__kept_" + name, name)
+    return frame
+
+
+def aggregate_lists(
+    draft: MatchDraft, given: DataFrame, run: Callable[[SqlText, DataFrame], DataFrame]
+) -> DataFrame:
+    """What the kernel gives of matches, with aggregates in place of the lists of what they are over.
+
+    `run` evaluates SQL over a relation.
+    """
+    calls = {leaf.name: leaf.of_spark for leaf in draft.aggregates if leaf.of_spark is not None}
+    if not calls:
+        return given
+    others = [name for name in given.columns if name not in calls]
+    numbered = given.withColumn("__number", F.monotonically_increasing_id())
+    elements = F.explode_outer(F.arrays_zip(*calls)).alias(ELEMENT)
+    exploded = numbered.select("__number", *others, elements)
+    items = [SqlText.of(f"any_value({quoted(name)}) AS {quoted(name)}") for name in others]
+    items += [SqlText.of(text, f" AS {name}") for name, text in calls.items()]
+    query = SqlText.of(
+        draft.match.prefix,
+        "SELECT ",
+        SqlText.join(", ", items),
+        " FROM ",
+        Relation("scope"),
+        " GROUP BY __number",
+    )
+    return run(query, exploded)

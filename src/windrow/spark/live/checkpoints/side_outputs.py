@@ -1,0 +1,175 @@
+"""Rows that a live query sets aside, such as late ones: files of which each step says which there are.
+
+A micro-batch with such rows adds a file. Eight files of one level are merged into one of the next,
+so that their number grows with the logarithm of the number of micro-batches. A step is committed with the
+files that have the rows up to it; whatever else is in the folder is of no step, and is deleted. Files that
+were merged stay until others of their level are, so that whoever has begun to read them comes to the end.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from windrow.spark.live.checkpoints.checksums import Seal, Seals, check, seal
+from windrow.spark.live.sinks.sink import write_one
+from windrow.streams.durable_files import flush
+
+__all__ = ["Listing", "SideOutput"]
+
+_MERGED = 8
+"""So many files of a level become one of the next."""
+_NAME = re.compile(r"part-(\d+)\.parquet|level(\d+)-\d+-(\d+)\.parquet")
+_ROWS = 100_000
+"""So many rows are in memory while files are merged."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The files of a side output at a step.
+
+    Attributes
+    ----------
+    files
+        Those that have its rows, each in one, with their checksums.
+    replaced
+        Those that were merged into others, and stay for their readers.
+    """
+
+    files: Seals = field(default_factory=dict)
+    replaced: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Listing:
+        """What a step says."""
+        files: dict[str, Seal] = {name: (known[0], known[1]) for name, known in told["files"].items()}
+        return cls(files, tuple(told["replaced"]))
+
+    def to_json(self) -> dict[str, Any]:
+        """What a step is to say."""
+        return {"files": dict(self.files), "replaced": list(self.replaced)}
+
+
+class SideOutput:
+    """A folder of rows that were set aside.
+
+    Parameters
+    ----------
+    folder
+        The folder, in the query's checkpoint.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def write(self, rows: DataFrame, number: int) -> int:
+        """Write the rows of a micro-batch, which count when its step is committed."""
+        return write_one(rows, self.folder, _stem(number), "parquet")
+
+    def undo(self, number: int) -> None:
+        """Delete what was written of a micro-batch whose step was not committed."""
+        (self.folder / f"{_stem(number)}.parquet").unlink(missing_ok=True)
+
+    def check(self, listing: Listing) -> None:
+        """See that all files are there, as they were written.
+
+        Raises
+        ------
+        InputError
+            ``TORN_FILE``, ``MISSING_FILE``.
+        """
+        check(self.folder, listing.files)
+
+    def adopted(self, last: int) -> Listing:
+        """The files of a checkpoint whose steps do not list them: one for each micro-batch up to `last`."""
+        names = (path.name for path in self.folder.glob("part-*.parquet") if _number(path.name) <= last)
+        return Listing({name: seal(self.folder / name) for name in sorted(names)})
+
+    def after(self, before: Listing, number: int) -> Listing:
+        """The files with those of a micro-batch, merged where there are enough of a level."""
+        files, replaced = dict(before.files), before.replaced
+        name = f"{_stem(number)}.parquet"
+        if (self.folder / name).exists():
+            files[name] = seal(self.folder / name)
+        level = 0
+        while len(same := [name for name in files if _level(name) == level]) >= _MERGED:
+            for old in same:
+                del files[old]
+            replaced = (*(old for old in replaced if _level(old) != level), *same)
+            level += 1
+            merged = f"level{level}-{number:09}-{_number(min(same, key=_number)):09}.parquet"
+            self._merge(same, merged)
+            files[merged] = seal(self.folder / merged)
+        return Listing(files, replaced)
+
+    def tidy(self, listing: Listing) -> None:
+        """Delete what is of no step."""
+        known = {*listing.files, *listing.replaced}
+        for path in self.folder.glob("*.parquet"):
+            if path.name not in known:
+                path.unlink(missing_ok=True)
+
+    def paths(self, listing: Listing) -> list[Path]:
+        """The files that have the rows."""
+        return [self.folder / name for name in listing.files]
+
+    def _merge(self, names: list[str], target: str) -> None:
+        pending = self.folder / f".{uuid.uuid4().hex}.pending"
+        try:
+            # an earlier version may have written fewer columns
+            schema = pa.unify_schemas([_nullable(pq.read_schema(self.folder / name)) for name in names])
+            nothing = schema.empty_table()
+            with pq.ParquetWriter(pending, schema) as writer:
+                for batch in self._batches(names):
+                    rows = pa.Table.from_batches([batch])
+                    writer.write_table(
+                        pa.concat_tables([nothing, rows], promote_options="default").cast(schema)
+                    )
+            flush(pending)
+            pending.replace(self.folder / target)
+        finally:
+            pending.unlink(missing_ok=True)
+        flush(self.folder)
+
+    def batches(self, listing: Listing) -> Iterator[pa.RecordBatch]:
+        """The rows in the order of their micro-batches, some at a time."""
+        return self._batches(listing.files)
+
+    def _batches(self, names: Iterable[str]) -> Iterator[pa.RecordBatch]:
+        for name in names:
+            with pq.ParquetFile(self.folder / name) as file:
+                yield from file.iter_batches(_ROWS)
+
+
+def _nullable(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_nullable(True) for field in schema])
+
+
+def _stem(number: int) -> str:
+    return f"part-{number:09}"
+
+
+def _level(name: str) -> int:
+    found = _NAME.fullmatch(name)
+    assert found is not None
+    return int(found[2] or 0)
+
+
+def _number(name: str) -> int:
+    """The first micro-batch of which a file has rows.
+
+    >>> _number("part-000000012.parquet"), _number("level2-000000063-000000007.parquet")
+    (12, 7)
+    """
+    found = _NAME.fullmatch(name)
+    assert found is not None
+    return int(found[1] or found[3])

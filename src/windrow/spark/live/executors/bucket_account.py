@@ -1,0 +1,77 @@
+"""What a bucket tells of itself after a micro-batch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from windrow.streams.admission.parts import Said
+
+__all__ = ["Account", "shown"]
+
+
+@dataclass
+class Account:
+    """The account of a bucket.
+
+    Attributes
+    ----------
+    now
+        The time of the micro-batch, in microseconds.
+    came, used, late, rejected
+        How many rows came in it, how many were used, and of the rows so far how many are below an estimate,
+        and below a promise, by the number of their stream.
+    for_groups
+        Of the rows so far, those that are late for a group.
+    apart
+        How many rows of each stream it gives as late ones.
+    waiting, oldest_waiting
+        Of each stream the rows that wait, and the first rowtime among them.
+    held, oldest, size
+        Of each side the rows that it holds, the first rowtime among them, and the bytes that are stored.
+    groups, stored
+        What operators hold in place of rows, and the bytes of it that are stored.
+    said
+        What each stream has said, as of :class:`windrow.streams.admission.parts.Said`.
+    """
+
+    now: int = 0
+    came: dict[int, int] = field(default_factory=dict)
+    used: int = 0
+    late: dict[int, int] = field(default_factory=dict)
+    rejected: dict[int, int] = field(default_factory=dict)
+    for_groups: int = 0
+    apart: dict[int, int] = field(default_factory=dict)
+    waiting: dict[int, int] = field(default_factory=dict)
+    oldest_waiting: dict[int, int | None] = field(default_factory=dict)
+    held: dict[int, int] = field(default_factory=dict)
+    oldest: dict[int, int | None] = field(default_factory=dict)
+    size: dict[int, int] = field(default_factory=dict)
+    groups: int = 0
+    stored: int = 0
+    said: dict[int, tuple[int, int, bool]] = field(default_factory=dict)
+
+    @property
+    def note(self) -> str:
+        """The account as the note of a packet."""
+        return json.dumps({"kind": "account", **asdict(self)})
+
+    @staticmethod
+    def read(note: str) -> Account | None:
+        """The account in a note; None of one that has another."""
+        told = json.loads(note)
+        if told.pop("kind") != "account":
+            return None
+        return Account(**{name: _by_number(values) for name, values in told.items()})
+
+
+def shown(said: Mapping[int, Said]) -> dict[int, tuple[int, int, bool]]:
+    """What streams have said, as data."""
+    return {place: (one.seen, one.promised, one.started) for place, one in said.items()}
+
+
+def _by_number(values: Any) -> Any:
+    """Without JSON's texts for numbers."""
+    return {int(at): value for at, value in values.items()} if isinstance(values, dict) else values

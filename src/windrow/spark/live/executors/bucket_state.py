@@ -1,0 +1,169 @@
+"""What a bucket holds, and where it is kept between micro-batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from windrow.errors import ExecutionError
+from windrow.kernels.stages import Fragment, Holding
+from windrow.kernels.stored import from_stored, stored
+from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
+from windrow.spark.live.executors.bucket_account import Account
+from windrow.streams.admission.parts import Said
+
+__all__ = ["Carry", "Held", "Kept", "Moment", "Store", "not_here"]
+
+_CARRY = "carry"
+FEWEST = 10_000
+"""So many rows are taken again after a restart rather than writing anew what operators hold."""
+
+
+class Store(Protocol):
+    """Where a bucket is kept between micro-batches: one text, and bytes by name and number."""
+
+    def text(self) -> str | None:
+        """The text; None before there is one."""
+
+    def keep(self, text: str) -> None:
+        """Replace the text."""
+
+    def read(self, name: str, number: int) -> bytes:
+        """The bytes of a name and number."""
+
+    def write(self, name: str, number: int, data: bytes) -> None:
+        """Keep bytes."""
+
+    def drop(self, name: str, number: int) -> None:
+        """Keep bytes no longer."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A micro-batch: its number, its time in microseconds, and what streams have said by its end."""
+
+    number: int
+    now: int
+    said: Mapping[int, Said]
+
+
+class Held(Protocol):
+    """What a bucket holds, and what it does with the rows of a micro-batch."""
+
+    takes_late: bool
+    """Whether rows are in that are only below an estimate."""
+
+    @property
+    def size(self) -> int:
+        """The bytes of it that are stored."""
+
+    def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:
+        """Take in entries of a side: rows that are admitted, with `BEFORE`.
+
+        Those that turn out to be late are given back, with `VIOLATED` and `REASON`.
+        """
+
+    def step(self, moment: Moment, account: Account) -> pa.Table | None:
+        """What is given for the micro-batch, once all rows have been taken in."""
+
+    def keep(self, store: Store, number: int) -> dict[str, Any]:
+        """Store what is new, drop what has gone, and tell what is needed to read it again."""
+
+    def tell(self, account: Account) -> None:
+        """Say what is held."""
+
+
+@dataclass
+class Kept:
+    """Rows that are held, in chunks of a store.
+
+    Attributes
+    ----------
+    name
+        Of the chunks.
+    holding
+        The rows.
+    sizes
+        The bytes of each chunk.
+    """
+
+    name: str
+    holding: Holding
+    sizes: dict[int, int] = field(default_factory=dict)
+
+    def keep(self, store: Store, number: int) -> dict[str, int]:
+        """Store what is new after a micro-batch, and drop what has gone; how many rows each chunk has."""
+        self.holding, new = self.holding.merged(number)
+        for chunk, rows in new.items():
+            data = to_bytes(rows)
+            store.write(self.name, chunk, data)
+            self.sizes[chunk] = len(data)
+        for chunk in self.sizes.keys() - self.holding.chunks.keys():
+            store.drop(self.name, chunk)
+            del self.sizes[chunk]
+        return {str(chunk): rows for chunk, rows in self.holding.chunks.items()}
+
+    def read(self, store: Store, chunks: Mapping[str, int]) -> dict[int, tuple[int, pa.Table]]:
+        """Of each chunk that was kept how many rows it had, and what is in it."""
+        data = {int(chunk): store.read(self.name, int(chunk)) for chunk in chunks}
+        self.sizes = {chunk: len(one) for chunk, one in data.items()}
+        return {chunk: (chunks[str(chunk)], from_bytes(one)) for chunk, one in data.items()}
+
+
+@dataclass(frozen=True)
+class Carry:
+    """What operators hold, as it is stored in place of the rows that it is made of.
+
+    Attributes
+    ----------
+    number
+        Of the micro-batch after which it was stored.
+    at
+        Up to which instant it holds rows.
+    rows
+        How many rows and groups it is.
+    size
+        Its bytes.
+    """
+
+    number: int
+    at: int
+    rows: int
+    size: int
+
+    @staticmethod
+    def is_due(last: Carry | None, came: int) -> bool:
+        """Whether to store it, where so many rows came since the last."""
+        return came > max(FEWEST, 0 if last is None else last.rows)
+
+    @staticmethod
+    def written(store: Store, last: Carry | None, number: int, at: int, rows: int, state: object) -> Carry:
+        """What operators hold, stored in place of the last."""
+        data = to_bytes(stored(state))
+        store.write(_CARRY, number, data)
+        if last is not None:
+            store.drop(_CARRY, last.number)
+        return Carry(number, at, rows, len(data))
+
+    def read(self, store: Store) -> Any:
+        """What was stored."""
+        return from_stored(from_bytes(store.read(_CARRY, self.number)))
+
+
+def not_here(fragment: Fragment, read: Mapping[int, pa.Table]) -> pa.Table:  # noqa: ARG001 - of any
+    """Say that a fragment of a program is not computed on executors.
+
+    Raises
+    ------
+    ExecutionError
+        ``VALUE_ON_EXECUTORS``.
+    """
+    raise ExecutionError(
+        "a value that the query computes does not fit its type, or is one that Spark alone computes",
+        condition="VALUE_ON_EXECUTORS",
+        hint="SET spark.windrow.live.host = driver, and start the query anew with another checkpoint: Spark"
+        " computes the value there, or says what is wrong with it",
+    )

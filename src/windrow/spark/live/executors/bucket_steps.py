@@ -1,0 +1,226 @@
+"""A live query on executors: what its buckets give for a micro-batch goes to the sink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from windrow.errors import NotSupportedError, UsageError
+from windrow.spark.collected import is_plain
+from windrow.spark.live.checkpoints.checkpoint import BUCKETS, Step
+from windrow.spark.live.executors.as_bytes import from_bytes
+from windrow.spark.live.executors.bucket_account import Account
+from windrow.spark.live.executors.graph import graph_of
+from windrow.spark.live.executors.packing import DATA, NOTE
+from windrow.spark.live.executors.unpacking import is_of_rows
+from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.live.plans.emit_queries import EmittedPlan
+from windrow.spark.live.plans.live_plan import LivePlan
+from windrow.spark.live.reports.state_table import Kept, State, state_of, timed_state_of
+from windrow.spark.live.sinks.into_stream import IntoStream
+from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
+from windrow.spark.runtime.settings import STATE_STORE
+from windrow.streams import Position
+from windrow.streams.admission.parts import Said
+
+__all__ = ["ExecutorSteps"]
+
+_SMALL = 1 << 16
+"""Bytes of a packet that comes to the driver with its note."""
+
+_KEPT = "kept."
+"""What the names of counts begin with that are of what is kept."""
+_OF_EACH = ("rows", "bytes", "oldest")
+_OPERATORS = "operators"
+
+
+@dataclass(frozen=True)
+class _InAll:
+    """What all buckets keep: the rows of streams that wait, those of sides, and what operators hold."""
+
+    waiting: Mapping[str, Kept]
+    windows: Mapping[str, Kept]
+    operators: Kept
+
+
+class ExecutorSteps(Steps):
+    """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes.
+
+    A micro-batch is what the buckets give: their state is in Spark's state store, of which Spark keeps the
+    version that belongs to the micro-batch. What is kept here is the account, and where late rows are.
+    """
+
+    settings = MappingProxyType(STATE_STORE)
+    _form = BUCKETS
+
+    def __init__(
+        self, plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
+    ) -> None:
+        if isinstance(sink, IntoStream):
+            raise NotSupportedError(
+                "a query on executors does not give its rows to a named stream",
+                condition="UNSUPPORTED_ON_EXECUTORS",
+                sql=plan.text,
+                span=plan.span,
+                hint="SET spark.windrow.live.host = driver",
+            )
+        form = envelope if plan.is_relation else None
+        self._graph = graph_of(plan, envelope=form)
+        super().__init__(plan, sink, folder, envelope, on_late)
+        counts = self._checkpoint.last().counts
+        if BUCKETS in counts:
+            self._graph = replace(self._graph, buckets=counts[BUCKETS])
+        self._target: Sink = sink
+
+    def input(self, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
+        """What the buckets give."""
+        assert frames is None
+        return self._graph.packets()
+
+    def take(self, batch: DataFrame, number: int) -> None:
+        """Take a micro-batch, if it has not been taken wholly."""
+        if self.keeps_malformed:
+            raise UsageError(
+                "a query on executors does not keep malformed rows apart",
+                condition="UNSUPPORTED_ON_EXECUTORS",
+                hint="leave on_malformed out; or SET spark.windrow.live.host = driver",
+            )
+        own = self._own(batch).persist()
+        try:
+            super().take(own, number)
+        finally:
+            own.unpersist()
+
+    def _count(self, batch: DataFrame) -> int:
+        """How many rows came: in how many packets depends on how many tasks read them."""
+        return _came(_accounts(batch.select(NOTE).toArrow().column(0).to_pylist()))
+
+    def _step(self, batch: DataFrame, number: int, before: Step) -> None:
+        small = F.when(F.length(DATA) <= _SMALL, F.col(DATA)).alias(DATA)
+        packets = batch.select(NOTE, small).toArrow()
+        notes, data = (packets.column(name).to_pylist() for name in (NOTE, DATA))
+        accounts = _accounts(notes)
+        clocks = dict(before.clocks)
+        for place, name, _ in self._graph.streams:
+            clocks[name] = self._position(place, accounts, before.clocks.get(name))
+        self._tell_late(self._late_rows(batch, accounts), number)
+        rows = [told for note, told in zip(notes, data, strict=True) if is_of_rows(note)]
+        given = self._given(batch, rows, number)
+        came = _came(accounts)
+        known = before.counts
+        kept = {name: count for name, count in known.items() if name.startswith(_KEPT)}
+        now = max((one.now for one in accounts), default=known.get("now", 0))
+        counts = {
+            "now": now,
+            "entries": came,
+            "rows_in": known.get("rows_in", 0) + came,
+            "rows_late": self._late_in_all(clocks, accounts) if accounts else known.get("rows_late", 0),
+            "rows_used": known.get("rows_used", 0) + sum(one.used for one in accounts),
+            "rows_given": known.get("rows_given", 0) + given,
+            BUCKETS: self._graph.buckets,
+            **(self._kept(accounts) if accounts else kept),
+        }
+        frontier = now if self._graph.is_timed else self._frontier(clocks)
+        step = Step(number, clocks, frontier, None, {}, counts)
+        step = self._checkpoint.commit(step, {})
+        state = self._state(step)
+        self.progress = {
+            "batch": number,
+            "came": came,
+            "given": given,
+            "frontier": step.frontier,
+            **self._counted(step, sum(one.rows for one in state.waiting.values())),
+            "rows_in_windows": sum(one.rows for one in (*state.windows.values(), state.operators)),
+            "state_bytes": sum(one.bytes or 0 for one in (*state.windows.values(), state.operators)),
+            "buckets": len(accounts),
+        }
+
+    def _given(self, batch: DataFrame, rows: Sequence[bytes | None], number: int) -> int:
+        """Hand what changes to the sink; in memory where all packets with rows are here."""
+        tables = [from_bytes(data) for data in rows if data is not None]
+        if len(tables) == len(rows) and isinstance(self._target, TableSink) and takes_tables(self._target):
+            table = self._graph.changes_of(tables)
+            names = () if table is None else table.column_names
+            is_plain_table = len({name.lower() for name in names}) == len(names)
+            if table is not None and is_plain_table and is_plain(self._graph.result):
+                return self._target.write_table(table, number)
+        return self._target.write(self._graph.changes(batch), number) or 0
+
+    def state(self) -> State:
+        """What is kept after the last step."""
+        step = self._checkpoint.last()
+        state = self._state(step)
+        if isinstance(self._plan, EmittedPlan):
+            kept = {side.stream: state.windows[side.name] for side in self._graph.sides}
+            return timed_state_of(self._plan, step, kept, self._plan.keeps, state.operators)
+        return state_of(self._plan, step, state.waiting, state.windows, on_one_clock=True)
+
+    def _state(self, step: Step) -> _InAll:
+        def kept(name: str) -> Kept:
+            rows, size, oldest = (step.counts.get(f"{_KEPT}{what}.{name}") for what in _OF_EACH)
+            return Kept(rows or 0, size, oldest)
+
+        waiting = {name: kept(f"stream.{name}") for _, name, _ in self._graph.streams}
+        windows = {side.name: kept(side.name) for side in self._graph.sides}
+        return _InAll(waiting, windows, kept(_OPERATORS))
+
+    def _position(self, place: int, known: Sequence[Account], before: Position | None) -> Position:
+        """What the entries of a stream say of later ones."""
+        if not known:
+            return before or Position("")
+        stream = self._graph.streams[place][2]
+        assert stream.live is not None
+        said = Said(*known[0].said[place])  # all buckets know the same
+        late, rejected = (
+            sum(getattr(one, name).get(place, 0) for one in known) for name in ("late", "rejected")
+        )
+        came = sum(one.came.get(place, 0) for one in known)
+        in_all = came if before is None else came + before.clock.admitted + before.clock.refused
+        return Position("", clock=said.state(stream.live.ordering, in_all, late, rejected))
+
+    def _late_in_all(self, clocks: Mapping[str, Position], accounts: Sequence[Account]) -> int:
+        """How many of the rows so far are late: with EMIT, rows below an estimate are not for that alone."""
+        if not self._graph.is_timed:
+            return sum(position.clock.refused for position in clocks.values())
+        rejected = sum(position.clock.rejected for position in clocks.values())
+        return rejected + sum(one.for_groups for one in accounts)
+
+    def _late_rows(self, batch: DataFrame, accounts: Sequence[Account]) -> dict[str, DataFrame | None]:
+        """Of each stream the rows that are late, if there are any."""
+        found: dict[str, DataFrame | None] = {}
+        for place, name, _ in self._graph.streams:
+            has_some = any(one.apart.get(place) for one in accounts)
+            found[name] = self._graph.late(batch, place) if has_some else None
+        return found
+
+    def _kept(self, accounts: Sequence[Account]) -> dict[str, int]:
+        """What is kept in all buckets, by name."""
+        found: dict[str, int] = {}
+
+        def note(name: str, rows: Iterable[int], size: int | None, oldest: Iterable[int | None]) -> None:
+            firsts = [one for one in oldest if one is not None]
+            values = (sum(rows), size, min(firsts, default=None))
+            own = zip(_OF_EACH, values, strict=True)
+            found.update({f"{_KEPT}{what}.{name}": value for what, value in own if value is not None})
+
+        for place, name, _ in self._graph.streams:
+            waiting = (one.waiting.get(place, 0) for one in accounts)
+            note(f"stream.{name}", waiting, None, (one.oldest_waiting.get(place) for one in accounts))
+        note(_OPERATORS, (one.groups for one in accounts), sum(one.stored for one in accounts), ())
+        for at, side in enumerate(self._graph.sides):
+            size = sum(one.size[at] for one in accounts)
+            note(side.name, (one.held[at] for one in accounts), size, (one.oldest[at] for one in accounts))
+        return found
+
+
+def _accounts(notes: Iterable[str]) -> list[Account]:
+    return [one for one in map(Account.read, notes) if one is not None]
+
+
+def _came(accounts: Iterable[Account]) -> int:
+    return sum(sum(one.came.values()) for one in accounts)

@@ -1,0 +1,103 @@
+"""What tasks are told of a live query: its streams, what is read of them, and what is made of that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from windrow.spark.live.executors.bucket_state import Held, Store
+from windrow.streams import Ordering
+
+__all__ = ["Task", "TaskSide", "TaskStream", "Work"]
+
+
+@dataclass(frozen=True)
+class TaskStream:
+    """A stream.
+
+    Attributes
+    ----------
+    name
+        As the session knows it.
+    number
+        By which its entries are told from those of others.
+    ordering
+        What a row says of later ones.
+    ticks
+        How many ticks of the query's clock are one of the stream's.
+    rowtime, ptime, bound
+        The columns of entries that say so; the last is None where none does.
+    columns
+        The columns of the stream, and those that entries have for them.
+    """
+
+    name: str
+    number: int
+    ordering: Ordering
+    ticks: int
+    rowtime: str
+    ptime: str
+    bound: str | None
+    columns: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class TaskSide:
+    """A window of a stream, or a stream where it stands in a query.
+
+    Attributes
+    ----------
+    stream
+        The place of its stream among those of the task.
+    columns
+        What is kept of its rows: names there, and those that entries have.
+    key
+        Those of the columns by which rows are divided; none where one bucket has all of them.
+    is_first
+        Whether it is the first side of its stream, which counts the rows, and gives those that are late.
+    """
+
+    stream: int
+    columns: Mapping[str, str]
+    key: tuple[str, ...]
+    is_first: bool
+
+
+class Work(Protocol):
+    """What is made of the rows of a bucket."""
+
+    def begin(self, task: Task) -> Held:
+        """A bucket that holds nothing."""
+
+    def again(self, task: Task, told: Mapping[str, Any], store: Store) -> Held:
+        """What a bucket held, by what :meth:`.held.Held.keep` has told."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A query.
+
+    Attributes
+    ----------
+    query
+        What tells it from others, as text.
+    streams, sides
+        What it reads; the sides in the order in which `work` has them.
+    work
+        What is made of that.
+    origin
+        The columns that say in which part of a file an entry is; none where entries come from no files.
+    stream
+        The column of the stream's number; None where there is one stream.
+    buckets
+        The numbers of the buckets, of which Spark gives each to another task.
+    """
+
+    query: str
+    streams: tuple[TaskStream, ...]
+    sides: tuple[TaskSide, ...]
+    work: Work
+    origin: tuple[str, ...]
+    stream: str | None
+    buckets: tuple[int, ...]

@@ -1,0 +1,1 @@
+"""What a micro-batch brings: entries, files, ticks, and entries that are malformed."""

@@ -1,0 +1,423 @@
+"""What a micro-batch brings: its entries judged by the clocks of their streams, late rows told apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from windrow.errors import InputError
+from windrow.punctuations import Pattern
+from windrow.spark.logs.live_source import BOUND, NUMBER, PLACE, PRODUCER, PTIME, STEP, LiveSource
+from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME, Stream
+from windrow.streams import Decision, Kind, Ordering, Position, State
+from windrow.streams.admission.batch_clock import advance
+from windrow.streams.admission.clock import Decided
+from windrow.streams.definition import bound_of
+from windrow.streams.entries import (
+    AT,
+    BEFORE,
+    CONTROL,
+    KIND,
+    NO_BOUND,
+    PATTERN,
+    SEQUENCE,
+    Entries,
+    Ints,
+    reasons,
+)
+from windrow.streams.log_position import Clocks, Told, judge, needs_rows, newly_told
+from windrow.streams.punctuation_json import pattern_of
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["VIOLATED", "Arrivals", "Came", "arrivals", "came"]
+
+VIOLATED = "__violated"
+"""The bound that a late row is below; NULL if it matches a pattern of its producer's. Of one that is too far
+ahead, the greatest rowtime that it may have."""
+
+_COME, _AT = "__come", "__late_at"
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """The rows of a micro-batch that are admitted, and the late ones, if there are any.
+
+    `late` has the columns of the stream, `ROWTIME`, `PRODUCER`, `VIOLATED` and `REASON`; bounds that are
+    quarantined are among them, with any values in the stream's columns. `position` is what the entries
+    up to its end say of the later ones, `count` how many rows came, but for those that were in already.
+    `clocks` says when the stream's clock has moved, of streams whose rows come with their processing times;
+    `told` what it has promised by patterns, and when; `below` are those of the rows, if any, that are below
+    the stream's clock before them, with `PRODUCER`.
+    """
+
+    rows: DataFrame
+    late: DataFrame | None
+    position: Position
+    count: int
+    clocks: Clocks = ()
+    told: Told = ()
+    below: DataFrame | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """What became of the rows, in their order, and when they came where that is not what they say; `bounds`
+    are those that are quarantined, `before` is the stream's clock before each row that is late.
+    """
+
+    place: Ints
+    decision: npt.NDArray[np.int8]
+    violated: Ints
+    before: Ints
+    position: Position
+    came: pa.Table | None = None
+    clocks: Clocks = ()
+    told: Told = ()
+    bounds: pa.Table | None = None
+
+    def late(self, is_late: npt.NDArray[np.bool_]) -> pa.Table:
+        """What goes to the late rows: `PLACE`, the rowtime of what is no row, `VIOLATED` and `REASON`."""
+        decision, violated = self.decision[is_late], self.violated[is_late]
+        count = int(is_late.sum())
+        rows = pa.table(
+            {
+                PLACE: self.place[is_late],
+                _AT: pa.nulls(count, pa.int64()),
+                VIOLATED: pa.array(violated, mask=violated == NO_BOUND),
+                REASON: reasons(decision, violated),
+            }
+        )
+        return rows if self.bounds is None else pa.concat_tables([rows, self.bounds])
+
+
+def _bounds_of(
+    entries: Entries, place: Ints, decision: npt.NDArray[np.int8], violated: Ints
+) -> pa.Table | None:
+    """The bounds and patterns that are quarantined, as :meth:`_Judged.late` has them."""
+    is_ahead = (decision == Decision.QUARANTINED) & (entries.kind != Kind.ROW)
+    if not is_ahead.any():
+        return None
+    why = reasons(decision[is_ahead], violated[is_ahead], np.zeros(int(is_ahead.sum()), bool))
+    return pa.table(
+        {PLACE: place[is_ahead], _AT: entries.at[is_ahead], VIOLATED: violated[is_ahead], REASON: why}
+    )
+
+
+def arrivals(
+    name: str,
+    stream: Stream,
+    batch: DataFrame,
+    told: pa.Table,
+    number: int,
+    position: Position | None,
+    now: int,
+    *,
+    timed: bool = False,
+) -> Arrivals:
+    """Judge a micro-batch.
+
+    Parameters
+    ----------
+    name, stream
+        The live stream.
+    batch
+        Its columns and `PLACE`, the order in which its entries came.
+    told
+        Of the same entries, in their order: `PLACE`, `ROWTIME`, `PRODUCER`, `PTIME`, `BOUND`; of a named
+        stream those of `LOGGED` too.
+    number
+        Of the micro-batch.
+    position
+        What the entries before say of these; None before the first.
+    now
+        The time of the micro-batch, in microseconds.
+    timed
+        Whether rows come with their processing times, `ARRIVED`, in place of their ties. Then those are in
+        that are only below an estimate, with the stream's clock before them: `BEFORE`, of others NULL.
+    """
+    source = stream.live
+    assert source is not None
+    before = position if position is not None else source.start
+    if source.identity:
+        judged = _logged(source, told, before, _told_of(batch, told, before), timed=timed)
+    else:
+        judged = _rows(name, stream, told, before, now, _told_of(batch, told, before))
+    rows = batch.where(F.col(ROWTIME).isNotNull())
+    late = None
+    is_late = np.isin(judged.decision, _refused(timed=timed))
+    is_out = is_late | np.isin(judged.decision, _NOT_AGAIN)
+    if is_late.any() or judged.bounds is not None:
+        wrong = batch.join(_beside(batch, judged.late(is_late)), PLACE)
+        rowtime = F.coalesce(F.col(_AT), F.col(ROWTIME)).alias(ROWTIME)
+        late = wrong.select(*map(quoted, stream.columns), rowtime, PRODUCER, VIOLATED, REASON)
+    if is_out.any():
+        rows = rows.join(_beside(batch, pa.table({PLACE: judged.place[is_out]})), PLACE, "left_anti")
+    if judged.came is not None:
+        rows = rows.join(_beside(batch, judged.came), PLACE, "left")
+        rows = rows.withColumn(PTIME, F.coalesce(_COME, PTIME))
+    if timed:
+        below = judged.before != NO_BOUND
+        known = pa.table({PLACE: judged.place[below], BEFORE: judged.before[below]})
+        nothing = F.lit(None).cast("bigint").alias(BEFORE)
+        rows = rows.join(_beside(batch, known), PLACE, "left") if below.any() else rows.select("*", nothing)
+        when = F.col(PTIME) if source.identity else F.lit(now).cast("bigint")
+        ties = [when.alias(ARRIVED), F.col(BEFORE)]
+    else:
+        says = (PTIME, PRODUCER, SEQUENCE) if source.identity else (STEP, PLACE)
+        ties = [F.col(column).alias(tie) for column, tie in zip(says, stream.ties, strict=True)]
+    numbered = rows.withColumn(STEP, F.lit(number).cast("bigint"))
+    ours = numbered.select(*map(quoted, stream.columns), ROWTIME, *ties)
+    under = None
+    if timed and (judged.before != NO_BOUND).any():
+        under = numbered.where(F.col(ROWTIME) < F.col(BEFORE))
+        under = under.select(*map(quoted, stream.columns), ROWTIME, *ties, PRODUCER)
+    count = ~np.isin(judged.decision, _NOT_AGAIN)
+    clocks, promised = _moved(source, judged, before, now), _promised(source, judged, before, now)
+    return Arrivals(ours, late, judged.position, int(count.sum()), clocks, promised, under)
+
+
+_NOT_AGAIN = (Decision.DUPLICATE, Decision.FENCED)
+
+
+def _refused(*, timed: bool) -> tuple[Decision, ...]:
+    """What becomes of rows that are late."""
+    refused = (Decision.REJECTED, Decision.QUARANTINED)
+    return refused if timed else (Decision.LATE, *refused)
+
+
+def _moved(source: LiveSource, judged: _Judged, before: Position, now: int) -> Clocks:
+    """When the stream's clock has moved."""
+    at = judged.position.clock.at
+    return ((now, at),) if not source.identity and at != before.clock.at else judged.clocks
+
+
+def _promised(source: LiveSource, judged: _Judged, before: Position, now: int) -> Told:
+    """What the stream has promised by patterns, and when."""
+    return judged.told if source.identity else newly_told(now, before.clock, judged.position.clock)
+
+
+@dataclass(frozen=True, eq=False)
+class Came:
+    """As :class:`Arrivals`, in memory, in the order in which rows came; those of a named stream have ties."""
+
+    rows: pa.Table
+    late: pa.Table | None
+    position: Position
+    count: int
+    clocks: Clocks = ()
+    told: Told = ()
+    below: pa.Table | None = None
+
+
+def came(
+    name: str,
+    stream: Stream,
+    entries: pa.Table,
+    position: Position | None,
+    now: int,
+    *,
+    timed: bool = False,
+    columns: Sequence[str] | None = None,
+) -> Came:
+    """Judge a micro-batch that is in memory.
+
+    Parameters
+    ----------
+    entries
+        With the columns of what arrives, and `PLACE`: 0, 1 and so on.
+    name, stream, position, now, timed
+        As :func:`arrivals` has them.
+    columns
+        Those of its rows; without, the stream's.
+    """
+    source = stream.live
+    assert source is not None
+    before = position if position is not None else source.start
+    kept = stream.columns if columns is None else columns
+    if source.identity:
+        judged = _logged(source, entries, before, entries.select(kept), timed=timed)
+    else:
+        judged = _rows(name, stream, entries, before, now, entries.select(kept))
+    late, under, clock = None, entries.slice(0, 0), np.full(entries.num_rows, NO_BOUND)
+    clock[judged.place] = judged.before
+    is_late = np.isin(judged.decision, _refused(timed=timed))
+    if is_late.any() or judged.bounds is not None:
+        wrong = judged.late(is_late)
+        late = entries.take(wrong.column(PLACE))
+        rowtime = pc.coalesce(wrong.column(_AT), late.column(ROWTIME))
+        late = late.set_column(late.column_names.index(ROWTIME), ROWTIME, rowtime)
+        late = late.append_column(VIOLATED, wrong.column(VIOLATED)).append_column(
+            REASON, wrong.column(REASON)
+        )
+    admitted = np.asarray(pc.is_valid(entries.column(ROWTIME).combine_chunks()))
+    admitted[judged.place[is_late | np.isin(judged.decision, _NOT_AGAIN)]] = False
+    if judged.came is not None:
+        ptimes = entries.column(PTIME).to_numpy().copy()
+        ptimes[judged.came.column(PLACE).to_numpy()] = judged.came.column(_COME).to_numpy()
+        entries = entries.set_column(entries.column_names.index(PTIME), PTIME, pa.array(ptimes))
+    if timed:
+        entries = entries.append_column(BEFORE, _bounds(clock))
+        when = (
+            entries.column(PTIME) if source.identity else pa.repeat(pa.scalar(now, pa.int64()), len(entries))
+        )
+        entries = entries.append_column(ARRIVED, when)
+        under = entries.filter(pc.less(entries.column(ROWTIME), entries.column(BEFORE)))
+    rows = entries if admitted.all() else entries.filter(pa.array(admitted))
+    given = {own: rows.column(own) for own in (*kept, ROWTIME)}
+    if timed:
+        given |= {own: rows.column(own) for own in (ARRIVED, BEFORE)}
+    elif source.identity:  # other rows are in the order in which they came
+        said = (PTIME, PRODUCER, SEQUENCE)
+        given |= {tie: rows.column(told) for told, tie in zip(said, stream.ties, strict=True)}
+    count = ~np.isin(judged.decision, _NOT_AGAIN)
+    clocks, promised = _moved(source, judged, before, now), _promised(source, judged, before, now)
+    below = under if timed and under.num_rows else None
+    return Came(pa.table(given), late, judged.position, int(count.sum()), clocks, promised, below)
+
+
+def _beside(batch: DataFrame, rows: pa.Table) -> DataFrame:
+    return F.broadcast(batch.sparkSession.createDataFrame(rows))
+
+
+def _bounds(clock: Ints) -> pa.Array:
+    """Bounds; NULL for none."""
+    return pa.array(clock, mask=clock == NO_BOUND)
+
+
+def _told_of(batch: DataFrame, told: pa.Table, position: Position) -> pa.Table | None:
+    """The columns of the entries' rows, in their order, if patterns tell of some."""
+    if PATTERN not in told.column_names or not needs_rows(position, told):
+        return None
+    promised = chain(position.clock.shared, *position.clock.patterns.values())
+    texts = {*told.column(PATTERN).drop_null().to_pylist(), *promised}
+    names = sorted({name for text in texts for name in _names_in(text)} & {*batch.columns})
+    return batch.select(PLACE, *map(quoted, names)).toArrow().sort_by(PLACE).drop_columns(PLACE)
+
+
+def _names_in(text: str) -> list[str]:
+    """The columns that a pattern names; none if it is no pattern."""
+    try:
+        told = json.loads(text)
+    except ValueError:
+        return []
+    return list(told) if isinstance(told, dict) else []
+
+
+def _logged(
+    source: LiveSource, told: pa.Table, position: Position, rows: pa.Table | None, *, timed: bool = False
+) -> _Judged:
+    """The entries of a named stream's log, as all its readers judge them."""
+    at = pc.coalesce(told.column(ROWTIME), told.column(BOUND))
+    entries = told.append_column(AT, at).select(CONTROL.names)
+    judged = judge(position, source.ordering, entries, told.column(NUMBER).to_numpy(), rows, timed=timed)
+    is_row = told.column(KIND).to_numpy() == Kind.ROW
+    place = told.column(PLACE).to_numpy()
+    is_later = judged.ptime != told.column(PTIME).to_numpy()
+    came = pa.table({PLACE: place[is_later], _COME: judged.ptime[is_later]}) if is_later.any() else None
+    said = (judged.decision[is_row], judged.violated[is_row], judged.before[is_row])
+    bounds = _bounds_of(Entries.of_table(entries), place, judged.decision, judged.violated)
+    return _Judged(place[is_row], *said, judged.position, came, judged.clocks, judged.told, bounds)
+
+
+def _rows(
+    name: str, stream: Stream, told: pa.Table, position: Position, now: int, rows: pa.Table | None
+) -> _Judged:
+    """The rows of a streaming DataFrame; producers that have been silent for too long are idle after them."""
+    source = stream.live
+    assert source is not None
+    entries, places = _entries(name, stream, told, rows)
+    decided = _advanced(position.clock, source.ordering, entries)
+    is_row = entries.kind == Kind.ROW
+    after = replace(position, clock=_silent(decided.state, source, now))
+    bounds = _bounds_of(entries, places, decided.decision, decided.violated)
+    said = (decided.decision[is_row], decided.violated[is_row], decided.before[is_row])
+    return _Judged(places[is_row], *said, after, bounds=bounds)
+
+
+def _advanced(state: State, ordering: Ordering, entries: Entries) -> Decided:
+    """What becomes of entries. Where patterns tell of rows, those that open a producer are judged apart: what
+    holds for those after them depends on it.
+    """
+    known = {name for name, one in state.producers.items() if one.is_open}
+    opening = []
+    if entries.told is not None or state.patterns or state.shared:
+        codes, firsts = np.unique(entries.code, return_index=True)
+        each = zip(codes.tolist(), firsts.tolist(), strict=True)
+        opening = [first for code, first in each if entries.names[code] not in known]
+    edges = sorted({0, len(entries), *opening, *(first + 1 for first in opening)})
+    parts = []
+    for low, stop in pairwise(edges):
+        parts.append(advance(state, ordering, entries.part(low, stop)))
+        state = parts[-1].state
+    if len(parts) == 1:
+        return parts[0]
+    decision = np.concatenate([np.zeros(0, np.int8), *(part.decision for part in parts)])
+    nothing = np.zeros(0, np.int64)
+    violated = np.concatenate([nothing, *(part.violated for part in parts)])
+    return Decided(decision, violated, state, np.concatenate([nothing, *(part.before for part in parts)]))
+
+
+def _entries(name: str, stream: Stream, told: pa.Table, rows: pa.Table | None) -> tuple[Entries, np.ndarray]:
+    """The entries, a row before the pattern and the bound that come with it, and the place of each."""
+    columns = {column: told.column(column) for column in told.column_names}
+    has_rowtime, has_bound = (columns[column].is_valid().to_numpy() for column in (ROWTIME, BOUND))
+    texts = columns.get(PATTERN)
+    has_pattern = np.zeros(told.num_rows, bool) if texts is None else texts.is_valid().to_numpy()
+    if not (has_rowtime | has_bound | has_pattern).all():
+        raise InputError(
+            f"a row of stream {name} has NULL as its rowtime",
+            condition="NULL_ROWTIME",
+            hint="start it again with its checkpoint and on_malformed='keep', which keeps such rows apart;"
+            " or leave them out where the stream is made: df.where('… IS NOT NULL')",
+        )
+    which = np.arange(told.num_rows)
+    kind = np.full(told.num_rows, Kind.ROW, np.int8)
+    if has_bound.any() or has_pattern.any():
+        said = ((Kind.ROW, has_rowtime), (Kind.PATTERN, has_pattern), (Kind.BOUND, has_bound))
+        which = np.concatenate([which[has] for _, has in said])
+        kind = np.repeat(np.array([one for one, _ in said], np.int8), [int(has.sum()) for _, has in said])
+        order = np.lexsort((kind == Kind.BOUND, kind != Kind.ROW, which))
+        which, kind = which[order], kind[order]
+    rowtimes, bounds = (columns[column].fill_null(0).to_numpy() for column in (ROWTIME, BOUND))
+    producers = columns[PRODUCER].combine_chunks().dictionary_encode()
+    entries = Entries(
+        kind,
+        producers.indices.to_numpy(zero_copy_only=False).astype(np.int32)[which],
+        np.where(kind == Kind.ROW, rowtimes[which], bounds[which]),
+        columns[PTIME].to_numpy()[which],
+        tuple(producers.dictionary.to_pylist()),
+    )
+    if texts is not None and rows is not None:
+        distinct = pc.unique(texts).drop_null().to_pylist()
+        patterns = {text: pattern_of(text, rows.schema) for text in distinct}
+        known = {text: pattern.to_json() for text, pattern in patterns.items()}
+        shown = pa.array([known.get(text) for text in texts.to_pylist()], pa.string()).take(pa.array(which))
+        told_of = shown if has_pattern.any() else None
+        instants = {text: _instant_of(pattern, stream) for text, pattern in patterns.items()}
+        of_each = np.array([instants.get(text, 0) for text in texts.to_pylist()], np.int64)
+        at = np.where(entries.kind == Kind.PATTERN, of_each[which], entries.at)
+        entries = replace(entries, at=at, told=told_of, rows=rows.take(pa.array(which)))
+    return entries, columns[PLACE].to_numpy()[which]
+
+
+def _instant_of(pattern: Pattern, stream: Stream) -> int:
+    """The instant of a pattern that is a bound; 0 of others."""
+    bound = None if stream.rowtime is None else bound_of(pattern, stream.rowtime)
+    return 0 if bound is None else bound
+
+
+def _silent(state: State, source: LiveSource, now: int) -> State:
+    """The state after producers that have been silent for too long are idle."""
+    if source.idle is None:
+        return state
+    names = state.silent(now, source.idle)
+    return advance(state, source.ordering, Entries.of([(Kind.IDLE, name, 0, now) for name in names])).state

@@ -1,0 +1,91 @@
+"""The order of files in a micro-batch: that in which they came, whatever the order in which Spark reads them.
+
+Spark reads the largest files first, so that its tasks end together. Which rows are late must not depend on
+that: rows come by the modification time of their file, then by its path, then by their place in it. That is
+the order in which the files come one at a time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from windrow.spark.jvm.bridge import BridgeError
+from windrow.spark.jvm.plans import hidden_columns
+from windrow.spark.jvm.streams import running_batch
+from windrow.spark.logs.live_source import PLACE
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["ORIGIN", "in_order", "is_of_one_file", "origin", "placed"]
+
+ORIGIN = ("__file_time", "__file", "__file_start")
+"""Columns that say in which part of which file a row is: its modification time, its path, the first byte."""
+
+_FILE = "_metadata"
+_SAID = ("file_modification_time", "file_path", "file_block_start")
+_RANK = "__rank"
+_PLACES = 33  # bits that Spark leaves for the number of a row in its task
+
+
+def origin(frame: DataFrame) -> tuple[Column, ...]:
+    """`ORIGIN` of the rows of a streaming DataFrame; none where Spark does not say it of them."""
+    if _SAID[0] not in hidden_columns(frame).get(_FILE, ""):
+        return ()
+    file = frame.metadataColumn(_FILE)
+    return tuple(file[said].alias(name) for said, name in zip(_SAID, ORIGIN, strict=True))
+
+
+def is_of_one_file(spark: SparkSession) -> bool:
+    """Whether the micro-batch that Spark calls for in this thread is known to have no more than one file."""
+    try:
+        batch = running_batch(spark)
+        if batch is None:
+            return False
+        files = [scan.number_of_files for scan in batch.scans]
+    except BridgeError:  # not there in all versions of Spark
+        return False
+    return max(files, default=0) <= 1
+
+
+def in_order(entries: pa.Table) -> pa.Table:
+    """Entries as they came, without the columns of `ORIGIN`; as they are where they do not have these."""
+    if ORIGIN[0] not in entries.column_names:
+        return entries
+    ranks, rest = _ranks(entries), entries.drop_columns([*ORIGIN])
+    return rest if (np.diff(ranks) >= 0).all() else rest.take(pa.array(np.argsort(ranks, kind="stable")))
+
+
+def placed(batch: DataFrame) -> DataFrame:
+    """The rows of a micro-batch with `PLACE`, which orders those of a stream as they came; no `ORIGIN`."""
+    known = PLACE in batch.columns
+    numbered = batch if known else batch.withColumn(PLACE, F.monotonically_increasing_id())
+    if ORIGIN[0] not in batch.columns:
+        return numbered
+    parts = batch.select(*ORIGIN).distinct().toArrow()
+    if parts.num_rows <= 1:
+        return numbered.drop(*ORIGIN)
+    ranked = parts.append_column(_RANK, pa.array(_ranks(parts)))
+    ranks = F.broadcast(batch.sparkSession.createDataFrame(ranked)).alias("ranks")
+    same = [numbered[name].eqNullSafe(F.col(f"ranks.{name}")) for name in ORIGIN]
+    # one task reads a part of a file, from its first row to its last; rows of no file, which come last, come
+    # from several
+    task = F.when(F.col(f"ranks.{ORIGIN[0]}").isNull(), F.shiftright(F.col(PLACE), _PLACES)).otherwise(0)
+    in_part = F.col(PLACE).bitwiseAND(F.lit((1 << _PLACES) - 1))
+    place = F.shiftleft(F.col(_RANK) + task, _PLACES).bitwiseOR(in_part)
+    own = [F.col(quoted(name)) for name in batch.columns if name not in (PLACE, *ORIGIN)]
+    return numbered.join(ranks, same).select(*own, place.alias(PLACE))
+
+
+def _ranks(entries: pa.Table) -> npt.NDArray[np.int64]:
+    """Of each row that of its part of a file, among those that there are."""
+    found = np.zeros(entries.num_rows, np.int64)
+    for name in ORIGIN:
+        codes = entries.column(name).combine_chunks().dictionary_encode("encode")
+        ranks = np.empty(len(codes.dictionary), np.int64)
+        ranks[pc.sort_indices(codes.dictionary).to_numpy()] = np.arange(len(ranks))
+        found = found * len(ranks) + ranks[codes.indices.to_numpy()]
+    return found

@@ -1,0 +1,150 @@
+"""Micro-batches by way of files, where Spark calls functions of ``foreachBatch`` in a process of a server's.
+
+The server writes what arrives, a directory a micro-batch; the process of the query takes one after the other.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from windrow.errors import UsageError
+from windrow.spark.live.checkpoints.checksums import missing
+from windrow.spark.live.sinks.sink import uri
+from windrow.spark.logs.live_source import PLACE
+
+__all__ = ["Incoming", "check_shared", "writing"]
+
+_WHOLE = "_SUCCESS"
+_BETWEEN_LOOKS = 0.1  # seconds
+
+
+def writing(folder: Path) -> Callable[[DataFrame, int], None]:
+    """The function for ``foreachBatch``, which needs nothing of Windrow."""
+    where, place, whole = str(folder), PLACE, _WHOLE
+
+    def write(batch: DataFrame, number: int) -> None:
+        from pathlib import Path
+
+        from pyspark.sql import functions as F
+
+        target = Path(where) / str(number)
+        # one that is whole may be being read: Spark repeats what it does not know to be written
+        if not (target / whole).exists():
+            numbered = batch.withColumn(place, F.monotonically_increasing_id())
+            numbered.write.mode("overwrite").parquet(f"file://{target}")
+
+    return write
+
+
+def check_shared(spark: SparkSession, folder: Path) -> None:
+    """See that the server has the folder too.
+
+    Raises
+    ------
+    UsageError
+        ``NOT_SHARED``.
+    """
+    token = folder / f"{uuid.uuid4().hex}.token"
+    token.write_text(token.name)
+    try:
+        found = [row[0] for row in spark.read.text(uri(token)).collect()]
+    except PySparkException:
+        found = []
+    finally:
+        token.unlink()
+    if found != [token.name]:
+        raise UsageError(
+            f"the Spark Connect server does not have {folder}",
+            condition="NOT_SHARED",
+            hint="name a checkpoint on a file system that this process and the server share, under one path",
+        )
+
+
+class Incoming:
+    """Takes the micro-batches of a streaming query in a thread of this process.
+
+    Parameters
+    ----------
+    folder
+        Into which they are written.
+    after
+        The last one that has been taken.
+    take
+        Takes one; where that fails, both end.
+
+    Attributes
+    ----------
+    error
+        What they ended with.
+    """
+
+    def __init__(self, folder: Path, after: int, take: Callable[[DataFrame, int], None]) -> None:
+        self.folder, self._next, self._take = folder, after + 1, take
+        self._stopped, self._idle = threading.Event(), threading.Event()
+        self._thread: threading.Thread | None = None
+        self.error: Exception | None = None
+
+    def follow(self, spark: SparkSession, streaming: StreamingQuery) -> None:
+        """Begin."""
+        self._thread = threading.Thread(target=self._run, args=(spark, streaming), daemon=True)
+        self._thread.start()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether micro-batches are taken, or wait."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Take no more."""
+        self._stopped.set()
+        self.join()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until no more come; whether that is so."""
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+        return not self.is_active
+
+    def catch_up(self) -> None:
+        """Wait until all that has been written is taken."""
+        self._idle.clear()
+        while self.is_active and not self._idle.wait(_BETWEEN_LOOKS):
+            pass
+
+    def _run(self, spark: SparkSession, streaming: StreamingQuery) -> None:
+        try:
+            while not self._stopped.is_set():
+                is_written = streaming.isActive  # before the look: what it wrote last is seen then
+                waiting = sorted(int(path.parent.name) for path in self.folder.glob(f"*/{_WHOLE}"))
+                for number in waiting:
+                    if number < self._next:
+                        shutil.rmtree(self.folder / str(number), ignore_errors=True)
+                if self._next in waiting:
+                    self._taken(spark)
+                elif waiting and waiting[-1] > self._next:
+                    raise missing(self.folder / str(self._next))
+                else:
+                    self._idle.set()
+                    if not is_written:
+                        return
+                    self._stopped.wait(_BETWEEN_LOOKS)
+        except Exception as error:
+            self.error = error
+        finally:
+            self._idle.set()
+            if not self._stopped.is_set() and streaming.isActive:
+                streaming.stop()
+
+    def _taken(self, spark: SparkSession) -> None:
+        path = self.folder / str(self._next)
+        self._take(spark.read.parquet(uri(path)), self._next)
+        self._next += 1
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,118 @@
+"""Streaming DataFrames as streams: their rows with rowtimes, producers and bounds."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from windrow.errors import NotSupportedError, UsageError
+from windrow.spark.live.input.file_batches import is_of_files
+from windrow.spark.logs.live_source import BOUND, PLACE, PRODUCER, PTIME, STEP, FileColumns, LiveSource
+from windrow.spark.logs.session_streams import ROWTIME, Stream
+from windrow.spark.logs.table_log import Log, of_frame
+from windrow.streams import Ordering
+from windrow.streams.admission.future import Future
+from windrow.streams.entries import PATTERN
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["endless", "live_stream"]
+
+
+def endless(spark: SparkSession, columns: StructType) -> DataFrame:
+    """A streaming DataFrame of these columns, which is never run."""
+    rows = spark.readStream.format("rate").load()
+    return rows.select(*(F.lit(None).cast(one.dataType).alias(one.name) for one in columns)).where("FALSE")
+
+
+def live_stream(
+    spark: SparkSession,
+    frame: DataFrame,
+    log: Log,
+    *,
+    lag: int | datetime.timedelta | None = None,
+    idle: int | None = None,
+    future: int | None = None,
+) -> Stream:
+    """A stream of a streaming DataFrame; its `frame` has no rows, its `live` has what arrives.
+
+    Parameters
+    ----------
+    lag
+        A time, or ticks of the rowtime: no row is estimated to come more than so much below the greatest
+        seen. Without, and without a column of bounds, producers are ordered.
+    idle, future
+        In microseconds: rows and bounds that are further ahead than `future` of the micro-batch that they
+        come in are quarantined.
+
+    Raises
+    ------
+    WindrowError
+        As :func:`windrow.spark.logs.table_log.of_frame`; ``RESERVED_NAME``.
+    """
+    if log.ptime is not None:
+        raise NotSupportedError(
+            "processing times in a column of a streaming DataFrame are not supported",
+            condition="UNSUPPORTED_STREAM",
+            hint="leave ptime out: the time of the micro-batch is recorded",
+        )
+    if isinstance(log.bound, int):
+        raise UsageError(
+            "a live stream has no one bound",
+            condition="UNKNOWN_OPTION",
+            hint="name the column that holds bounds",
+        )
+    own = {ROWTIME, PRODUCER, PTIME, BOUND, PATTERN, STEP, PLACE}
+    reserved = next((name for name in frame.columns if name.lower() in own), None)
+    if reserved is not None:
+        hint = "give the column another name in the streaming DataFrame"
+        told = f"column {reserved} has a name that a live stream has for itself"
+        raise log.wrong(reserved, told, "RESERVED_NAME", hint, "42939")
+    nothing = spark.createDataFrame([], frame.schema)
+    # without its column of bounds: what that column says is told apart below
+    plain = of_frame(nothing, replace(log, producer=None, bound=None, punctuation=None))
+    clock = plain.clock
+    found = {name.lower(): name for name in frame.columns}
+    log.refuse_unknown((log.producer, log.bound, log.punctuation), frame.columns)
+    bound = None if log.bound is None else found[log.bound.lower()]
+    pattern = None if log.punctuation is None else found[log.punctuation.lower()]
+    shown = tuple(name for name in plain.columns if name not in (bound, pattern))
+
+    def ticks(name: str) -> Column:
+        return F.expr(clock.of_column(quoted(found[name.lower()]), clock.kind, clock.unit))
+
+    producer = F.lit("")
+    if log.producer is not None:
+        producer = F.coalesce(F.col(quoted(found[log.producer.lower()])).cast("string"), F.lit(""))
+    columns = (
+        *(F.col(quoted(name)) for name in shown),
+        ticks(log.rowtime).alias(ROWTIME),
+        producer.alias(PRODUCER),
+        F.unix_micros(F.current_timestamp()).alias(PTIME),
+        (ticks(bound) if bound is not None else F.lit(None).cast("bigint")).alias(BOUND),
+        *([] if pattern is None else [F.col(quoted(pattern)).cast("string").alias(PATTERN)]),
+    )
+    if isinstance(lag, datetime.timedelta):
+        lag = lag // datetime.timedelta(microseconds=1) * 1000 // clock.nanoseconds
+    if lag is not None:
+        ordering = Ordering.lagging(lag)
+    else:
+        ordering = Ordering.unordered() if bound is not None else Ordering.ordered()
+    if future is not None:
+        ordering = replace(ordering, future=Future(future, clock.nanoseconds))
+    empty = plain.frame.select(*map(quoted, shown), ROWTIME).withColumns(
+        {STEP: F.lit(0).cast("bigint"), PLACE: F.lit(0).cast("bigint")}
+    )
+    said = ((PRODUCER, log.producer), (BOUND, bound), (PATTERN, pattern))
+    given = frozenset(name for name, column in said if column is not None)
+    said_by = None if log.producer is None else found[log.producer.lower()]
+    files = None
+    if pattern is None and is_of_files(frame):
+        files = FileColumns(frame.schema, shown, found[log.rowtime.lower()], said_by, bound)
+    live = LiveSource(
+        frame.select(*columns), columns, ordering, idle, on_late=log.on_late, given=given, files=files
+    )
+    return replace(plain, frame=empty, columns=shown, ties=(STEP, PLACE), live=live)

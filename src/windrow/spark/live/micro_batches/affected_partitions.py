@@ -1,0 +1,78 @@
+"""A step of a clause over the partitions that it touches: those of rows that come, and those that end.
+
+All others stay as they are kept, unless time changes them: then all are gone through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.kernels.advance import Ended, Frontier, Growing, changed, least_open
+from windrow.kernels.advance.suffix import STATE
+from windrow.kernels.hashing import hashes
+from windrow.spark.live.micro_batches.retained_rows import KeptRows, Marks, Places, union
+
+__all__ = ["first_open", "step_of"]
+
+
+def step_of(
+    growing: Growing,
+    kept: KeptRows,
+    came: pa.Table,
+    frontier: Frontier | None,
+    ended: Ended | None,
+    over: Marks | None,
+    number: int,
+    *,
+    moves: bool,
+) -> tuple[pa.Table, KeptRows]:
+    """What a step gives, and what it keeps.
+
+    Parameters
+    ----------
+    growing, came, frontier, ended
+        As of :func:`windrow.kernels.advance.advance`.
+    kept
+        What the last step left, by the columns of the partitions' keys.
+    over
+        The hashes of keys of which that was not known: all kept rows of partitions that have ended have one
+        of them. None if these have to be looked for among all.
+    number
+        Of the step.
+    moves
+        Whether the frontier has moved, and that may change any partition.
+    """
+    places = kept.all() if moves else _touched(growing, kept, came, ended, over)
+    found = changed(growing, kept.rows(places), came, frontier, ended)
+    left = kept.without(_chosen(places, ~found.stays)).with_rows(found.rows, number)
+    return pa.Table.from_batches(found.given, growing.plan.result), left
+
+
+def first_open(kept: KeptRows, rowtime: str) -> pa.Scalar | None:
+    """The least rowtime of the rows at which something may still begin; None if there are none."""
+    firsts = (least_open(rows, rowtime) for rows in kept.tables(STATE, rowtime))
+    found = [first for first in firsts if first is not None]
+    return pc.min(pa.array(found)) if found else None
+
+
+def _touched(
+    growing: Growing, kept: KeptRows, came: pa.Table, ended: Ended | None, over: Marks | None
+) -> Places:
+    marks = hashes(came, growing.partition)
+    if ended is None or over is not None:
+        return kept.having(marks if over is None else np.concatenate([marks, over]))
+    # of a partition that has ended all rows are found
+    return union(kept.having(marks), kept.where(ended.rows))
+
+
+def _chosen(places: Places, which: np.ndarray) -> Places:
+    """Those of the rows at some places, in their order."""
+    edges: Sequence[int] = np.cumsum([0, *(len(at) for at in places.values())]).tolist()
+    return {
+        number: at[which[first:stop]]
+        for (number, at), first, stop in zip(places.items(), edges, edges[1:], strict=False)
+    }

@@ -1,0 +1,195 @@
+"""What a step in memory reads of micro-batches of files, without a job of Spark's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructType
+
+from windrow.kernels.stages import Times
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.input.file_batches import FileBatch, file_batch, ticks_of
+from windrow.spark.live.micro_batches.steps import inside
+from windrow.spark.live.operators.flow import Flow
+from windrow.spark.logs.live_source import BOUND, PLACE, PRODUCER, PTIME, FileColumns
+from windrow.spark.logs.session_streams import ROWTIME, Stream
+from windrow.spark.scan.file_scan import may_read
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["DirectInput", "Reading", "Taken"]
+
+Reading = Callable[[DataFrame, int, str, Column], tuple[DataFrame, dict[str, str]]]
+"""Of entries with the columns of a stream, its number and name, and which are its rows: them with what is
+computed of each, and the columns that are read, by the names that they have in memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """A stream of files.
+
+    Attributes
+    ----------
+    at, name, stream
+        As :meth:`windrow.spark.live.micro_batches.steps.Steps.streams` has them.
+    files
+        Its columns in the files.
+    leaf
+        Of the flow: the entries as they are read.
+    columns
+        What is read of its rows: names in memory, and in what the flow gives.
+    """
+
+    at: int
+    name: str
+    stream: Stream
+    files: FileColumns
+    leaf: int
+    columns: Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """A micro-batch that has been read.
+
+    Attributes
+    ----------
+    now
+        Its time, in microseconds.
+    entries
+        Of each stream those that came, in order, with the columns that are read, `PLACE` from 0 on, and what
+        entries say of time and producers.
+    """
+
+    now: int
+    entries: Mapping[str, pa.Table]
+    _batch: FileBatch
+    _sources: Sequence[_Source]
+
+    @property
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """Of each stream those of its rows."""
+        return {source.name: tuple(source.columns) for source in self._sources}
+
+    def whole(self, name: str) -> pa.Table | None:
+        """All columns of the entries of a stream; None where they cannot be read any more."""
+        place = next(place for place, source in enumerate(self._sources) if source.name == name)
+        source = self._sources[place]
+        rows = self._batch.rows(place, source.files, source.stream.columns)
+        if rows is None or rows.num_rows != self.entries[name].num_rows:
+            return None
+        return rows
+
+    def count(self) -> None:
+        """Tell Spark how many rows have been read."""
+        for place, source in enumerate(self._sources):
+            self._batch.count(place, self.entries[source.name].num_rows)
+
+
+class DirectInput:
+    """Reads the micro-batches of a query over streams of files; made by :meth:`of`."""
+
+    def __init__(self, gateway: Gateway, flow: Flow, sources: Sequence[_Source]) -> None:
+        self._gateway, self._flow, self._sources = gateway, flow, sources
+
+    @classmethod
+    def of(
+        cls, gateway: Gateway, folder: Path, streams: Sequence[tuple[int, str, Stream]], reading: Reading
+    ) -> DirectInput | None:
+        """What reads these streams; None where Spark has to.
+
+        Parameters
+        ----------
+        gateway
+            Of its own: it is told to leave operators to a flow.
+        folder
+            For files of a step.
+        """
+        if gateway.is_connect or not may_read(gateway):
+            return None
+        flow, sources = Flow(gateway, folder), []
+        for at, name, stream in streams:
+            files = None if stream.live is None else stream.live.files
+            if files is None or not files.is_plain or stream.live is None or stream.live.idle is not None:
+                return None
+            leaf, frame = flow.leaf(_schema(at, stream, files))
+            # where all entries are rows there is none of which nothing may be computed
+            is_row = F.lit(True) if files.bound is None else F.col(inside(at, ROWTIME)).isNotNull()
+            shown, columns = reading(frame, at, name, is_row)
+            said = [inside(at, own) for own in _said(files)]
+            wanted = dict.fromkeys([*columns.values(), *said, PLACE])
+            fragment = flow.output(shown.select(*map(quoted, wanted)))
+            if fragment.chosen is None and fragment.computed is None:
+                return None
+            sources.append(_Source(at, name, stream, files, leaf, columns))
+        return cls(gateway, flow, sources)
+
+    def take(self) -> Taken | None:
+        """The micro-batch that Spark calls for; None where Spark has to read it."""
+        batch = file_batch(self._gateway.spark, len(self._sources))
+        if batch is None:
+            return None
+        given = {}
+        for place, source in enumerate(self._sources):
+            entries = self._entries(batch, place, source)
+            if entries is None:
+                return None
+            given[source.leaf] = entries
+        made = self._flow.step(given, Times(None, 0))
+        entries = {
+            source.name: _named(source, rows, batch.now)
+            for source, rows in zip(self._sources, made, strict=True)
+        }
+        return Taken(batch.now, entries, batch, self._sources)
+
+    def _entries(self, batch: FileBatch, place: int, source: _Source) -> pa.Table | None:
+        """The entries of a stream as the flow reads them."""
+        at, files, read = source.at, source.files, self._flow.read(source.leaf)
+        shown = {inside(at, own): own for own in source.stream.columns if inside(at, own) in read}
+        of_time = [name for name in (files.rowtime, files.bound, files.producer) if name is not None]
+        rows = batch.rows(place, files, dict.fromkeys([*shown.values(), *of_time]))
+        if rows is None:
+            return None
+        columns = {name: rows.column(own) for name, own in shown.items()}
+        columns[inside(at, ROWTIME)] = ticks_of(rows.column(files.rowtime))
+        if files.bound is not None:
+            columns[inside(at, BOUND)] = ticks_of(rows.column(files.bound))
+        if files.producer is not None:
+            columns[inside(at, PRODUCER)] = rows.column(files.producer).fill_null("")
+        columns[PLACE] = pa.array(np.arange(rows.num_rows))
+        return pa.table(columns)
+
+
+def _said(files: FileColumns) -> list[str]:
+    """What entries say of time and producers."""
+    given = [(ROWTIME, files.rowtime), (PRODUCER, files.producer), (BOUND, files.bound)]
+    return [name for name, column in given if column is not None]
+
+
+def _schema(at: int, stream: Stream, files: FileColumns) -> StructType:
+    schema = StructType()
+    for own in stream.columns:
+        schema = schema.add(inside(at, own), files.schema[own].dataType)
+    for own in _said(files):
+        schema = schema.add(inside(at, own), StringType() if own == PRODUCER else LongType())
+    return schema.add(PLACE, LongType())
+
+
+def _named(source: _Source, rows: pa.Table, now: int) -> pa.Table:
+    """What the flow gives of a stream, in the order in which it came, under names of memory."""
+    places = rows.column(PLACE).to_numpy()
+    if (np.diff(places) < 0).any():
+        rows = rows.sort_by(PLACE)
+    count = rows.num_rows
+    columns = {name: rows.column(own) for name, own in source.columns.items()}
+    columns |= {own: rows.column(inside(source.at, own)) for own in _said(source.files)}
+    columns.setdefault(PRODUCER, pa.repeat("", count))
+    columns.setdefault(BOUND, pa.nulls(count, pa.int64()))
+    columns[PTIME] = pa.repeat(pa.scalar(now, pa.int64()), count)
+    columns[PLACE] = pa.array(np.arange(count))
+    return pa.table(columns)

@@ -1,0 +1,503 @@
+"""The steps of a query with EMIT in memory: what changes is evaluated, and what is kept is written once.
+
+What is kept of a stream are the rows that came, in chunks, from which all else is made again after a restart.
+Where rows would be needed for ever, what the operators hold is kept now and then in their place, and the rows
+that have come since. A step with more rows than the driver takes is evaluated by tasks, as is every query
+that has no flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import LongType, StructField, StructType
+
+from windrow.algebra.watermarks import Steps as Marks
+from windrow.errors import ExecutionError
+from windrow.kernels.stages import Held, Holding, UnmatchedError
+from windrow.kernels.zset.relation import NEVER
+from windrow.kernels.zset.time_windows import of_ticks
+from windrow.plan.event_time import Closed, Closing, Ending
+from windrow.spark.collected import frame_of_few
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.checkpoints.carried_state import Carried
+from windrow.spark.live.checkpoints.checkpoint import Step
+from windrow.spark.live.micro_batches.emit_steps import ROWS, Done, EmittedSteps
+from windrow.spark.live.micro_batches.in_memory import TOO_LARGE, Come, InMemorySteps
+from windrow.spark.live.micro_batches.session_rows import may_be_settled, numbered, settled, settled_at_once
+from windrow.spark.live.micro_batches.steps import STREAM, inside
+from windrow.spark.live.operators.flow import unstable
+from windrow.spark.live.operators.incremental import in_memory
+from windrow.spark.live.plans.emit_flow import EmittedFlow
+from windrow.spark.live.plans.emit_queries import EmittedPlan, Known
+from windrow.spark.live.reports.state_table import Kept as Counted
+from windrow.spark.live.sinks.into_stream import IntoStream
+from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
+from windrow.spark.logs.micro_batch import Kept
+from windrow.spark.logs.session_streams import ARRIVED, NUMBER, ROWTIME
+from windrow.spark.recorded.promised_over import Promised
+from windrow.streams.entries import BEFORE
+
+__all__ = ["MOST", "SETTLED_FROM", "EmittedInMemory"]
+
+Bools = npt.NDArray[np.bool_]
+
+MOST = 1 << 23
+"""So many rows are kept on the driver; of more, tasks evaluate the step."""
+_SPARE = 1_000_000
+"""Operators that have taken so many rows more than twice those that are kept are made anew."""
+SETTLED_FROM = 1000
+"""From so many rows on it is asked which of them are in sessions that do not change any more."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What is in memory after a step, and in a file; the rows up to the time of the file are not kept."""
+
+    number: int
+    flow: EmittedFlow
+    rows: Mapping[str, Holding]
+    taken: int
+    carried: Carried | None = None
+
+
+class EmittedInMemory(EmittedSteps, InMemorySteps):
+    """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
+
+    _timed = True
+
+    def __init__(
+        self, plan: EmittedPlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
+    ) -> None:
+        super().__init__(plan, sink, folder, envelope, on_late)
+        self._known_last: _Known | None = None
+        self._settled: dict[str, int] = {}  # how many rows were left when it was asked last
+
+    @property
+    def _result(self) -> StructType:
+        return self._told_schema
+
+    @cached_property
+    def _told_schema(self) -> StructType:
+        return self._query.query.told(self._envelope).schema
+
+    @cached_property
+    def _first_flow(self) -> EmittedFlow | None:
+        """The flow of the query, with nothing in it; None if it has none."""
+        gateway = Gateway(self._spark, self._plan.gateway.parameters)
+        folder = self._checkpoint.folder.resolve() / ".flow"
+        flow = EmittedFlow(gateway, self._query, self._envelope, folder)
+        return flow if flow.why_not is None else None
+
+    def _step(self, batch: DataFrame, number: int, before: Step) -> None:
+        is_carried = Carried.of(before) is not None  # then tasks do not have all rows
+        kept = sum(sum(chunks.values()) for chunks in before.chunks.values())
+        kept += sum(self._checkpoint.count(before, name) for name in before.rows)
+        if self._first_flow is None or (kept > MOST and not is_carried):
+            super()._step(batch, number, before)
+            return
+        try:
+            come = self._come(batch, before)
+        except ExecutionError as error:
+            if error.condition != TOO_LARGE or is_carried:
+                raise
+            super()._step(batch, number, before)
+        else:
+            try:
+                self._take(come, number, before)
+            except UnmatchedError as error:  # tasks make all of it anew
+                if is_carried:
+                    raise unstable(error) from None
+                super()._step(batch, number, before)
+
+    def _constant(self) -> list[str]:
+        return [name for name in super()._constant() if name != STREAM]  # ticks are no rows
+
+    def _take(self, come: Come, number: int, before: Step) -> None:
+        now = come.now
+        clocks = {name: one.position for name, one in come.found.items()}
+        marks: dict[str, Marks] = {
+            name: [*before.moves.get(name, []), *one.clocks] for name, one in come.found.items()
+        }
+        promises = self._told_since(before, come.found)
+        origin = self._origin([*come.firsts.values()], before)
+        until = None if origin is None else self._until(clocks, now)
+        judged = self._judged(before, {name: one.below for name, one in come.found.items()}, marks, until)
+        refused = {name: self._late(name, one.late) for name, one in come.found.items()}
+        self._tell_late({name: self._all_late(name, late, judged) for name, late in refused.items()}, number)
+        known, self._known_last = self._known_before(before), None  # a step that fails leaves half of itself
+        rows = {name: _with(held, come.found[name].rows, number) for name, held in known.rows.items()}
+        if promises:
+            known.flow.promise({name: one.told for name, one in come.found.items()})
+        given, used, frontier = 0, -judged.count, before.frontier
+        if until is not None and origin is not None and (frontier is None or until > frontier):
+            used += sum(int(_entering(holding.held, frontier, until).sum()) for holding in rows.values())
+            told = self._told_by(known.flow, rows, marks, (frontier, until), origin)
+            if isinstance(self._sink, IntoStream):
+                given = self._insert(self._frame_of(told), marks, until, before)
+            else:
+                given = self._put(told, number)
+            frontier = until
+        carried = self._carried(known, rows, marks, frontier, number, has_promises=any(promises.values()))
+        rows = self._left(rows, marks, known.flow.promised, frontier, carried)
+        arrived = np.concatenate([holding.held.enter[holding.held.alive] for holding in rows.values()])
+        oldest = int(arrived.min()) if len(arrived) else None
+        waiting = int((arrived > (frontier or 0)).sum())
+        done = Done(number, now, come.entries, come.count, used, judged.count, given, waiting, oldest)
+        step = self._after(before, done, clocks, marks, promises, (origin, frontier))
+        rows, step = self._committed(rows, step, self._kept_below(judged), carried)
+        taken = known.taken + come.count
+        # what is held of rows that are not needed any more goes when all is made anew, as after a restart
+        if taken <= 2 * len(arrived) + _SPARE or known.flow.held <= _SPARE or carried is not None:
+            self._known_last = _Known(number, known.flow, rows, taken, carried)
+        self._report(step, come.count, given)
+
+    @property
+    def _needs_all(self) -> bool:
+        """Whether no row is ever not needed any more."""
+        return self._query.query.timed.holds is not None
+
+    @cached_property
+    def _holds_keys(self) -> bool:
+        """Whether what operators hold will do in place of rows, until streams promise what none has declared.
+
+        So it is where they forget by time, and where nothing but a promise could let rows go.
+        """
+        if self._query.tells_at_once or self._query.has_sessions:
+            return False
+        assert self._first_flow is not None
+        streams = [(name, stream.live) for _, name, stream in self.streams()]
+        by_time = [
+            any(isinstance(each, Closing) for each in part)
+            for name, _ in streams
+            for part in self._query.endings(name)
+        ]
+        is_declared = any(live is not None and live.domain for _, live in streams)
+        return not is_declared and (not all(by_time) or self._first_flow.forgets)
+
+    def _carried(
+        self,
+        known: _Known,
+        rows: Mapping[str, Holding],
+        marks: Mapping[str, Marks],
+        frontier: int | None,
+        number: int,
+        *,
+        has_promises: bool,
+    ) -> Carried | None:
+        """What the operators hold, in a new file if more has come since the last than is in that.
+
+        Where rows go by what streams promise, they are kept, as promises tell of rows; until there is one.
+        """
+        last = known.carried
+        may_be = last is not None or self._needs_all or (self._holds_keys and not has_promises)
+        if frontier is None or not may_be:
+            return last
+        since = None if last is None else last.at
+        came = sum(int(_entering(holding.held, since, frontier).sum()) for holding in rows.values())
+        if not Carried.is_due(last, came):
+            return last
+        if known.flow.forgets:
+            known.flow.forget({name: self._reached(name, steps, frontier) for name, steps in marks.items()})
+        return Carried.written(self._checkpoint, number, frontier, known.flow.held, known.flow.state)
+
+    def _committed(
+        self,
+        rows: Mapping[str, Holding],
+        step: Step,
+        beside: Mapping[str, Kept],
+        carried: Carried | None,
+    ) -> tuple[dict[str, Holding], Step]:
+        """The rows that are kept, with the chunks that keep them, and the step with these."""
+        kept, chunks = {}, {}
+        for name, holding in rows.items():
+            kept[name], new = holding.merged(step.number)
+            for chunk, table in new.items():
+                self._checkpoint.write_chunk(f"{ROWS}{name}", chunk, table)
+            chunks[f"{ROWS}{name}"] = {str(chunk): count for chunk, count in kept[name].chunks.items()}
+        step = replace(step, chunks=chunks)
+        return kept, self._checkpoint.commit(step if carried is None else carried.named(step), beside)
+
+    # -- what comes in -------------------------------------------------------------------------------
+
+    _reads_all = False
+
+    def _reading(
+        self,
+        frame: DataFrame,
+        at: int,
+        name: str,
+        is_row: Column,  # noqa: ARG002 - nothing is computed
+    ) -> tuple[DataFrame, dict[str, str]]:
+        """What the query reads."""
+        return frame, {own: inside(at, own) for own in self._read(name)}
+
+    # -- what goes out -------------------------------------------------------------------------------
+
+    def _told_by(
+        self,
+        flow: EmittedFlow,
+        rows: Mapping[str, Holding],
+        marks: Mapping[str, Marks],
+        span: tuple[int | None, int],
+        origin: int,
+    ) -> pa.Table:
+        """What is told of a step from one processing time, which is left out, to another."""
+        since, until = span
+        came = {}
+        for name, holding in rows.items():
+            held = holding.held
+            came[name] = held.rows.filter(pa.array(_entering(held, since, until))).combine_chunks()
+        reached = {name: self._reached(name, steps, until) for name, steps in marks.items()}
+        with self._gateway.translated():
+            return flow.step(came, reached, since, until, origin)
+
+    def _reached(self, name: str, steps: Marks, until: int) -> Marks:
+        """Up to which rowtime a stream was known, up to a processing time."""
+        return [(at, mark) for at, mark in self._query.known(name, steps) if at <= until]
+
+    def _put(self, told: pa.Table, number: int) -> int:
+        """Give what is told to the sink."""
+        sink = self._sink
+        assert not isinstance(sink, IntoStream)
+        names = {name.lower() for name in told.column_names}
+        if isinstance(sink, TableSink) and takes_tables(sink) and len(names) == told.num_columns:
+            return sink.write_table(told, number)
+        with self._gateway.translated():
+            return sink.write(self._frame_of(told), number) or 0
+
+    def _frame_of(self, told: pa.Table) -> DataFrame:
+        """What is told, as a DataFrame; two columns may have one name."""
+        schema, inner = self._told_schema, StructType()
+        for at, field in enumerate(schema):
+            inner = inner.add(f"o{at}", field.dataType)
+        return frame_of_few(self._spark, told.rename_columns(inner.names), inner).toDF(*schema.names)
+
+    # -- what is kept --------------------------------------------------------------------------------
+
+    def _known_before(self, before: Step) -> _Known:
+        """What the last step left: in memory, or made again from the rows that it kept."""
+        if self._known_last is not None and self._known_last.number == before.number:
+            return self._known_last
+        rows = {name: self._holding(before, name) for _, name, _ in self.streams()}
+        assert self._first_flow is not None
+        flow = self._first_flow.emptied()
+        flow.promise(before.told)
+        carried = Carried.of(before)
+        if carried is not None:
+            flow.restore(carried.read(self._checkpoint))
+        since = None if carried is None else carried.at
+        if before.frontier is not None and before.frontier != since:
+            assert before.origin is not None
+            self._told_by(flow, rows, before.moves, (since, before.frontier), before.origin)
+        taken = sum(len(holding.held) for holding in rows.values())
+        return _Known(before.number, flow, rows, taken, carried)
+
+    def _read(self, name: str) -> list[str]:
+        """The columns of a stream that the query reads, and that of its rowtimes, by which rows are over."""
+        assert self._first_flow is not None
+        stream, read = self._plan.catalog.streams[name], self._first_flow.read(name)
+        rowtime = (stream.rowtime or "").lower()
+        return [column for column in stream.columns if column in read or column.lower() == rowtime]
+
+    def _schema_of(self, name: str) -> StructType:
+        """What is kept of a stream's rows."""
+        kinds = self._plan.catalog.streams[name].frame.schema
+        read = StructType([kinds[column] for column in self._read(name)])
+        return _with_times(read)
+
+    def _whole(self, name: str, rows: pa.Table) -> tuple[pa.Table, StructType]:
+        """What is kept of a stream's rows with the other columns, which nothing reads."""
+        stream, schema = self._plan.catalog.streams[name], StructType()
+        for column in stream.columns:
+            kind = stream.frame.schema[column]
+            if column not in rows.column_names:
+                kind = StructField(column, kind.dataType)
+                nothing = pa.nulls(rows.num_rows, in_memory(StructType([kind])).field(0).type)
+                rows = rows.append_column(column, nothing)
+            schema = schema.add(kind)
+        schema = _with_times(schema)
+        return rows.select(schema.names), schema
+
+    def _holding(self, before: Step, name: str) -> Holding:
+        chunks = before.chunks.get(f"{ROWS}{name}", {})
+        schema = in_memory(self._schema_of(name))
+        none = np.zeros(0, np.int64)
+        empty = schema.empty_table()
+        holding = Holding(Held.of(empty, none, none, none), empty, none)
+        for chunk, count in chunks.items():
+            table = self._checkpoint.read_chunk(f"{ROWS}{name}", int(chunk))
+            held = _held(table.select(schema.names), int(chunk))
+            holding = replace(holding, held=holding.held.with_rows(held))
+            holding = replace(holding, chunks={**holding.chunks, int(chunk): count})
+        kept = self._checkpoint.table(before, f"{ROWS}{name}")  # of a step that tasks evaluated
+        return holding if kept is None else _with(holding, kept, before.number + 1)
+
+    def _kept_before(self, before: Step, name: str) -> DataFrame | None:
+        if f"{ROWS}{name}" not in before.chunks:
+            return super()._kept_before(before, name)
+        held = self._holding(before, name).held
+        return frame_of_few(self._spark, *self._whole(name, held.rows))
+
+    def _left(
+        self,
+        rows: Mapping[str, Holding],
+        marks: Mapping[str, Marks],
+        promised: Promised,
+        frontier: int | None,
+        carried: Carried | None,
+    ) -> dict[str, Holding]:
+        """The rows that are needed after a step."""
+        if carried is not None:  # those before are in what the operators held
+            return {
+                name: replace(holding, held=holding.held.where(holding.held.enter > carried.at))
+                for name, holding in rows.items()
+            }
+        if frontier is None or self._needs_all:
+            return dict(rows)
+        left = {}
+        for name, holding in rows.items():
+            gone = holding.held.enter <= frontier
+            if not self._query.tells_at_once:
+                gone &= self._is_over(name, holding, marks, promised, frontier)
+            left[name] = replace(holding, held=holding.held.where(~gone)) if gone.any() else holding
+        return left
+
+    def _is_over(
+        self,
+        name: str,
+        holding: Holding,
+        marks: Mapping[str, Marks],
+        promised: Promised,
+        frontier: int,
+    ) -> Bools:
+        """Whether no change is made of rows any more."""
+        if self._query.has_sessions:
+            return self._is_settled(name, holding, marks, frontier)
+        rows, groupings = holding.held.rows, self._query.endings(name)
+        told = [self._promised_over(grouping, promised, rows, frontier) for grouping in groupings]
+        if not any(each is not None for each in told):
+            return self._in_time(name, groupings, holding, marks, frontier)
+        over = np.ones(rows.num_rows, bool)
+        for grouping, each in zip(groupings, told, strict=True):
+            in_time = self._in_time(name, [grouping], holding, marks, frontier)
+            over &= in_time if each is None else in_time | each
+        return over
+
+    def _promised_over(
+        self, grouping: Sequence[Ending], promised: Promised, rows: pa.Table, frontier: int
+    ) -> Bools | None:
+        """Whether what rows are in is promised to be over; None where nothing has been promised of it."""
+        places = self._query.places
+        telling = [each for each in grouping if isinstance(each, Closed) and promised.may_tell(each, places)]
+        if not telling:
+            return None
+        over: Bools = np.logical_or.reduce(
+            [promised.over(each, places, rows) <= frontier for each in telling]
+        )
+        return over
+
+    def _in_time(
+        self,
+        name: str,
+        groupings: Sequence[Sequence[Ending]],
+        holding: Holding,
+        marks: Mapping[str, Marks],
+        frontier: int,
+    ) -> Bools:
+        """Whether no change is made of rows any more, by the watermark."""
+        ticks = holding.held.rows.column(ROWTIME).to_numpy()
+        mark = self._query.mark_of(name, marks, frontier)
+        in_time = all(any(isinstance(each, Closing) for each in grouping) for grouping in groupings)
+        if mark is None or not len(ticks) or not in_time:
+            return np.zeros(len(ticks), bool)
+        stream = self._plan.catalog.streams[name]
+        kind = stream.frame.schema[stream.rowtime or ""]
+        type_ = in_memory(StructType([kind])).field(0).type
+        condition = partial(self._query.over, groupings, name)
+        key = name, *map(tuple, groupings)
+
+        def told(asked: npt.NDArray[np.int64]) -> Bools:
+            return self._conditions.holds(key, kind, condition, of_ticks(asked, type_), mark)
+
+        # up to the first that is not: local times fall when a clock is set back
+        if not told(ticks.min(keepdims=True)).all():
+            return np.zeros(len(ticks), bool)
+        is_over = told(ticks)
+        return is_over if is_over.all() else ticks < ticks[~is_over].min()
+
+    def _is_settled(self, name: str, holding: Holding, marks: Mapping[str, Marks], frontier: int) -> Bools:
+        """The same of rows in sessions, which takes a query: it is asked when they are twice as many."""
+        held = holding.held
+        gone = np.zeros(held.rows.num_rows, bool)
+        if held.alive.sum() < max(2 * self._settled.get(name, 0), SETTLED_FROM):
+            return gone
+        places = np.flatnonzero(held.alive)
+        alive = held.rows.take(pa.array(places)).combine_chunks()
+        at_once = settled_at_once(self._query, self._conditions, name, alive, marks, frontier)
+        if at_once is not None:
+            gone[places[at_once]] = True
+            if at_once.any():
+                self._settled[name] = int(held.alive.sum() - gone.sum())
+            return gone
+        oldest = places[[held.rows.column(ROWTIME).to_numpy()[places].argmin()]] if len(places) else places
+        first = numbered(self._gateway, *self._whole(name, held.rows.take(pa.array(oldest))))
+        if not may_be_settled(self._query, name, first, marks, frontier):
+            return gone
+        rows = numbered(self._gateway, *self._whole(name, held.rows.take(pa.array(places))))
+        over = settled(self._query, self._gateway, name, Known(rows, marks[name]), marks, frontier)
+        if over is not None:
+            gone[places[over.toArrow().column(NUMBER).to_numpy()]] = True
+        self._settled[name] = int(held.alive.sum() - gone.sum())
+        return gone
+
+    def _operators_of(self, step: Step) -> Counted | None:
+        carried = Carried.of(step)
+        return None if carried is None else Counted(carried.rows, carried.size(self._checkpoint, step))
+
+    def _kept_of(self, step: Step, name: str) -> Counted:
+        if f"{ROWS}{name}" not in step.chunks:
+            return super()._kept_of(step, name)
+        rows = self._holding(step, name).held.rows
+        return Counted.of(rows.column(ROWTIME), self._checkpoint.chunk_bytes(step, f"{ROWS}{name}"))
+
+    def _report(self, step: Step, came: int, given: int) -> None:
+        super()._report(step, came, given)
+        kept = sum(sum(chunks.values()) for chunks in step.chunks.values())
+        self.progress["rows_in_windows"] += kept
+
+
+def _entering(held: Held, since: int | None, until: int) -> Bools:
+    """The rows that come after a processing time, by another one."""
+    entering: Bools = held.alive & (held.enter <= until)
+    if since is not None:
+        entering &= held.enter > since
+    return entering
+
+
+def _with_times(schema: StructType) -> StructType:
+    """The columns of rows, and what is known of them."""
+    return schema.add(ROWTIME, LongType()).add(ARRIVED, LongType()).add(BEFORE, LongType())
+
+
+def _held(table: pa.Table, chunk: int) -> Held:
+    arrived = table.column(ARRIVED).to_numpy()
+    count = len(arrived)
+    return Held.of(table, arrived, np.full(count, NEVER), np.full(count, chunk))
+
+
+def _with(holding: Holding, rows: pa.Table, number: int) -> Holding:
+    """With more rows that came."""
+    if not rows.num_rows:
+        return holding
+    schema = holding.held.rows.schema
+    chunk = number * 1000
+    held = holding.held.with_rows(_held(rows.select(schema.names).cast(schema).combine_chunks(), chunk))
+    return replace(holding, held=held, chunks={**holding.chunks, chunk: rows.num_rows})

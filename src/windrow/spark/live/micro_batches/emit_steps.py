@@ -1,0 +1,435 @@
+"""The steps of a query with EMIT: from one processing time to the next, over the rows that may be needed.
+
+Processing times rise from step to step. Of a streaming DataFrame that of a micro-batch is Spark's, which has
+it in its log before the micro-batch is run; of a named stream those of the entries are. A step goes up to
+where all streams are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from windrow.algebra.watermarks import Steps as Marks
+from windrow.spark.arrow import told_of
+from windrow.spark.collected import few, frame_of_few
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.checkpoints.checkpoint import Step
+from windrow.spark.live.input.arrivals import Arrivals, Came, arrivals
+from windrow.spark.live.input.ticks import TickFiles
+from windrow.spark.live.micro_batches.late_for_groups import Judged, judged
+from windrow.spark.live.micro_batches.needed_rows import needed
+from windrow.spark.live.micro_batches.steps import STREAM, TICKS, Steps, inside
+from windrow.spark.live.operators.watermark_conditions import Conditions
+from windrow.spark.live.plans.emit_queries import EmittedPlan, Known
+from windrow.spark.live.reports.account import Account
+from windrow.spark.live.reports.state_table import Kept as Counted
+from windrow.spark.live.reports.state_table import State, kept_in, timed_state_of
+from windrow.spark.live.sinks.into_stream import IntoStream
+from windrow.spark.live.sinks.sink import Sink
+from windrow.spark.logs.live_source import PLACE, PTIME
+from windrow.spark.logs.micro_batch import Kept
+from windrow.spark.logs.session_streams import ARRIVED, ROWTIME, Stream
+from windrow.spark.recorded.promised_over import Promises, folded, stream_kinds
+from windrow.streams import Position
+from windrow.streams.entries import BEFORE
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["ROWS", "Done", "EmittedSteps", "is_log"]
+
+ROWS = "rows-"
+_BELOW = "below-"
+_LATE = "late_for_groups"
+_GRACE = 1_000_000
+"""Microseconds: for so long a step waits for a named stream that is behind others, before it ticks."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a step has done: rows that came, were used, late for a group, given, and wait; when the oldest of
+    those kept came.
+    """
+
+    number: int
+    now: int
+    entries: int
+    came: int
+    used: int
+    late: int
+    given: int
+    held: int
+    oldest: int | None
+    due: int | None = None
+
+
+class EmittedSteps(Steps):
+    """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
+
+    def __init__(
+        self, plan: EmittedPlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
+    ) -> None:
+        super().__init__(plan, sink, folder, envelope, on_late)
+        self._query = plan
+        self._judges = bool(plan.query.timed.judgings)
+        self._named = {
+            name: known.stream for name, known in plan.catalog.named.items() if name in plan.streams
+        }
+        self._files = TickFiles(folder / "ticks") if plan.is_endless else None
+
+    # -- ticks -----------------------------------------------------------------------------------------
+
+    def _ticks(self, frames: Mapping[str, DataFrame] | None) -> DataFrame | None:
+        """Ticks, which are given under an empty name."""
+        if frames is not None:
+            return frames.get("")
+        return None if self._files is None else self._files.arriving(self._spark)
+
+    @property
+    def wants(self) -> int | None:
+        """When the query is to have a tick."""
+        return self._checkpoint.last().counts.get("wanted")
+
+    def tick(self, instant: int) -> None:
+        """Put a tick for an instant into the input: where it has not been reached."""
+        clocks = self._checkpoint.last().clocks
+        for name, stream in self._named.items():
+            if name not in clocks or clocks[name].ptime < instant:
+                stream.tick()
+        if self._files is not None:
+            self._files.add(instant)
+
+    # -- steps -----------------------------------------------------------------------------------------
+
+    def _taken(self, batch: DataFrame, number: int, before: Step) -> None:
+        told = self._told(batch)
+        now = self._now(_last(told, self._sources_of_time), before)
+        came = self._came(batch, told, number, before, now)
+        clocks = {name: found.position for name, found in came.items()}
+        marks: dict[str, Marks] = {
+            name: [*before.moves.get(name, []), *found.clocks] for name, found in came.items()
+        }
+        promises = self._told_since(before, came)
+        origin = self._origin(self._firsts(told, now), before)
+        until = None if origin is None else self._until(clocks, now)
+        below = {name: None if one.below is None else one.below.toArrow() for name, one in came.items()}
+        apart = self._judged(before, below, marks, until)
+        late = {name: self._all_late(name, one.late, apart) for name, one in came.items()}
+        self._tell_late(late, number)
+        rows = {}
+        for name, found in came.items():
+            kept = self._kept_before(before, name)
+            rows[name] = found.rows if kept is None else kept.unionByName(found.rows)
+        taken = self._entering(rows, before.frontier, until)
+        due, given, frontier = before.counts.get("due"), 0, before.frontier
+        if until is not None and origin is not None and (frontier is None or until > frontier):
+            changes = any(found.count or found.clocks or found.told for found in came.values())
+            waited = before.counts.get("rows_held", 0) or before.counts.get("marks_held", 0)
+            if changes or waited or (due is not None and due <= until):
+                known = {
+                    name: _known_by(frame, marks[name], promises.get(name, []), until)
+                    for name, frame in rows.items()
+                }
+                given, due = self._give_changes(known, (frontier, until), origin, before, number)
+            elif isinstance(self._sink, IntoStream):
+                self._insert(None, marks, until, before)
+            frontier = until
+        keep, oldest, held = self._kept(rows, marks, promises, frontier)
+        keep |= self._kept_below(apart)
+        came_in = sum(found.count for found in came.values())
+        used = taken - apart.count
+        done = Done(number, now, told.num_rows, came_in, used, apart.count, given, held, oldest, due)
+        step = self._after(before, done, clocks, marks, promises, (origin, frontier))
+        self._report(self._checkpoint.commit(step, keep), came_in, given)
+
+    # -- rows that are late for a group ----------------------------------------------------------------
+
+    @cached_property
+    def _conditions(self) -> Conditions:
+        def gateway() -> Gateway:
+            return Gateway(self._spark, self._plan.gateway.parameters)
+
+        return Conditions(gateway, self._checkpoint.folder.resolve())
+
+    def _judged(
+        self,
+        before: Step,
+        came: Mapping[str, pa.Table | None],
+        marks: Mapping[str, Marks],
+        until: int | None,
+    ) -> Judged:
+        """What becomes of the rows below their stream's clock, those that waited among them."""
+        below = {}
+        for name, rows in came.items() if self._judges else ():
+            kept = f"{_BELOW}{name}"
+            waited = self._checkpoint.table(before, kept) if kept in before.rows else None
+            names = self._schema_apart(name, ARRIVED, BEFORE).names
+            parts = [part.select(names) for part in (waited, rows) if part is not None]
+            if parts:
+                below[name] = pa.concat_tables([part.cast(parts[-1].schema) for part in parts])
+        return judged(self._query, self._conditions, below, marks, until)
+
+    def _all_late(self, name: str, refused: DataFrame | None, apart: Judged) -> DataFrame | None:
+        """The late rows of a stream: those that a promise rules out, and those that are late for a group."""
+        late = self._late(name, apart.late.get(name))
+        return refused if late is None else late if refused is None else refused.unionByName(late)
+
+    def _kept_below(self, apart: Judged) -> dict[str, Kept]:
+        """Those that wait still."""
+        return {
+            f"{_BELOW}{name}": Kept(
+                frame_of_few(self._spark, rows, self._schema_apart(name, ARRIVED, BEFORE)), are_few=True
+            )
+            for name, rows in apart.waiting.items()
+        }
+
+    @staticmethod
+    def _entering(rows: Mapping[str, DataFrame], since: int | None, until: int | None) -> int:
+        """How many rows come after a processing time, by another one."""
+        if until is None:
+            return 0
+        arrived = reduce(DataFrame.unionAll, (frame.select(ARRIVED) for frame in rows.values()))
+        return arrived.where(F.col(ARRIVED).between(-1 if since is None else since + 1, until)).count()
+
+    # -- what a step leaves ----------------------------------------------------------------------------
+
+    def _after(
+        self,
+        before: Step,
+        done: Done,
+        clocks: Mapping[str, Position],
+        marks: Mapping[str, Marks],
+        promises: Mapping[str, Promises],
+        reached: tuple[int | None, int | None],
+    ) -> Step:
+        """What is known after a step; `reached` are the origin and the frontier."""
+        origin, frontier = reached
+        for_groups = before.counts.get(_LATE, 0) + done.late
+        account = Account(
+            came=before.counts.get("rows_in", 0) + done.came,
+            used=before.counts.get("rows_used", 0) + done.used,
+            held=done.held,
+            late=sum(each.clock.rejected + each.clock.quarantined for each in clocks.values()) + for_groups,
+        )
+        counts = {
+            "now": done.now,
+            "entries": done.entries,
+            _LATE: for_groups,
+            **account.counts,
+            "rows_given": before.counts.get("rows_given", 0) + done.given,
+            "marks_held": sum(at > (frontier or 0) for at in _times(marks) + _times(promises)),
+        }
+        if done.due is not None:
+            counts["due"] = done.due
+        wanted = self._wanted(clocks, frontier, done.now, done.due)
+        if wanted is not None:
+            counts["wanted"] = wanted
+        if frontier is not None:
+            back_to = self._back_to(done.oldest, frontier)
+            marks = {name: _pruned(steps, back_to) for name, steps in marks.items()}
+            schemas = {name: told_of(stream_kinds(self._plan.catalog.streams[name])) for name in promises}
+            promises = {name: folded(told, back_to, schemas[name]) for name, told in promises.items()}
+        return Step(done.number, clocks, frontier, origin, {}, counts, moves=marks, told=promises)
+
+    def _told_since(self, before: Step, came: Mapping[str, Arrivals | Came]) -> dict[str, Promises]:
+        """What streams have promised by patterns, and when, where that is asked for."""
+        if not self._query.asks_promises:
+            return {}
+        return {name: [*before.told.get(name, []), *found.told] for name, found in came.items()}
+
+    @property
+    def _sources_of_time(self) -> list[int]:
+        """The numbers of what comes with Spark's time: streaming DataFrames, and ticks."""
+        return [*(place for place, _, stream in self.streams() if not is_log(stream)), TICKS]
+
+    def _now(self, last: int | None, before: Step) -> int:
+        """The processing time of what comes from streaming DataFrames: later than that of the last step.
+
+        `last` is the greatest that such entries come with; None where there are none.
+        """
+        earlier = before.counts.get("now", 0)
+        return earlier if last is None else max(last, earlier + 1)
+
+    def _kept_before(self, before: Step, name: str) -> DataFrame | None:
+        """The rows of a stream that a step left behind."""
+        return self._checkpoint.rows(before, f"{ROWS}{name}")
+
+    def _came(
+        self, batch: DataFrame, told: pa.Table, number: int, before: Step, now: int
+    ) -> dict[str, Arrivals]:
+        """What came of each stream, judged."""
+        found = {}
+        for place, name, stream in self.streams():
+            assert stream.live is not None
+            names = [F.col(quoted(inside(place, name))).alias(name) for name in stream.live.frame.columns]
+            rows = batch.where(F.col(STREAM) == place).select(*names, PLACE)
+            own = told.filter(pc.equal(told.column(STREAM), place))
+            if not is_log(stream):
+                when = pa.array([now] * own.num_rows, pa.int64())
+                own = own.set_column(own.column_names.index(PTIME), PTIME, when)
+            position = before.clocks.get(name)
+            found[name] = arrivals(name, stream, rows, own, number, position, now, timed=True)
+        return found
+
+    def _until(self, clocks: Mapping[str, Position], now: int) -> int | None:
+        """Up to which processing time all streams are known."""
+        reached = [clocks[name].ptime if is_log(stream) else now for _, name, stream in self.streams()]
+        return min(reached) or None
+
+    def _firsts(self, told: pa.Table, now: int) -> list[int]:
+        """The first processing time of each stream of which there are entries."""
+        firsts = []
+        for place, _, stream in self.streams():
+            own = told.filter(pc.equal(told.column(STREAM), place))
+            if own.num_rows:
+                firsts.append(pc.min(own.column(PTIME)).as_py() if is_log(stream) else now)
+        return firsts
+
+    def _origin(self, firsts: Sequence[int], before: Step) -> int | None:
+        """The first processing time of the logs; None before the first entry."""
+        return min([*firsts, *([] if before.origin is None else [before.origin])], default=None)
+
+    def _give_changes(
+        self,
+        known: Mapping[str, Known],
+        span: tuple[int | None, int],
+        origin: int,
+        before: Step,
+        number: int,
+    ) -> tuple[int, int | None]:
+        """Evaluate the step and give its rows to the sink: how many, and when the next change is due."""
+        gateway = Gateway(self._spark, self._query.gateway.parameters)
+        with gateway.translated():
+            found = self._query.evaluate(gateway, known, span, origin, self._envelope)
+            if isinstance(self._sink, IntoStream):
+                marks = {name: one.marks for name, one in known.items()}
+                return self._insert(found.changes, marks, span[1], before), found.due
+            return self._sink.write(found.changes, number) or 0, found.due
+
+    def _insert(self, changes: DataFrame | None, marks: Mapping[str, Marks], until: int, before: Step) -> int:
+        """Give complete rows to the stream that they go into, with the bound of all others; how many."""
+        assert isinstance(self._sink, IntoStream)
+        gateway = Gateway(self._spark, self._query.gateway.parameters)
+        bound = self._query.rowtime_until(gateway, marks, until)
+        if changes is None:
+            changes = self._query.query.told(self._envelope).limit(0)
+        with gateway.translated():
+            rows = self._query.as_stream(changes)
+            return self._sink.insert(rows, bound, before.counts.get("rows_given", 0))
+
+    # -- what is kept ----------------------------------------------------------------------------------
+
+    def _kept(
+        self,
+        rows: Mapping[str, DataFrame],
+        marks: Mapping[str, Marks],
+        promises: Mapping[str, Promises],
+        frontier: int | None,
+    ) -> tuple[dict[str, Kept], int | None, int]:
+        """The rows that are needed after a step; when the oldest came, and how many wait for a later one."""
+        keep: dict[str, Kept] = {}
+        oldest: list[int] = []
+        held = 0
+        known = {
+            name: Known(frame, marks[name], tuple(promises.get(name, ()))) for name, frame in rows.items()
+        }
+        gateway = Gateway(self._spark, self._query.gateway.parameters)
+        for name, frame in rows.items():
+            left = frame if frontier is None else needed(self._query, gateway, name, known, frontier)
+            table = few(left)
+            if table is not None:
+                keep[f"{ROWS}{name}"] = Kept(frame_of_few(self._spark, table, left.schema), True)
+                came = table.column(ARRIVED)
+                first = pc.min(came).as_py()
+                waiting = pc.sum(pc.greater(came, frontier or 0)).as_py() or 0
+            else:
+                keep[f"{ROWS}{name}"] = Kept(left, False)
+                is_held = F.sum((F.col(ARRIVED) > (frontier or 0)).cast("int"))
+                first, waiting = left.agg(F.min(ARRIVED), is_held).collect()[0]
+            held += waiting
+            oldest += [] if first is None else [first]
+        return keep, min(oldest, default=None), held
+
+    def _back_to(self, oldest: int | None, frontier: int) -> int:
+        """The processing time from which on it matters when a clock has moved."""
+        since = frontier - (self._query.query.how.delay or 0)
+        return since + 1 if oldest is None else min(oldest, since + 1)
+
+    def _wanted(
+        self, clocks: Mapping[str, Position], frontier: int | None, now: int, due: int | None
+    ) -> int | None:
+        """When there is to be a tick: where something is due, streams wait for each other, or fall idle."""
+        wanted = [] if due is None else [due]
+        for _, name, stream in self.streams():
+            reached = clocks[name].ptime if is_log(stream) else now
+            if reached > (frontier or 0):
+                wanted.append(reached + _GRACE)
+            idle = stream.live.idle if stream.live is not None else None
+            if idle is not None:
+                producers = clocks[name].clock.producers.values()
+                wanted += [known.heard + idle for known in producers if known.is_open]
+        return min(wanted, default=None)
+
+    def state(self) -> State:
+        """What is kept after the last step, and why."""
+        step = self._checkpoint.last()
+        kept = {name: self._kept_of(step, name) for _, name, _ in self.streams()}
+        return timed_state_of(self._plan, step, kept, self._query.keeps, self._operators_of(step))
+
+    def _operators_of(self, step: Step) -> Counted | None:  # noqa: ARG002 - of those in memory
+        """What operators hold in place of rows."""
+        return None
+
+    def _kept_of(self, step: Step, name: str) -> Counted:
+        """What is kept of a stream after a step."""
+        if f"{ROWS}{name}" not in step.rows:
+            return Counted()
+        path = self._checkpoint.path(step.number) / f"{ROWS}{name}"
+        return kept_in(path, self._plan.catalog.streams[name].clock, [ROWTIME])
+
+    def _report(self, step: Step, came: int, given: int) -> None:
+        count = partial(self._checkpoint.count, step)
+        self.progress = {
+            "batch": step.number,
+            "came": came,
+            "given": given,
+            "frontier": step.frontier,
+            **{name: count for name, count in step.counts.items() if name.startswith("rows_")},
+            "rows_in_windows": sum(count(name) for name in step.rows if name.startswith(ROWS)),
+            "state_bytes": self._checkpoint.size(step),
+        }
+
+
+def _last(told: pa.Table, places: Sequence[int]) -> int | None:
+    """The greatest processing time of entries of these numbers."""
+    number = told.column(STREAM)
+    times = told.filter(pc.is_in(number, pa.array(places, number.type)))
+    last: int | None = pc.max(times.column(PTIME)).as_py() or 0 if times.num_rows else None
+    return last
+
+
+def is_log(stream: Stream) -> bool:
+    """Whether a live stream is a named one, whose entries say when they came."""
+    return stream.live is not None and bool(stream.live.identity)
+
+
+def _known_by(rows: DataFrame, marks: Marks, told: Promises, until: int) -> Known:
+    """What was known of a stream by a processing time."""
+    moved = [(at, mark) for at, mark in marks if at <= until]
+    return Known(rows.where(F.col(ARRIVED) <= until), moved, tuple(one for one in told if one[0] <= until))
+
+
+def _times(told: Mapping[str, Sequence[tuple[int, object]]]) -> list[int]:
+    return [at for one in told.values() for at, _ in one]
+
+
+def _pruned(steps: Marks, since: int) -> Marks:
+    """The steps of a clock from an instant on, and the last before it."""
+    before = [step for step in steps if step[0] < since]
+    return [*before[-1:], *(step for step in steps if step[0] >= since)]

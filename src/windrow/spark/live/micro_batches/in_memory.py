@@ -1,0 +1,327 @@
+"""Steps on the driver: a micro-batch comes into memory, and its entries are judged there.
+
+What comes are the columns that a query reads, with what Spark computes of each row for it, in one job, or
+from plain files in none (:mod:`windrow.spark.live.micro_batches.direct_input`). Where whole rows are asked
+for after all, as late ones are, which are kept, they are read again; through Spark all of the micro-batch is,
+whole.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from windrow.errors import ExecutionError, WindrowError
+from windrow.spark.collected import is_plain
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.checkpoints.checkpoint import Step
+from windrow.spark.live.input.arrivals import VIOLATED, Came, came
+from windrow.spark.live.input.file_order import ORIGIN, in_order, is_of_one_file
+from windrow.spark.live.micro_batches.direct_input import DirectInput
+from windrow.spark.live.micro_batches.steps import STREAM, TICKS, Steps, inside
+from windrow.spark.logs.live_source import BOUND, LOGGED, PLACE, PRODUCER, PTIME, LiveSource
+from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME, Stream
+from windrow.streams.entries import BEFORE
+from windrow.streams.log_position import needs_rows
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["TOO_LARGE", "Come", "InMemorySteps", "Narrow"]
+
+
+@dataclass(frozen=True, eq=False)
+class Come:
+    """What a micro-batch brings.
+
+    Attributes
+    ----------
+    found
+        Of each stream, what was read of it.
+    entries
+        How many there are.
+    now
+        Its time, in microseconds.
+    firsts
+        Of each stream with entries the time of the first.
+    """
+
+    found: Mapping[str, Came]
+    entries: int
+    now: int
+    firsts: Mapping[str, int]
+
+    @property
+    def count(self) -> int:
+        """How many rows came, but for those that were in already."""
+        return sum(one.count for one in self.found.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Narrow:
+    """What of a micro-batch is read.
+
+    Attributes
+    ----------
+    frame
+        The micro-batch, with what is computed of its rows.
+    columns
+        Of each stream, those that its rows are to have: in memory, and in `frame`.
+    """
+
+    frame: DataFrame
+    columns: Mapping[str, Mapping[str, str]]
+
+
+class InMemorySteps(Steps):
+    """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
+
+    _timed = False
+    """As :func:`windrow.spark.live.input.arrivals.arrivals` has it."""
+
+    _judges = False
+    """Whether rows below their stream's clock are judged, and so kept whole."""
+
+    _wide_until = 0
+    """Micro-batches before this one are read whole: late rows seldom come alone."""
+
+    @property
+    @abstractmethod
+    def _result(self) -> StructType:
+        """The columns that the query gives."""
+
+    _reads_all = True
+    """Whether whole rows are read, wherever they come from through Spark."""
+
+    def _reading(
+        self,
+        frame: DataFrame,
+        at: int,
+        name: str,
+        is_row: Column,  # noqa: ARG002 - others compute
+    ) -> tuple[DataFrame, dict[str, str]]:
+        """What is read of a stream, as :data:`.direct_input.Reading` has it."""
+        return frame, {own: inside(at, own) for own in self._plan.catalog.streams[name].columns}
+
+    def _narrow(self, batch: DataFrame) -> Narrow | None:
+        """What is read of a micro-batch; None for all of it."""
+        if self._reads_all or self.keeps_malformed:  # what is wrong is told by all columns
+            return None
+        frame, columns = self._own(batch), {}
+        for at, name, _ in self.streams():
+            is_row = (F.col(STREAM) == at) & F.col(inside(at, ROWTIME)).isNotNull()
+            frame, columns[name] = self._reading(frame, at, name, is_row)
+        return Narrow(frame, columns)
+
+    @cached_property
+    def _direct(self) -> DirectInput | None:
+        """What reads micro-batches without Spark."""
+        if self.keeps_malformed:
+            return None
+        gateway = Gateway(self._spark, self._plan.gateway.parameters)
+        folder = self._checkpoint.folder.resolve() / ".input"
+        return DirectInput.of(gateway, folder, self.streams(), self._reading)
+
+    def _come(self, batch: DataFrame, before: Step) -> Come:
+        """The entries of a micro-batch, judged."""
+        come = self._come_direct(before)
+        if come is not None:
+            return come
+        number = before.number + 1
+        narrow = self._narrow(batch) if number >= self._wide_until else None
+        come = None if narrow is None else self._come_narrow(narrow, before)
+        if come is not None:
+            return come
+        if narrow is not None:
+            self._wide_until = number + _WIDE
+        entries = self._in_order(batch)
+        now = self._now_of(entries, before)
+        found = {
+            name: came(
+                name,
+                stream,
+                self._entries(entries, at, {name: inside(at, name) for name in _live(stream).frame.columns}),
+                before.clocks.get(name),
+                now,
+                timed=self._timed,
+            )
+            for at, name, stream in self.streams()
+        }
+        return Come(found, entries.num_rows, now, self._first_times(entries, now))
+
+    def _come_direct(self, before: Step) -> Come | None:
+        """The same of files that are read here; None where Spark reads."""
+        try:
+            taken = None if self._direct is None else self._direct.take()
+        except WindrowError:  # maybe of a row that is late
+            return None
+        if taken is None:
+            return None
+        count = sum(rows.num_rows for rows in taken.entries.values())
+        now = self._now(taken.now if count else None, before)
+        found, firsts = {}, {}
+        for _, name, stream in self.streams():
+            entries = taken.entries[name]
+            one = came(
+                name,
+                stream,
+                entries,
+                before.clocks.get(name),
+                now,
+                timed=self._timed,
+                columns=taken.columns[name],
+            )
+            if self._asks_whole(one):
+                whole = taken.whole(name)
+                if whole is None:
+                    return None
+                one = replace(
+                    one,
+                    late=_beside(whole, one.late, (ROWTIME, PRODUCER, PTIME, BOUND, PLACE, VIOLATED, REASON)),
+                    below=_beside(whole, one.below, (ROWTIME, PRODUCER, ARRIVED, BEFORE)),
+                )
+            if entries.num_rows:
+                firsts[name] = now
+            found[name] = one
+        taken.count()
+        return Come(found, count, now, firsts)
+
+    def _come_narrow(self, narrow: Narrow, before: Step) -> Come | None:
+        """The same of what is read; None if whole rows are asked for."""
+        given = {*narrow.frame.columns} - {*self._constant()}
+        by = {
+            at: {name: inside(at, name) for name in (ROWTIME, PRODUCER, PTIME, BOUND, *LOGGED)}
+            for at, _, _ in self.streams()
+        }
+        ours = [
+            STREAM,
+            PLACE,
+            *ORIGIN,
+            inside(TICKS, PTIME),
+            *(own for names in by.values() for own in names.values()),
+        ]
+        read = [own for names in narrow.columns.values() for own in names.values()]
+        wanted = dict.fromkeys(name for name in (*ours, *read) if name in given)
+        try:
+            entries = self._in_order(narrow.frame.select(*map(quoted, wanted)))
+        except WindrowError:  # maybe of a row that is late: of others it comes again
+            return None
+        now = self._now_of(entries, before)
+        found = {}
+        for at, name, stream in self.streams():
+            columns, position = narrow.columns[name], before.clocks.get(name)
+            table = self._entries(entries, at, {**columns, **by[at]})
+            live = _live(stream)
+            if live.has_patterns and needs_rows(position or live.start, table):
+                return None
+            one = came(name, stream, table, position, now, timed=self._timed, columns=tuple(columns))
+            if self._asks_whole(one):
+                return None
+            found[name] = one
+        return Come(found, entries.num_rows, now, self._first_times(entries, now))
+
+    def _asks_whole(self, one: Came) -> bool:
+        """Whether whole rows are asked for: of those that are late, or may be."""
+        return one.late is not None or (self._judges and one.below is not None)
+
+    def _first_times(self, entries: pa.Table, now: int) -> dict[str, int]:
+        """The first processing time of each stream of which there are entries."""
+        shared = STREAM in entries.column_names
+        numbers = {*pc.unique(entries.column(STREAM)).to_pylist()} if shared else {0}
+        found = {}
+        for at, name, stream in self.streams():
+            if at in numbers and entries.num_rows:
+                own = inside(at, PTIME)
+                found[name] = pc.min(entries.column(own)).as_py() if _live(stream).identity else now
+        return found
+
+    @property
+    def _sources_of_time(self) -> list[int]:
+        """The numbers of what comes with times of processing, ticks among them."""
+        return [*range(len(self.streams())), TICKS]
+
+    def _now(self, last: int | None, before: Step) -> int:
+        """The time of a micro-batch whose entries came at `last`, if there are any."""
+        return max(before.counts.get("now", 0), 0 if last is None else last)
+
+    def _now_of(self, entries: pa.Table, before: Step) -> int:
+        """The time of a micro-batch."""
+        names = [inside(place, PTIME) for place in self._sources_of_time]
+        times = [pc.max(entries.column(name)).as_py() for name in names if name in entries.column_names]
+        return self._now(max((int(time) for time in times if time is not None), default=None), before)
+
+    def _in_order(self, batch: DataFrame) -> pa.Table:
+        """The entries of a micro-batch, in the order in which they came."""
+        entries = self._collected(batch)
+        if PLACE in entries.column_names:
+            entries = entries.sort_by(PLACE).drop_columns([PLACE])
+        return in_order(entries)
+
+    def _collected(self, batch: DataFrame) -> pa.Table:
+        """The entries in the order in which Spark reads them, with `ORIGIN` where that may be another one."""
+        left_out = [*self._constant(), *(ORIGIN if is_of_one_file(self._spark) else ())]
+        try:
+            with self._gateway.translated():
+                return batch.drop(*left_out).toArrow()
+        except WindrowError as error:
+            if _LARGEST not in error.message:
+                raise
+            raise ExecutionError(
+                f"a micro-batch has more rows than {_LARGEST} lets onto the driver",
+                condition=TOO_LARGE,
+                hint=f"set {_LARGEST} higher to go on, and limit what comes at once with maxFilesPerTrigger"
+                " or maxOffsetsPerTrigger",
+            ) from None
+
+    def _constant(self) -> list[str]:
+        """The columns that are the same in all rows."""
+        streams = [(at, stream.live) for at, _, stream in self.streams() if stream.live is not None]
+        constant = [
+            inside(at, name) for at, live in streams for name in (PRODUCER, BOUND) if name not in live.given
+        ]
+        alone = len(streams) == 1 and streams[0][1].idle is None
+        return [*constant, STREAM] if alone else constant
+
+    def _entries(self, entries: pa.Table, at: int, columns: Mapping[str, str]) -> pa.Table:
+        """The entries of a stream, with these columns, as far as they were read, and their places."""
+        shared = STREAM in entries.column_names
+        rows = entries.filter(pc.equal(entries.column(STREAM), at)) if shared else entries
+        came = {name: own for name, own in columns.items() if own in rows.column_names}
+        table = pa.table({name: rows.column(own) for name, own in came.items()}).combine_chunks()
+        for name, constant in ((PRODUCER, pa.scalar("")), (BOUND, pa.scalar(None, pa.int64()))):
+            if name not in came:
+                table = table.append_column(name, pa.repeat(constant, table.num_rows))
+        return table.append_column(PLACE, pa.array(np.arange(table.num_rows)))
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        """Whether files and tables in memory hold all columns as Spark would write them."""
+        return is_plain(self._result)
+
+
+def _beside(whole: pa.Table, rows: pa.Table | None, columns: Sequence[str]) -> pa.Table | None:
+    """Rows in all their columns, and with these of what was read of them."""
+    if rows is None:
+        return None
+    found = whole.take(rows.column(PLACE))
+    for column in columns:
+        found = found.append_column(column, rows.column(column))
+    return found
+
+
+def _live(stream: Stream) -> LiveSource:
+    assert stream.live is not None
+    return stream.live
+
+
+_WIDE = 16
+TOO_LARGE = "MICRO_BATCH_TOO_LARGE"
+"""The condition of an error."""
+_LARGEST = "spark.driver.maxResultSize"

@@ -1,0 +1,136 @@
+"""Rows that are late for a group: which of those that a step takes came when a group of theirs was complete.
+
+A row is judged where it enters the query, by its rowtime and the watermark before it, so that it does not
+matter where micro-batches are cut. Only rows below their stream's clock can be late: these are judged, and
+kept whole until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StructType
+
+from windrow.algebra.watermarks import Steps as Marks
+from windrow.kernels.zset.time_windows import of_ticks
+from windrow.plan.event_time import Occurrence
+from windrow.spark.live.input.arrivals import VIOLATED
+from windrow.spark.live.operators.incremental import in_memory
+from windrow.spark.live.operators.watermark_conditions import Conditions
+from windrow.spark.live.plans.emit_queries import EmittedPlan
+from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME
+from windrow.streams.entries import NO_BOUND, REASONS
+
+__all__ = ["Holds", "Judged", "judged", "judging", "late_by"]
+
+Ints = npt.NDArray[np.int64]
+
+Holds = Callable[[pa.Array, Ints], npt.NDArray[np.bool_]]
+"""For which rowtimes a condition holds, with the watermark of each."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What becomes of rows below their stream's clock.
+
+    Attributes
+    ----------
+    late
+        Those of each stream that are late for a group, with `VIOLATED`: the watermark, less the lateness that
+        is allowed.
+    waiting
+        Those that come later than what is known of all streams.
+    """
+
+    late: Mapping[str, pa.Table]
+    waiting: Mapping[str, pa.Table]
+
+    @property
+    def count(self) -> int:
+        """How many are late."""
+        return sum(rows.num_rows for rows in self.late.values())
+
+
+def judged(
+    plan: EmittedPlan,
+    conditions: Conditions,
+    below: Mapping[str, pa.Table],
+    marks: Mapping[str, Marks],
+    until: int | None,
+) -> Judged:
+    """Judge the rows that have come by a processing time.
+
+    Parameters
+    ----------
+    conditions
+        What has been asked before.
+    below
+        Of each stream the rows below its clock when they came, with `ROWTIME`, `ARRIVED` and `BEFORE`.
+    marks
+        Up to which rowtime each live stream was known, in time.
+    until
+        The processing time; None before the first entry.
+    """
+    late, waiting = {}, {}
+    for name, rows in below.items():
+        waits = np.ones(rows.num_rows, bool) if until is None else rows.column(ARRIVED).to_numpy() > until
+        if waits.any():
+            waiting[name] = rows.filter(pa.array(waits))
+        come = rows.filter(pa.array(~waits)).combine_chunks()
+        bounds = _violated(plan, conditions, name, come, marks)
+        is_late = bounds != NO_BOUND
+        if is_late.any():
+            rows = come.append_column(VIOLATED, pa.array(bounds)).filter(pa.array(is_late))
+            late[name] = rows.append_column(REASON, pa.repeat(REASONS[0], rows.num_rows))
+    return Judged(late, waiting)
+
+
+def _violated(
+    plan: EmittedPlan, conditions: Conditions, name: str, rows: pa.Table, marks: Mapping[str, Marks]
+) -> Ints:
+    """The watermark that each row is late by, the greatest if by several; `NO_BOUND` of rows in time."""
+    stream, judges = plan.catalog.streams[name], list[tuple[pa.Array, list[Holds]]]()
+    kind = stream.frame.schema[stream.rowtime or ""]
+    for each in judging(plan, name):
+        holds = [
+            partial(conditions.holds, (name, one), kind, partial(plan.below, one.row, one.least, name))
+            for one in plan.query.timed.judgings
+            if one.origin == each.place
+        ]
+        judges.append((plan.marks_before(each, rows, marks), list(holds)))
+    return late_by(rows, in_memory(StructType([kind])).field(0).type, judges)
+
+
+def judging(plan: EmittedPlan, name: str) -> list[Occurrence]:
+    """Where a stream stands in a query so that its rows may be late for groups."""
+    occurrences = plan.query.timed.occurrences
+    return [each for each in occurrences if each.stream == name and each.watermark_of]
+
+
+def late_by(rows: pa.Table, kind: pa.DataType, judges: Sequence[tuple[pa.Array, Sequence[Holds]]]) -> Ints:
+    """The watermark that each row is late by, the greatest if by several; `NO_BOUND` of rows in time.
+
+    Parameters
+    ----------
+    rows
+        With `ROWTIME`.
+    kind
+        The type of the column of rowtimes.
+    judges
+        Wherever the stream stands: the watermark before each row, NULL of those that are not below it, and
+        the conditions by which rows are late.
+    """
+    found, ticks = np.full(rows.num_rows, NO_BOUND), rows.column(ROWTIME).to_numpy()
+    for before, conditions in judges:
+        places = np.flatnonzero(np.asarray(pc.is_valid(before)))
+        at = np.asarray(before.take(pa.array(places)))
+        for holds in conditions if len(places) else ():
+            is_late = holds(of_ticks(ticks[places], kind), at)
+            found[places[is_late]] = np.maximum(found[places[is_late]], at[is_late])
+    return found

@@ -1,0 +1,179 @@
+"""Rows of sessions: which of them are needed, as rows that come may join or part these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
+
+from windrow.algebra.rewriting.time_windows_as_sql import TimeWindow
+from windrow.algebra.watermarks import Steps as Marks
+from windrow.kernels.packing.numbering import numbered as numbered_by
+from windrow.kernels.zset.time_windows import of_ticks, runs, ticks_of
+from windrow.plan.event_time import Closing
+from windrow.spark.collected import few, frame_of_few
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.operators.watermark_conditions import Conditions
+from windrow.spark.live.plans.emit_queries import EmittedPlan, Known
+from windrow.spark.logs.session_streams import ARRIVED, NUMBER
+from windrow.syntax.sqltext import quoted
+
+Bools = npt.NDArray[np.bool_]
+
+__all__ = ["may_be_settled", "numbered", "settled", "settled_at_once", "without_settled"]
+
+
+def without_settled(
+    plan: EmittedPlan, gateway: Gateway, name: str, known: Known, marks: Mapping[str, Marks], until: int
+) -> DataFrame:
+    """The rows of a stream that changes after a processing time may still be made of."""
+    rows = known.rows
+    table = few(rows)
+    if table is None:
+        every = rows.withColumn(NUMBER, F.monotonically_increasing_id()).localCheckpoint()
+    else:
+        every = numbered(gateway, table, rows.schema)
+    over = settled(plan, gateway, name, replace(known, rows=every), marks, until)
+    return rows if over is None else every.join(over, NUMBER, "left_anti").select(*map(quoted, rows.columns))
+
+
+def numbered(gateway: Gateway, rows: pa.Table, schema: StructType) -> DataFrame:
+    """Rows with `NUMBER`, their place."""
+    table = rows.append_column(NUMBER, pa.array(range(rows.num_rows), pa.int64()))
+    kinds = StructType([*schema.fields, StructField(NUMBER, LongType())])
+    return frame_of_few(gateway.spark, table, kinds)
+
+
+def may_be_settled(
+    plan: EmittedPlan, name: str, rows: DataFrame, marks: Mapping[str, Marks], until: int
+) -> bool:
+    """Whether sessions of some rows may not change any more, by their times alone: they end after these.
+
+    The oldest row is enough.
+    """
+    mark = plan.mark_of(name, marks, until)
+    if mark is None:
+        return False
+    begun = F.lit(False)
+    for each in _of_sessions(plan, name):
+        first = each.greatest.replace("{t}", plan.query.timed.sessions[each.sessions or 0].begins)
+        begun = begun | plan.below(first, each.least, name, f"{mark}L")
+    return not rows.where(begun).isEmpty()
+
+
+def settled(
+    plan: EmittedPlan, gateway: Gateway, name: str, known: Known, marks: Mapping[str, Marks], until: int
+) -> DataFrame | None:
+    """The numbers of rows of which no change is made any more; None if those of sessions may all change.
+
+    Parameters
+    ----------
+    plan
+        One of which `has_sessions`.
+    known
+        Of the stream, with rows that have `NUMBER`.
+    marks
+        Of the live streams.
+    """
+    mark = plan.mark_of(name, marks, until)
+    if mark is None or not may_be_settled(plan, name, known.rows, marks, until):
+        return None
+    sessions = plan.query.timed.sessions
+    within = _of_sessions(plan, name)
+    has_come = F.col(ARRIVED) <= until
+    query = plan.query_over(gateway, {name: replace(known, rows=known.rows.where(has_come))}, (0, until))
+    told: dict[Closing, str] = {}
+    every = known.rows
+    for number, each in enumerate(within):
+        found = query.sessions_of(sessions[each.sessions or 0])
+        below = plan.below(each.greatest, each.least, name, f"{mark}L", "end")
+        told[each] = f"__over{number}"
+        over = found.groupBy(F.col("number").alias(NUMBER)).agg(F.every(below).alias(told[each]))
+        every = every.join(over, NUMBER, "left")
+    return every.where(has_come & _over(plan, name, mark, told)).select(NUMBER)
+
+
+def settled_at_once(
+    plan: EmittedPlan,
+    conditions: Conditions,
+    name: str,
+    rows: pa.Table,
+    marks: Mapping[str, Marks],
+    until: int,
+) -> Bools | None:
+    """Which rows no change is made of any more, and perhaps not all of these; None where a query must tell.
+
+    Rows that are late, or that have not come yet, are taken for rows of sessions here: these end later, if at
+    all, than what the query says.
+    """
+    mark, sessions = plan.mark_of(name, marks, until), plan.query.timed.sessions
+    if mark is None:
+        return np.zeros(rows.num_rows, bool)
+    groupings = [
+        [each for each in grouping if each.sessions is not None] for grouping in plan.closes_in_time(name)
+    ]
+    if not groupings or not all(groupings):
+        return None
+    different = dict.fromkeys(_alike(each) for grouping in groupings for each in grouping)
+    ended: dict[Closing, Bools] = {}
+    for each in different:
+        window = sessions[each.sessions or 0].window
+        if window is None or not _is_timed(rows.schema.field(window.time).type):
+            return None
+        kind = StructField("end", plan.catalog.streams[name].frame.schema[window.time].dataType)
+        below = partial(plan.below, each.greatest, each.least, name, column="end")
+        ask = partial(conditions.holds, (name, each), kind, below, mark=mark)
+        ended[each] = _ended(window, rows, ask)
+    of_each = [np.logical_or.reduce([ended[_alike(each)] for each in grouping]) for grouping in groupings]
+    over: Bools = np.logical_and.reduce(of_each)
+    return over
+
+
+def _alike(each: Closing) -> Closing:
+    """What says the same, wherever the stream stands in the query."""
+    return replace(each, origin=0)
+
+
+def _is_timed(kind: pa.DataType) -> bool:
+    return bool(kind == pa.int64() or pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
+
+
+def _ended(window: TimeWindow, rows: pa.Table, below: Callable[[pa.Array], Bools]) -> Bools:
+    """The rows in sessions of which the end is below the watermark, and those in none."""
+    ended = np.ones(rows.num_rows, bool)
+    places = np.flatnonzero(np.asarray(rows.column(window.time).is_valid()))
+    timed = rows.select([*window.keys, window.time]).take(pa.array(places)).combine_chunks()
+    ticks, gap = ticks_of(timed.column(window.time)), window.lengths["gap"]
+    order, run = runs(numbered_by(timed, window.keys), ticks, gap)
+    last = np.flatnonzero(np.diff(run, append=-1))
+    end = ticks[order][last] + gap
+    ended[places[order]] = below(of_ticks(end, timed.schema.field(window.time).type))[run]
+    return ended
+
+
+def _of_sessions(plan: EmittedPlan, name: str) -> list[Closing]:
+    """What says by sessions that rows of a stream are over."""
+    every = (each for grouping in plan.closes_in_time(name) for each in grouping)
+    return list(dict.fromkeys(each for each in every if each.sessions is not None))
+
+
+def _over(plan: EmittedPlan, name: str, mark: int, told: Mapping[Closing, str]) -> Column:
+    """Whether all groups of a row are complete, and the sessions that it is in."""
+    over = F.lit(True)
+    for grouping in plan.closes_in_time(name):
+        closed = F.lit(False)
+        for each in grouping:
+            by_session = F.coalesce(F.col(told[each]), F.lit(True)) if each in told else None  # in none
+            below = by_session
+            if below is None:
+                below = plan.below(each.greatest, each.least, name, f"{mark}L")
+            closed = closed | below
+        over = over & closed
+    return over

@@ -1,0 +1,591 @@
+"""The steps of a live query: a micro-batch is taken, its changes are given, and what it leaves is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache, cached_property, partial, reduce
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from windrow.errors import AnalysisError, WindrowError
+from windrow.kernels.advance import Ended
+from windrow.spark.collected import FEW, few, frame_of_few
+from windrow.spark.gateway import Gateway
+from windrow.spark.jvm.plans import in_session
+from windrow.spark.live.checkpoints.checkpoint import Checkpoint, Step
+from windrow.spark.live.checkpoints.side_outputs import Listing, SideOutput
+from windrow.spark.live.input.arrivals import VIOLATED, Arrivals, arrivals
+from windrow.spark.live.input.file_order import origin, placed
+from windrow.spark.live.input.malformed import MALFORMED_SCHEMA, malformed_rows, sound_rows, uncomputable_rows
+from windrow.spark.live.micro_batches.uncomputable import Uncomputable, is_of_a_value
+from windrow.spark.live.operators.ended_partitions import Endings
+from windrow.spark.live.plans.cascade import TOLD
+from windrow.spark.live.plans.live_plan import LivePlan, RowtimePlan
+from windrow.spark.live.reports.account import Account
+from windrow.spark.live.reports.failures import failure
+from windrow.spark.live.reports.rows_set_aside import SetAside, counted
+from windrow.spark.live.reports.state_table import State, kept_in, state_of
+from windrow.spark.live.reports.wrong_clocks import WrongClocks
+from windrow.spark.live.sinks.into_stream import IntoStream
+from windrow.spark.live.sinks.latest import latest_of
+from windrow.spark.live.sinks.sink import Sink, uri
+from windrow.spark.logs.live_source import BOUND, LOGGED, PLACE, PRODUCER, PTIME
+from windrow.spark.logs.micro_batch import Kept, Span
+from windrow.spark.logs.session_streams import REASON, ROWTIME, Stream
+from windrow.spark.relations.changelog import changelog
+from windrow.spark.relations.varying import Varying
+from windrow.streams import FOREVER, Position
+from windrow.streams.entries import PATTERN, REASONS
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["ASIDE", "HELD", "STREAM", "TICKS", "Steps", "entries_of", "in_one", "inside", "late_shown"]
+
+LATE_SCHEMA = StructType(
+    [
+        *(StructField(name, StringType()) for name in ("stream", "row", "rowtime", "bound", "producer")),
+        StructField("batch", LongType()),
+        StructField("reason", StringType()),
+    ]
+)
+"""The columns of late rows; of bounds that are quarantined `row` is NULL."""
+
+ASIDE = {"late": LATE_SCHEMA, "malformed": MALFORMED_SCHEMA}
+"""The side outputs."""
+
+STREAM = "__stream"
+TICKS = -1
+HELD = "held-"
+
+_KEEP = (
+    "start it again with its checkpoint and on_malformed='keep', which keeps such rows apart; or write"
+    " try_divide, try_cast and the like in the query"
+)
+_OF_SEVERAL = "write try_sum, try_divide, try_cast and the like in the query, which give NULL in its place"
+"""Of what no row has alone, or is not read as computed of each row."""
+
+
+class Steps:
+    """Takes micro-batches one after the other.
+
+    A micro-batch that was taken wholly is not taken again. One that was interrupted is: it starts from what
+    the last step kept, so it gives the same rows, and the sink takes them in place of those given before.
+
+    Parameters
+    ----------
+    plan
+        The query.
+    sink
+        Takes its rows.
+    folder
+        Of the checkpoint: what is kept, and late rows.
+    envelope, on_late
+        As :meth:`windrow.relation.Relation.start` has them.
+
+    Attributes
+    ----------
+    progress
+        What the last step did.
+    late
+        Where late rows go.
+    """
+
+    settings: Mapping[str, str] = MappingProxyType({})
+    """What Spark is told when the query starts."""
+
+    _form: str | None = None
+    """How the state is kept, where that is not what the plan says."""
+
+    def __init__(
+        self, plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
+    ) -> None:
+        self._plan, self._sink, self._envelope, self._on_late = plan, sink, envelope, on_late
+        self._spark = plan.gateway.spark
+        self._clock = plan.clock
+        self._endings = Endings(plan.ends if _takes_any_order(sink) else {})
+        fingerprint = {
+            **plan.fingerprint(),
+            "mode": sink.mode,
+            "envelope": envelope if plan.is_relation else None,
+            "target": sink.target,
+        }
+        self.late = SideOutput(folder / "late")
+        if self._form is not None:
+            fingerprint["state"] = self._form
+        sides = {"late": self.late, "malformed": SideOutput(folder / "malformed")}
+        self._checkpoint = Checkpoint(self._spark, folder / "windrow", fingerprint, sides, sink.had)
+        try:
+            self._checkpoint.last()  # of another query it is refused before anything runs
+            sink.begin(self._spark, self._checkpoint.identity)
+        except BaseException:
+            self._checkpoint.close()
+            raise
+        self.progress: dict[str, Any] = {}
+        self._clocks = WrongClocks(self._spark, plan.catalog)
+
+    @property
+    def wants(self) -> int | None:
+        """When the query is to have a tick, in microseconds; None for never."""
+        return None
+
+    def tick(self, instant: int) -> None:
+        """Put a tick for an instant into the query's input."""
+
+    @property
+    def last(self) -> int:
+        """The number of the last step, -1 before the first."""
+        return self._checkpoint.last().number
+
+    def close(self) -> None:
+        """Let others take the checkpoint."""
+        try:
+            self._sink.end()
+        finally:
+            self._checkpoint.close()
+
+    def state(self) -> State:
+        """What is kept after the last step."""
+        step = self._checkpoint.last()
+        folder, streams = self._checkpoint.path(step.number), self._plan.catalog.streams
+        waiting, windows = {}, {}
+        for name in step.rows:
+            if name.startswith(HELD):
+                stream = name.removeprefix(HELD)
+                waiting[stream] = kept_in(folder / name, streams[stream].clock, [ROWTIME])
+            else:
+                windows[name] = kept_in(folder / name, self._clock, self._plan.rowtimes)
+        return state_of(self._plan, step, waiting, windows)
+
+    def aside_table(self, name: str) -> pa.Table:
+        """The same in memory."""
+        tables = [pq.read_table(path) for path in self.side_files(name)]
+        wanted = to_arrow_schema(ASIDE[name])
+        whole = pa.concat_tables([wanted.empty_table(), *tables], promote_options="default")
+        return whole.select(wanted.names).cast(wanted)
+
+    def aside(self, name: str) -> DataFrame:
+        """The rows of a side output up to the last step."""
+        columns = ASIDE[name]
+        paths = self.side_files(name)
+        if not paths:
+            return self._spark.createDataFrame([], columns)
+        return self._spark.read.schema(columns).parquet(*map(uri, paths))
+
+    def side_files(self, name: str) -> list[Path]:
+        """The files that have the rows of a side output up to the last step, each once."""
+        return self._checkpoint.sides[name].paths(self._listed(name))
+
+    def set_aside(self, name: str, most: int) -> tuple[SetAside, ...]:
+        """What is in a side output, with so many rows of each stream and reason."""
+        side = self._checkpoint.sides[name]
+        return counted(name, side.batches(self._listed(name)), most, side.folder)
+
+    def _listed(self, name: str) -> Listing:
+        return self._checkpoint.last().sides.get(name, Listing())
+
+    def latest(self, count: int) -> pa.Table | None:
+        """The last rows that were given, where they can be read back."""
+        return latest_of(self._sink, count)
+
+    def streams(self) -> list[tuple[int, str, Stream]]:
+        """The live streams, by number and name."""
+        known = self._plan.catalog.streams
+        return [(number, name, known[name]) for number, name in enumerate(sorted(self._plan.streams))]
+
+    def input(self, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
+        """All that arrives: the columns of each stream's entries under names of their own, and its number.
+
+        Parameters
+        ----------
+        frames
+            Entries in place of the streams' own.
+        """
+        parts = entries_of(self.streams(), frames)
+        ticks = self._ticks(frames)
+        if ticks is not None:
+            parts.append(ticks.select(F.lit(TICKS).alias(STREAM), F.col("tick").alias(inside(TICKS, PTIME))))
+        return in_one(parts)
+
+    def _ticks(self, frames: Mapping[str, DataFrame] | None) -> DataFrame | None:
+        """What says that time has passed, where that matters: ``tick``, in microseconds."""
+        sources = [stream.live for _, _, stream in self.streams()]
+        if frames is not None or not any(source is not None and source.idle for source in sources):
+            return None
+        rate = self._spark.readStream.format("rate").option("rowsPerSecond", 1).load()
+        return rate.select(F.unix_micros(F.current_timestamp()).alias("tick"))
+
+    @cached_property
+    def _gateway(self) -> Gateway:
+        return Gateway(self._spark, self._plan.gateway.parameters)
+
+    def _own(self, batch: DataFrame) -> DataFrame:
+        """A micro-batch in the session in which the query's tables and functions are: its own is another."""
+        return in_session(batch, self._spark)
+
+    def take(self, batch: DataFrame, number: int) -> None:
+        """Take a micro-batch, if it has not been taken wholly."""
+        if not self.keeps_malformed:
+            self._take_sound(batch, None, number)
+            return
+        with self._checkpoint.stored(placed(batch), number, "whole") as whole:
+            sound, malformed = (
+                sound_rows(whole, self.streams()),
+                malformed_rows(whole, self.streams(), number),
+            )
+            found = self._uncomputable.among(self._rows_of_streams(sound))
+            if found is not None:
+                reasons = F.broadcast(self._spark.createDataFrame(found))
+                wrong = sound.join(reasons, PLACE)
+                malformed = malformed.unionAll(uncomputable_rows(wrong, self.streams(), number))
+                sound = sound.join(reasons, PLACE, "left_anti")
+            self._take_sound(sound, malformed, number)
+
+    def _take_sound(self, sound: DataFrame, malformed: DataFrame | None, number: int) -> None:
+        """Take the entries that are not malformed, and set the others aside."""
+        before = self._checkpoint.before(number, lambda: self._count(sound))
+        if before is None:
+            return
+        if malformed is not None:
+            self._set_malformed_aside(malformed, number)
+        try:
+            self._step(sound, number, before)
+        except Exception as error:
+            told = failure(error)
+            if told is None or not is_of_a_value(told):
+                raise
+            raise self._with_hint(told, sound) from error.__cause__
+        self._clocks.look(self.streams(), self._checkpoint.last())
+        malformed_in_all = sum(pq.read_metadata(path).num_rows for path in self.side_files("malformed"))
+        came, used, held, late = (self.progress[f"rows_{name}"] for name in ("in", "used", "held", "late"))
+        account = Account(came + malformed_in_all, used, held, late, malformed_in_all)
+        self.progress |= account.counts
+
+    def _count(self, batch: DataFrame) -> int:
+        """How many entries a micro-batch has."""
+        return batch.count()
+
+    keeps_malformed = False
+    """Whether malformed entries go to a side output of their own."""
+
+    @cached_property
+    def _uncomputable(self) -> Uncomputable:
+        return Uncomputable(self._plan)
+
+    def _rows_of_streams(self, batch: DataFrame) -> dict[str, DataFrame]:
+        """The rows of each stream among entries, with `PLACE`."""
+        found = {}
+        for at, name, stream in self.streams():
+            is_row = (F.col(STREAM) == at) & F.col(quoted(inside(at, ROWTIME))).isNotNull()
+            columns = [F.col(quoted(inside(at, own))).alias(own) for own in stream.columns]
+            found[name] = batch.where(is_row).select(*columns, PLACE)
+        return found
+
+    def _with_hint(self, error: WindrowError, batch: DataFrame) -> WindrowError:
+        """The error that a value cannot be computed, with what to do."""
+        hint = _OF_SEVERAL if error.sqlstate.startswith("22") else None
+        try:
+            if not self.keeps_malformed and self._uncomputable.fails(self._rows_of_streams(placed(batch))):
+                hint = _KEEP
+        except (WindrowError, PySparkException):  # the query has failed, and says why in any case
+            return error
+        error.hint = "; ".join(filter(None, (error.hint, hint))) or None
+        return error
+
+    def _set_malformed_aside(self, rows: DataFrame, number: int) -> None:
+        table = few(rows)
+        if table is None or table.num_rows:
+            told = rows if table is None else frame_of_few(self._spark, table, MALFORMED_SCHEMA)
+            self._checkpoint.sides["malformed"].write(told, number)
+
+    def _step(self, batch: DataFrame, number: int, before: Step) -> None:
+        # read once, and into the session in which the query's tables are: that of the micro-batch is another
+        with self._checkpoint.stored(placed(batch), number) as stored:
+            self._taken(stored, number, before)
+
+    def _taken(self, batch: DataFrame, number: int, before: Step) -> None:
+        told = self._told(batch)
+        now = max(pc.max(told.column(PTIME)).as_py() or 0, before.counts.get("now", 0))
+        came: dict[str, Arrivals] = {}
+        arrived: dict[str, Stream] = {}
+        for place, name, stream in self.streams():
+            assert stream.live is not None
+            names = [F.col(quoted(inside(place, name))).alias(name) for name in stream.live.frame.columns]
+            rows = batch.where(F.col(STREAM) == place).select(*names, PLACE)
+            own = told.filter(pc.equal(told.column(STREAM), place))
+            came[name] = arrivals(name, stream, rows, own, number, before.clocks.get(name), now)
+            held = self._kept_rows(before, f"{HELD}{name}")
+            frame = came[name].rows if held is None else held.unionByName(came[name].rows)
+            arrived[name] = replace(stream, frame=frame)
+        self._tell_late({name: found.late for name, found in came.items()}, number)
+        clocks = {name: found.position for name, found in came.items()}
+        until = self._frontier(clocks)
+        origin, given = before.origin, 0
+        keep: dict[str, Kept] = {}
+        counts_before = self._kept_counts(before)
+        are_few = told.num_rows + sum(counts_before.values()) <= FEW
+        marks, cached = dict(before.marks), list[DataFrame]()
+        closes = self._endings.take(number, before.number, before.clocks, clocks)
+        plan = self._plan
+        moved = until is not None and (before.frontier is None or until > before.frontier)
+        moved = moved or (plan.passes_on and until is not None and told.num_rows > 0)
+        reached = None if until is None else plan.taken_before(until)
+        if moved and reached is not None and origin is None:
+            origin = self._first(arrived, reached)
+        if (moved or closes) and until is not None and reached is not None and origin is not None:
+            kept_rows = partial(self._kept_rows, before)
+            ended = self._ended(arrived, until)
+            span = Span(
+                before.frontier, reached, origin, arrived, kept_rows, keep, are_few, marks, cached, ended
+            )
+            if plan.passes_on:  # its windows hold nothing, and rows at the frontier may still come
+                span, marks[TOLD] = replace(span, before=lambda _: None, keep={}), until
+            given = self._give(span, number, before.counts.get("rows_given", 0)) or 0
+        for name in () if plan.passes_on else counts_before:
+            kept = self._kept_rows(before, name)
+            if name.startswith("window") and name not in keep and kept is not None:
+                keep[name] = Kept(kept, are_few)
+        reached = reached if origin is not None else None
+        for name, stream in arrived.items():
+            waits = stream.frame
+            if reached is not None:
+                factor = stream.clock.nanoseconds // self._clock.nanoseconds
+                waits = waits.where(F.col(ROWTIME) >= -(-reached // factor))
+            keep[f"{HELD}{name}"] = Kept(waits, are_few)
+        counts = {
+            "now": now,
+            "entries": told.num_rows,
+            **self._came_and_late(before, clocks, sum(found.count for found in came.values())),
+            "rows_used": before.counts.get("rows_used", 0),
+            "rows_given": before.counts.get("rows_given", 0) + given,
+        }
+        if moved and reached is not None:
+            counts["rows_used"] += self._taken_before(arrived, reached)
+        frontier = until if reached is not None else before.frontier
+        step = self._checkpoint.commit(Step(number, clocks, frontier, origin, {}, counts, marks=marks), keep)
+        for frame in cached:
+            frame.unpersist()
+        self._report(step, sum(found.count for found in came.values()), given)
+
+    def _kept_counts(self, before: Step) -> dict[str, int]:
+        """How many rows a step kept under each name."""
+        return {name: self._checkpoint.count(before, name) for name in before.rows}
+
+    def _kept_rows(self, before: Step, name: str) -> DataFrame | None:
+        """The rows that a step kept under a name; None if there are none of that name."""
+        return self._checkpoint.rows(before, name)
+
+    def _ended(self, arrived: Mapping[str, Stream], until: int) -> dict[str, Ended]:
+        """Of the plan's clauses, the partitions of which no more rows will come."""
+        found = {}
+
+        @cache
+        def waiting(name: str, columns: tuple[str, ...]) -> pa.Table | None:
+            rows = arrived[name].on(self._clock).frame.where(F.col(ROWTIME) >= until)
+            return few(rows.select(*map(quoted, columns)).distinct())
+
+        for key in self._plan.ends:
+            ended = self._endings.ended(key, waiting)
+            if ended is not None:
+                found[key] = ended
+        return found
+
+    def _give(self, span: Span, number: int, before: int) -> int | None:
+        """Evaluate the step and give its rows to the sink, which was given so many before."""
+        gateway = Gateway(self._spark, self._plan.gateway.parameters)
+        assert isinstance(self._plan, RowtimePlan)
+        if isinstance(self._sink, IntoStream):
+            stream = self._plan.stream(gateway, span)
+            if stream is None:
+                return 0
+            with gateway.translated():
+                return self._sink.insert(stream, span.marks.get(TOLD, span.until), before)
+        result = self._plan.run(gateway, span)
+        if result is None:
+            return 0
+        if isinstance(result, Varying):
+            rows = changelog(result, self._envelope)
+        else:
+            rows = result.df() if isinstance(result, Stream) else result
+        with gateway.translated():
+            return self._sink.write(rows, number)
+
+    def _told(self, batch: DataFrame) -> pa.Table:
+        """What the entries say of time and producers, in their order."""
+        numbers = [place for place, _, _ in self.streams()]
+
+        def some(field: str, of: Sequence[int]) -> Column:
+            names = [inside(number, field) for number in of]
+            return F.coalesce(*(F.col(quoted(name)) for name in names if name in batch.columns)).alias(field)
+
+        logs = [number for number, _, stream in self.streams() if stream.live and stream.live.identity]
+        fields = [some(field, numbers) for field in (ROWTIME, PRODUCER, BOUND)]
+        fields += [some(field, logs) for field in LOGGED if logs and field != PATTERN]
+        telling = [number for number, _, stream in self.streams() if stream.live and stream.live.has_patterns]
+        fields += [some(PATTERN, telling)] if telling else []
+        told = batch.select(STREAM, PLACE, *fields, some(PTIME, [*numbers, TICKS]))
+        return told.toArrow().sort_by(PLACE)
+
+    def _frontier(self, clocks: Mapping[str, Position]) -> int | None:
+        """The instant before which nothing more will come, in ticks of the query's clock."""
+        reached = []
+        for name, position in clocks.items():
+            reached_here = position.clock.clock
+            if reached_here is None:
+                return None
+            factor = self._plan.catalog.streams[name].clock.nanoseconds // self._clock.nanoseconds
+            reached.append(FOREVER if reached_here == FOREVER else reached_here * factor)
+        return min(reached)
+
+    def _taken_before(self, arrived: Mapping[str, Stream], until: int) -> int:
+        """How many rows a step takes: counted, so that what comes in can be held against it."""
+        rows = [stream.on(self._clock).frame.select(ROWTIME) for stream in arrived.values()]
+        return reduce(DataFrame.unionAll, rows).where(F.col(ROWTIME) < until).count()
+
+    def _first(self, arrived: Mapping[str, Stream], until: int) -> int | None:
+        """The first instant of the rows before the frontier."""
+        firsts = []
+        for stream in arrived.values():
+            rows = stream.on(self._clock).frame.where(F.col(ROWTIME) < until)
+            firsts.append(rows.agg(F.min(ROWTIME)).collect()[0][0])
+        return min((first for first in firsts if first is not None), default=None)
+
+    def _late(self, name: str, late: pa.Table | None) -> DataFrame | None:
+        """Late rows as a DataFrame."""
+        if late is None:
+            return None
+        schema = self._schema_apart(name, VIOLATED).add(REASON, StringType())
+        return frame_of_few(self._spark, late.select(schema.names), schema)
+
+    def _schema_apart(self, name: str, *ticks: str) -> StructType:
+        """The columns of a stream's rows that are kept apart: all of its own, and what is known of them."""
+        stream = self._plan.catalog.streams[name]
+        fields = [field for field in stream.frame.schema if field.name in stream.columns]
+        schema = StructType(fields).add(ROWTIME, LongType()).add(PRODUCER, StringType())
+        for own in ticks:
+            schema = schema.add(own, LongType())
+        return schema
+
+    def _tell_late(self, late: Mapping[str, DataFrame | None], number: int) -> None:
+        told: DataFrame | None = None
+        for name, rows in late.items():
+            if rows is None:
+                continue
+            stream = self._plan.catalog.streams[name]
+            fails = stream.live is not None and stream.live.on_late == "fail"
+            if fails or self._on_late == "fail":
+                raise _late_row(name, rows)
+            batch = F.lit(number).cast("bigint").alias("batch")
+            one = late_shown(name, stream, rows).select("*", batch).select(*LATE_SCHEMA.names)
+            told = one if told is None else told.unionByName(one)
+        if told is not None:
+            self.late.write(told, number)
+
+    @staticmethod
+    def _came_and_late(before: Step, clocks: Mapping[str, Position], came: int) -> dict[str, int]:
+        """How many rows have come in all, and how many of them are below a bound."""
+        refused = sum(position.clock.refused for position in clocks.values())
+        return {"rows_in": before.counts.get("rows_in", 0) + came, "rows_late": refused}
+
+    @staticmethod
+    def _counted(step: Step, held: int) -> dict[str, int]:
+        """The account after a step, in which so many rows wait, and what else of rows is counted."""
+        counts = step.counts
+        account = Account(counts["rows_in"], counts["rows_used"], held, counts["rows_late"])
+        return {
+            **{name: count for name, count in counts.items() if name.startswith("rows_")},
+            **account.counts,
+        }
+
+    def _report(self, step: Step, came: int, given: int) -> None:
+        counts = self._kept_counts(step)
+        held = sum(count for name, count in counts.items() if name.startswith(HELD))
+        kept = sum(count for name, count in counts.items() if name.startswith("window"))
+        self.progress = {
+            "batch": step.number,
+            "came": came,
+            "given": given,
+            "frontier": step.marks.get(TOLD, step.frontier),
+            **self._counted(step, held),
+            "rows_in_windows": kept,
+            "state_bytes": self._checkpoint.size(step),
+        }
+
+
+def _late_row(name: str, rows: DataFrame) -> AnalysisError:
+    """The error that some rows of a stream are late."""
+    first = rows.select(REASON).first()
+    assert first is not None
+    told = {
+        "punctuation": "it matches a pattern that its producer has promised",
+        "future": "its rowtime is too far ahead of its processing time",
+        "future bound": "it carries a bound that is too far ahead of its processing time",
+    }
+    return AnalysisError(
+        f"a row of stream {name} is late: "
+        + told.get(first[REASON], "its rowtime is below the bound that held when it came"),
+        condition="LATE_ROW",
+        hint="on_late='keep' keeps late rows apart",
+    )
+
+
+def _takes_any_order(sink: Sink | IntoStream) -> bool:
+    """Whether rows may be given before others with an earlier rowtime."""
+    return not isinstance(sink, IntoStream) or sink.stream.definition.ordering.lag is None
+
+
+def late_shown(name: str, stream: Stream, rows: DataFrame) -> DataFrame:
+    """Late rows of a stream as they are shown: `LATE_SCHEMA` without the micro-batch.
+
+    Parameters
+    ----------
+    rows
+        With the stream's columns, `ROWTIME`, `VIOLATED`, `PRODUCER` and `REASON`.
+    """
+    is_row = F.col(REASON) != REASONS[-1]
+    return rows.select(
+        F.lit(name).alias("stream"),
+        F.when(is_row, F.to_json(F.struct(*map(quoted, stream.columns)))).alias("row"),
+        F.expr(stream.clock.to_column(ROWTIME)).cast("string").alias("rowtime"),
+        F.expr(stream.clock.to_column(VIOLATED)).cast("string").alias("bound"),
+        F.col(PRODUCER).alias("producer"),
+        F.col(REASON).alias("reason"),
+    )
+
+
+def entries_of(
+    streams: Sequence[tuple[int, str, Stream]], frames: Mapping[str, DataFrame] | None = None
+) -> list[DataFrame]:
+    """Of each stream, by number and name, its number and the columns of its entries under names of their own.
+
+    Parameters
+    ----------
+    frames
+        Entries in place of the streams' own.
+    """
+    parts = []
+    for number, known, stream in streams:
+        assert stream.live is not None
+        frame = stream.live.frame if frames is None else frames[known]
+        fields = [F.col(quoted(name)).alias(inside(number, name)) for name in frame.columns]
+        parts.append(frame.select(F.lit(number).alias(STREAM), *fields, *origin(frame)))
+    return parts
+
+
+def in_one(parts: Sequence[DataFrame]) -> DataFrame:
+    """The rows of all, which have NULL in the columns of others."""
+    return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
+
+
+def inside(number: int, name: str) -> str:
+    """The name of a stream's column among those of all streams."""
+    return f"__{number}_{name}"

@@ -1,0 +1,275 @@
+"""The steps of a query over whole streams: its rows go through the operators as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from windrow.kernels.punctuated import Project
+from windrow.kernels.punctuated import Step as Fed
+from windrow.kernels.punctuated.flow import FlowCarry
+from windrow.kernels.stored import from_stored, stored
+from windrow.punctuations import EVERYTHING, Pattern
+from windrow.punctuations.pattern import put_together
+from windrow.spark.collected import frame_of_few
+from windrow.spark.live.checkpoints.checkpoint import Step
+from windrow.spark.live.input.arrivals import VIOLATED
+from windrow.spark.live.micro_batches.in_memory import InMemorySteps
+from windrow.spark.live.operators.new_punctuation import promised, reached, schema_of
+from windrow.spark.live.operators.row_maps import RowMap, arrow_schema
+from windrow.spark.live.plans.whole_streams_plan import BlockingPlan
+from windrow.spark.live.reports.state_table import State, StateRow, state_of
+from windrow.spark.live.sinks.into_stream import IntoStream
+from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
+from windrow.spark.logs.columns_taken import columns_taken
+from windrow.spark.logs.live_source import PRODUCER
+from windrow.spark.logs.session_streams import REASON, ROWTIME, Stream
+from windrow.spark.logs.storable import clock_of
+from windrow.streams import NO_BOUND, Position
+from windrow.streams.admission.reordering import too_late
+
+__all__ = ["BlockingSteps"]
+
+_CARRY, _CAME = "carry", "came"
+_SEEN = "seen "
+_LATE = "late within"
+_FEWEST = 10_000  # rows; so many are taken again after a restart rather than keeping all state anew
+_MOST = 64  # files
+
+
+@dataclass
+class _Kept:
+    """What the operators keep after a step, and the files from which that is read again.
+
+    Attributes
+    ----------
+    carry
+        Of the operators.
+    base
+        The file of what they kept at some step before, and how many rows that were.
+    came
+        The files of what has come since, and how many rows.
+    """
+
+    carry: FlowCarry | None = None
+    base: dict[int, int] = field(default_factory=dict)
+    came: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether more has come since than was kept."""
+        return sum(self.came.values()) > max(_FEWEST, *self.base.values(), 0) or len(self.came) >= _MOST
+
+    @property
+    def chunks(self) -> dict[str, dict[str, int]]:
+        """The files as a step names them."""
+        files = {_CARRY: self.base, _CAME: self.came}
+        return {name: {str(chunk): rows for chunk, rows in own.items()} for name, own in files.items()}
+
+
+class BlockingSteps(InMemorySteps):
+    """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes.
+
+    What comes in a step is kept in a file of its own, and now and then all that the operators keep: after a
+    restart they take again what has come since. So a step writes about as much as it takes.
+    """
+
+    _plan: BlockingPlan
+
+    def __init__(
+        self, plan: BlockingPlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
+    ) -> None:
+        self._blocking = plan.blocking
+        super().__init__(plan, sink, folder, envelope, on_late)
+        self._known: tuple[int, _Kept] | None = None
+
+    @property
+    def _result(self) -> StructType:
+        return self._blocking.result
+
+    def state(self) -> State:
+        """What is kept after the last step."""
+        step = self._checkpoint.last()
+        kept = self._kept(step)
+        counts = [] if kept.carry is None else kept.carry.kept
+        found = state_of(self._plan, step, {}, {})
+        operators = [
+            StateRow("operator", node.name, rows=sum(rows))
+            for node, rows in zip(self._blocking.flow.nodes, counts, strict=False)
+            if not isinstance(node.operator, Project | RowMap)
+        ]
+        return State((*found.rows, *operators))
+
+    def _step(self, batch: DataFrame, number: int, before: Step) -> None:
+        come = self._come(batch, before)
+        counts = dict(before.counts)
+        kept = self._kept(before)
+        self._known = None  # what is kept changes now: a step that fails begins again from the files
+        fed = self._tables(is_first=before.number < 0)
+        late = {}
+        for name, one in come.found.items():
+            rows, wrong = self._within(name, one.rows, counts)
+            late[name] = self._late(name, _together(one.late, wrong))
+            stream = self._plan.catalog.streams[name]
+            seen = (before.counts.get(_SEEN + name), counts.get(_SEEN + name))
+            told = self._promised(name, stream, (before.clocks.get(name), one.position), seen)
+            fed[name] = Fed(_columns(name, stream, rows), told)
+        self._tell_late(late, number)
+        given, kept.carry = self._blocking.flow.advance(kept.carry, fed)
+        count = self._put(given, number, before.counts.get("rows_given", 0))
+        clocks = {name: one.position for name, one in come.found.items()}
+        frontier = self._frontier(clocks)
+        counts["now"], counts["entries"] = come.now, come.entries
+        counts |= self._came_and_late(before, clocks, come.count)
+        counts["rows_late"] += counts.get(_LATE, 0)
+        fed_rows = sum(fed[name].rows.num_rows for name in come.found)
+        counts["rows_used"] = counts.get("rows_used", 0) + fed_rows
+        counts["rows_given"] = counts.get("rows_given", 0) + count
+        self._write(kept, fed, number)
+        step = Step(number, clocks, frontier, before.origin, {}, counts, kept.chunks)
+        step = self._checkpoint.commit(step, {})
+        self._known = number, kept
+        self.progress = {
+            "batch": number,
+            "came": come.count,
+            "given": count,
+            "frontier": frontier,
+            **self._counted(step, 0),
+            "rows_in_windows": sum(map(sum, kept.carry.kept)),
+            "state_bytes": self._checkpoint.size(step),
+        }
+
+    # -- what is fed to the operators ----------------------------------------------------------------
+
+    def _tables(self, *, is_first: bool) -> dict[str, Fed]:
+        """The tables beside the streams, of which all comes in the first step."""
+        fed = {}
+        for key, text in self._blocking.tables.items():
+            frame = self._gateway.sql(text)
+            names = [f"{key}_{at}" for at in range(len(frame.columns))]
+            frame = frame.toDF(*names)
+            schema = arrow_schema(frame.schema)
+            rows = schema.empty_table()
+            if is_first:
+                with self._gateway.translated():
+                    rows = frame.toArrow().cast(schema)
+            fed[key] = Fed(rows, (EVERYTHING,) if is_first else ())
+        return fed
+
+    def _within(self, name: str, rows: pa.Table, counts: dict[str, int]) -> tuple[pa.Table, pa.Table | None]:
+        """The rows that are not too far behind those before them, and those that are; notes what was seen."""
+        if name not in self._plan.within or not rows.num_rows:
+            return rows, None
+        found = too_late(rows.column(ROWTIME).to_numpy(), counts.get(_SEEN + name), self._plan.within[name])
+        counts[_SEEN + name] = found.seen
+        if not found.late.any():
+            return rows, None
+        counts[_LATE] = counts.get(_LATE, 0) + int(found.late.sum())
+        wrong = rows.filter(pa.array(found.late))
+        tie = self._plan.catalog.streams[name].ties[1]
+        producer = wrong.column(tie) if tie in wrong.column_names else pa.repeat("", wrong.num_rows)
+        bounds, reason = pa.array(found.bounds[found.late]), pa.repeat("watermark", wrong.num_rows)
+        wrong = wrong.append_column(PRODUCER, producer).append_column(VIOLATED, bounds)
+        return rows.filter(pa.array(~found.late)), wrong.append_column(REASON, reason)
+
+    def _promised(
+        self,
+        name: str,
+        stream: Stream,
+        positions: tuple[Position | None, Position],
+        seen: tuple[int | None, int | None],
+    ) -> tuple[Pattern, ...]:
+        """What the stream promises after a step that it had not before."""
+        named = {column: f"{name}.{column}" for column in stream.columns}
+        bounds = tuple(self._reached(name, *one) for one in zip(positions, seen, strict=True))
+        found = promised(stream, *positions, (bounds[0], bounds[1]))
+        return tuple(pattern.renamed(named) for pattern in found)
+
+    def _reached(self, name: str, position: Position | None, seen: int | None) -> int:
+        """The least rowtime that may still come."""
+        within = NO_BOUND if seen is None else seen - self._plan.within[name]
+        return max(reached(position), within)
+
+    # -- what is kept --------------------------------------------------------------------------------
+
+    def _kept(self, before: Step) -> _Kept:
+        """What the last step left."""
+        if self._known is not None and self._known[0] == before.number:
+            return self._known[1]
+        base, came = (
+            {int(chunk): rows for chunk, rows in before.chunks.get(name, {}).items()}
+            for name in (_CARRY, _CAME)
+        )
+        carry: FlowCarry | None = None
+        for chunk in base:
+            carry = from_stored(self._checkpoint.read_chunk(_CARRY, chunk))
+        for chunk in came:
+            fed = from_stored(self._checkpoint.read_chunk(_CAME, chunk))
+            _, carry = self._blocking.flow.advance(carry, fed)
+        return _Kept(carry, base, came)
+
+    def _write(self, kept: _Kept, fed: Mapping[str, Fed], number: int) -> None:
+        """Keep a step: what came in it, or all that the operators keep."""
+        rows = sum(one.rows.num_rows + len(one.punctuations) for one in fed.values())
+        if not rows:
+            return
+        kept.came = {**kept.came, number: rows}
+        if not kept.is_long:
+            self._checkpoint.write_chunk(_CAME, number, stored(dict(fed)))
+            return
+        assert kept.carry is not None
+        kept.base, kept.came = {number: sum(map(sum, kept.carry.kept))}, {}
+        self._checkpoint.write_chunk(_CARRY, number, stored(kept.carry))
+
+    # -- what goes out -------------------------------------------------------------------------------
+
+    def _put(self, given: Fed, number: int, before: int) -> int:
+        """Give rows to the sink, which was given so many before; how many they are."""
+        sink, names, rows = self._sink, self._blocking.names, given.rows
+        is_plain = self._is_plain and len({name.lower() for name in names}) == len(names)
+        if isinstance(sink, TableSink) and takes_tables(sink) and is_plain:
+            return sink.write_table(rows.rename_columns(list(names)), number)
+        frame = frame_of_few(self._spark, rows, self._result)
+        with self._gateway.translated():
+            if isinstance(sink, IntoStream):
+                return self._insert(sink, frame, given.punctuations, before)
+            return sink.write(frame.toDF(*names), number) or 0
+
+    def _insert(self, sink: IntoStream, frame: DataFrame, promises: Sequence[Pattern], before: int) -> int:
+        """Insert rows into a named stream, and promise there what is promised of them."""
+        columns, clock = columns_taken(sink.stream, self._blocking.names, sink.columns), clock_of(sink.stream)
+        rowtime = columns.index(sink.stream.definition.rowtime.column)
+        place = F.expr(clock.of_column(frame.columns[rowtime], clock.kind, clock.unit))
+        stream = Stream(frame.withColumn(ROWTIME, place), tuple(frame.columns), clock, ())
+        given, wanted = arrow_schema(self._result), sink.stream.definition.columns
+        same = {
+            own: name
+            for own, name in zip(given.names, columns, strict=True)
+            if given.field(own).type == wanted.field(name).type
+        }
+        told = [one.renamed(same) for one in promises if same.keys() >= {*one.names}]
+        return sink.put(stream, put_together(told), before)
+
+
+def _columns(name: str, stream: Stream, rows: pa.Table) -> pa.Table:
+    """The rows with the columns of the flow's input."""
+    schema = _schema(name, stream)
+    return rows.select(list(stream.columns)).rename_columns(schema.names).cast(schema)
+
+
+def _schema(name: str, stream: Stream) -> pa.Schema:
+    return pa.schema([field.with_name(f"{name}.{field.name}") for field in schema_of(stream)])
+
+
+def _together(late: pa.Table | None, wrong: pa.Table | None) -> pa.Table | None:
+    """Late rows of either sort, with the columns that both have."""
+    if late is None or wrong is None:
+        return late if wrong is None else wrong
+    names = [name for name in late.column_names if name in wrong.column_names]
+    return pa.concat_tables([late.select(names), wrong.select(names).cast(late.select(names).schema)])

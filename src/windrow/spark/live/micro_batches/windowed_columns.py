@@ -1,0 +1,69 @@
+"""What a stage reads of the entries of its streams: columns, and what Spark computes of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from windrow.plan.columns import ROWS
+from windrow.spark.catalog import Catalog
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.micro_batches.steps import inside
+from windrow.spark.live.reading.windowed_queries import MINE, Side, Stage
+from windrow.spark.logs.session_streams import ROWTIME
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["StageColumns"]
+
+
+@dataclass(frozen=True)
+class StageColumns:
+    """Reads entries for a stage; `gateway` is that of the session in which its texts have a meaning."""
+
+    gateway: Gateway
+    catalog: Catalog
+    stage: Stage
+
+    def kept(self, side: Side) -> dict[str, str]:
+        """What is kept of rows but rowtimes and ties: columns of the stream, and those that are computed."""
+        ours = (*side.columns, *side.window.ties, ROWTIME)
+        computed = {name: f"__{side.name}_{name}" for name in side.schema.names if name not in ours}
+        return {**side.columns, **computed}
+
+    def computed(self, side: Side, frame: DataFrame, columns: Mapping[str, str], mine: Column) -> DataFrame:
+        """Rows with what is computed of those of a stream, whose columns have these names in the frame.
+
+        They are names of ours: no text may mean them.
+        """
+        assert side.computed is not None
+        text, names = side.computed
+        stream = self.catalog.streams[side.stream]
+        given = [
+            F.col(quoted(columns[own])).alias(name) for own, name in zip(stream.columns, names, strict=True)
+        ]
+        made = self.gateway.sql(text, {ROWS: frame.select("*", *given, mine.alias(MINE))})
+        return made.drop(*names, MINE).withColumnsRenamed(
+            {inner: own for inner, own in self.kept(side).items() if inner not in side.columns}
+        )
+
+    def reading(
+        self, frame: DataFrame, at: int, name: str, is_row: Column
+    ) -> tuple[DataFrame, dict[str, dict[str, str]]]:
+        """Entries with what is computed of the rows of a stream, whose number and name these are; and of each
+        window of it what is kept: by the names that `kept` gives, the columns of the entries.
+        """
+        stream, sides = self.catalog.streams[name], {}
+        for side in self.stage.sides:
+            if side.stream != name:
+                continue
+            if side.computed is not None:
+                named = {own: inside(at, own) for own in stream.columns}
+                frame = self.computed(side, frame, named, is_row)
+            sides[side.name] = {
+                own: inside(at, own) if inner in side.columns else own
+                for inner, own in self.kept(side).items()
+            }
+        return frame, sides

@@ -1,0 +1,370 @@
+"""The steps of a query that is a stage: on the driver, over rows that are kept in memory between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import (
+    LongType,
+    StructField,
+    StructType,
+)
+
+from windrow.errors import InputError
+from windrow.kernels.stages import PER_STEP, Holding, Operated, Times, changes, netted, rows_of
+from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
+from windrow.plan.columns import ROWS
+from windrow.spark.collected import frame_of_few
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.checkpoints.carried_state import Carried
+from windrow.spark.live.checkpoints.checkpoint import Step
+from windrow.spark.live.micro_batches.in_memory import InMemorySteps
+from windrow.spark.live.micro_batches.steps import inside
+from windrow.spark.live.micro_batches.windowed_columns import StageColumns
+from windrow.spark.live.operators.ended_partitions import Endings
+from windrow.spark.live.operators.envelopes import IN_MEMORY, copies, enveloped, inserted
+from windrow.spark.live.operators.window_flow import WindowFlow
+from windrow.spark.live.plans.live_plan import RowtimePlan
+from windrow.spark.live.reading.closed_keys import settled
+from windrow.spark.live.reading.windowed_queries import Side, Stage
+from windrow.spark.live.reports.state_table import Kept, State, state_of
+from windrow.spark.live.sinks.into_stream import IntoStream
+from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
+from windrow.spark.logs.session_streams import ROWTIME, Stream
+from windrow.spark.relations.changelog import as_cql
+from windrow.spark.relations.varying import columns_of
+
+__all__ = ["StagedSteps"]
+
+_PASSED = "passed"
+"""The mark of a query that passes rows on: all before this instant have been."""
+
+
+class StagedSteps(InMemorySteps):
+    """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
+
+    def __init__(
+        self,
+        plan: RowtimePlan,
+        stage: Stage,
+        sink: Sink | IntoStream,
+        folder: Path,
+        envelope: str,
+        on_late: str,
+    ) -> None:
+        super().__init__(plan, sink, folder, envelope, on_late)
+        self._stage, self._forgets = stage, plan.forgets
+        self._endings, self._may_settle = Endings(plan.ends), False
+        self._known: tuple[int, dict[str, Holding]] | None = None
+        self._goes_on: Operated | None = None
+        self._origin: int | None = None
+        self._carried: Carried | None = None
+
+    def _step(self, batch: DataFrame, number: int, before: Step) -> None:
+        come = self._come(batch, before)
+        found, now = come.found, come.now
+        self._tell_late({name: self._late(name, one.late) for name, one in found.items()}, number)
+        clocks = {name: one.position for name, one in found.items()}
+        until = self._frontier(clocks)
+        is_known = self._known is not None and self._known[0] == before.number
+        holdings = self._holdings(before)
+        if not is_known:
+            self._carried = Carried.of(before)
+            # of keys that are to be over, rows are kept, as promises tell of rows
+            is_by_key = self._carried is not None or not self._forgets
+            self._goes_on = self._stage.block.going_on() if is_by_key else None
+            if self._goes_on is not None:
+                self._go_on_again(self._goes_on, holdings, before)
+            if self._stage.flows is not None:
+                self._flow.empty()
+                if before.frontier is not None and before.origin is not None:
+                    self._flowed(holdings, Times(None, before.frontier), before.origin)
+        self._known = None  # what goes on changes now: a step that fails begins again from the files
+        came = {side.name: self._rows(side, found[side.stream].rows) for side in self._stage.sides}
+        closes = self._endings.take(number, before.number, before.clocks, clocks)
+        origin, given, used = before.origin, 0, 0
+        reached = None if until is None else self._plan.taken_before(until)
+        if reached is not None and origin is None:
+            waiting = [*(one.waiting for one in holdings.values()), *came.values()]
+            firsts = [pc.min(rows.column(ROWTIME)).as_py() for rows in waiting]
+            origin = min((first for first in firsts if first is not None and first < reached), default=None)
+        self._origin = origin
+        frontier, marks = before.frontier, dict(before.marks)
+        moved = until is not None and (frontier is None or until > frontier)
+        moved = moved or (self._stage.passes_on and come.count > 0)
+        if moved and until is not None and reached is not None and origin is not None:
+            sides = {side.stream: side.name for side in self._stage.sides}
+            waited = self._waiting(holdings) + sum(came[name].num_rows for name in sides.values())
+            times = Times(frontier, reached)
+            take = self._passed_on if self._stage.passes_on else self._taken_in
+            holdings, told = take(holdings, came, number, times)
+            used = waited - self._waiting(holdings)
+            if isinstance(self._sink, IntoStream):
+                given = self._insert(self._sink, told, until, before.counts.get("rows_given", 0))
+            else:
+                given = self._put(self._sink, told, number)
+            frontier = until
+            if self._stage.passes_on:
+                marks[_PASSED] = reached
+        else:
+            holdings = _with(holdings, came, number)
+        if closes or self._may_settle:
+            holdings, self._may_settle = settled(self._stage, holdings, self._endings)
+        came_in = come.count
+        counts = {
+            "now": now,
+            "entries": come.entries,
+            **self._came_and_late(before, clocks, came_in),
+            "rows_used": before.counts.get("rows_used", 0) + used,
+            "rows_given": before.counts.get("rows_given", 0) + given,
+        }
+        if self._goes_on is not None and frontier is not None:
+            holdings = self._carried_over(self._goes_on, holdings, frontier, number)
+        kept, chunks = {}, {}
+        for name, holding in holdings.items():
+            kept[name], new = holding.merged(number)
+            for chunk, rows in new.items():
+                self._checkpoint.write_chunk(name, chunk, rows)
+            chunks[name] = {str(chunk): rows for chunk, rows in kept[name].chunks.items()}
+        step = Step(number, clocks, frontier, origin, {}, counts, chunks, marks=marks)
+        step = self._checkpoint.commit(step if self._carried is None else self._carried.named(step), {})
+        self._known = number, kept
+        self.progress = {
+            "batch": number,
+            "came": came_in,
+            "given": given,
+            "frontier": frontier,
+            **self._counted(step, self._waiting(kept)),
+            "rows_in_windows": sum(int(holding.held.alive.sum()) for holding in kept.values())
+            + (0 if self._carried is None else self._carried.rows),
+            "state_bytes": self._checkpoint.size(step),
+        }
+
+    @property
+    def _result(self) -> StructType:
+        return self._stage.result
+
+    def state(self) -> State:
+        """What is kept after the last step."""
+        step = self._checkpoint.last()
+        holdings = self._holdings(step)
+        waiting = {side.stream: holdings[side.name].waiting.column(ROWTIME) for side in self._stage.sides}
+        windows = {}
+        for side in self._stage.sides:
+            held = holdings[side.name].held
+            rowtimes = held.rows.column(ROWTIME).filter(pa.array(held.alive))
+            windows[side.name] = Kept.of(rowtimes, self._checkpoint.chunk_bytes(step, side.name))
+        kept = {name: Kept.of(rowtimes, None) for name, rowtimes in waiting.items()}
+        return state_of(self._plan, step, kept, windows, on_one_clock=True)
+
+    # -- what comes in -------------------------------------------------------------------------------
+
+    def _rows(self, side: Side, rows: pa.Table) -> pa.Table:
+        """What is kept of rows: columns, what is computed of them, and rowtimes on the query's clock."""
+        if not rows.num_rows:
+            return side.schema.empty_table()
+        stream = self._plan.catalog.streams[side.stream]
+        factor = stream.clock.nanoseconds // self._clock.nanoseconds
+        ticks = rows.column(ROWTIME)
+        if factor > 1:
+            if (np.abs(ticks.to_numpy()) > 2**62 // factor).any():
+                raise InputError(
+                    f"a rowtime is too large for a clock of {self._clock.unit.lower()}s",
+                    condition="ROWTIME_OVERFLOW",
+                )
+            ticks = pc.multiply_checked(ticks, factor)
+        read = self._columns.kept(side)
+        columns = {inner: rows.column(name) for inner, name in read.items() if name in rows.column_names}
+        later = {inner: name for inner, name in read.items() if inner not in columns}
+        if later:  # whole rows came, of which nothing has been computed
+            schema = StructType([field for field in stream.frame.schema if field.name in stream.columns])
+            named = {name: inside(0, name) for name in schema.names}
+            frame = frame_of_few(self._spark, rows.select(schema.names), schema).toDF(*named.values())
+            computed = self._columns.computed(side, frame, named, F.lit(True)).select(*later.values())
+            with self._gateway.translated():
+                made = computed.toArrow()
+            columns |= {inner: made.column(name) for inner, name in later.items()}
+        columns |= {tie: rows.column(tie) for tie in side.window.ties}
+        columns[ROWTIME] = ticks
+        names = side.schema.names
+        return pa.table([columns[name] for name in names], names=names).cast(side.schema)
+
+    @cached_property
+    def _columns(self) -> StageColumns:
+        return StageColumns(self._gateway, self._plan.catalog, self._stage)
+
+    _reads_all = False
+
+    def _reading(
+        self, frame: DataFrame, at: int, name: str, is_row: Column
+    ) -> tuple[DataFrame, dict[str, str]]:
+        """What the sides read."""
+        frame, sides = self._columns.reading(frame, at, name, is_row)
+        return frame, {own: shown for columns in sides.values() for own, shown in columns.items()}
+
+    def _holdings(self, before: Step) -> dict[str, Holding]:
+        """What the last step left."""
+        if self._known is not None and self._known[0] == before.number:
+            return dict(self._known[1])
+        holdings = {}
+        for side in self._stage.sides:
+            chunks = {int(chunk): rows for chunk, rows in before.chunks.get(side.name, {}).items()}
+            tables = (self._checkpoint.read_chunk(side.name, chunk) for chunk in chunks)
+            passed = before.marks.get(_PASSED, before.frontier)  # none of those that wrote no mark
+            holdings[side.name] = Holding.read(side.kept, chunks, tables, passed)
+        return holdings
+
+    def _go_on_again(self, groups: Operated, holdings: Mapping[str, Holding], before: Step) -> None:
+        """Let groups be what they were after a step: as they were written, and with the rows since."""
+        if self._carried is not None:
+            groups.restore(self._carried.read(self._checkpoint))
+        since = None if self._carried is None else self._carried.at
+        if before.frontier is not None and before.frontier != since:
+            self._rows_of_block(holdings, Times(since, before.frontier), groups)
+
+    @cached_property
+    def _flow(self) -> WindowFlow:
+        assert self._stage.flows is not None
+        gateway = Gateway(self._spark, self._plan.gateway.parameters)
+        return WindowFlow(gateway, self._stage.flows, self._checkpoint.folder.resolve() / ".flow")
+
+    def _flowed(self, holdings: Mapping[str, Holding], times: Times, origin: int) -> pa.Table:
+        """What changes by the rows that enter or leave the windows in a step."""
+        assert self._stage.flows is not None
+        moves = {}
+        for side, item in zip(self._stage.sides, self._stage.flows.windows(), strict=True):
+            moves[item.key] = rows_of(holdings[side.name].held, times, sorted(self._flow.read(item.key)))
+        with self._gateway.translated():
+            return self._flow.step(moves, times, origin)
+
+    def _rows_of_block(
+        self, holdings: Mapping[str, Holding], times: Times, groups: Operated | None
+    ) -> pa.Table:
+        held = [holdings[side.name].held for side in self._stage.sides]
+        return self._stage.block.rows(held, times, groups)
+
+    def _carried_over(
+        self, groups: Operated, holdings: Mapping[str, Holding], frontier: int, number: int
+    ) -> dict[str, Holding]:
+        """What is held after a step; without the rows of groups that are written now."""
+        ((name, holding),) = holdings.items()
+        if not Carried.is_due(self._carried, len(holding.held)):
+            return dict(holdings)
+        self._carried = Carried.written(self._checkpoint, number, frontier, groups.held, groups.state)
+        none = np.zeros(len(holding.held), bool)
+        return {name: replace(holding, held=holding.held.where(none))}
+
+    def _waiting(self, holdings: Mapping[str, Holding]) -> int:
+        """How many rows wait; of a stream with two windows once."""
+        sides = {side.stream: side.name for side in self._stage.sides}
+        return sum(holdings[name].waiting.num_rows for name in sides.values())
+
+    def _taken_in(
+        self, holdings: Mapping[str, Holding], came: Mapping[str, pa.Table], number: int, times: Times
+    ) -> tuple[dict[str, Holding], pa.Table]:
+        """What is held after a step, and what changes in it."""
+        whole = _with(holdings, came, number)
+        taken = {side.name: whole[side.name].taken(side.kept, times) for side in self._stage.sides}
+        told = self._changes(taken, times)
+        return {side.name: taken[side.name].after(side.kept, times) for side in self._stage.sides}, told
+
+    def _passed_on(
+        self, holdings: Mapping[str, Holding], came: Mapping[str, pa.Table], number: int, times: Times
+    ) -> tuple[dict[str, Holding], pa.Table]:
+        """The same of a stage that gives rows as they are."""
+        (side,) = self._stage.sides
+        left, rows = holdings[side.name].passing(side.kept, came[side.name], number * PER_STEP, times.until)
+        if side.kept.passes is not None:
+            rows = rows.filter(rows.column(side.kept.passes))  # which leaves out those of which it is NULL
+        at = rows.column(ROWTIME)
+        columns = [*(rows.column(name) for _, name in self._stage.block.outputs), at]
+        names = [*columns_of(self._stage.names), AT]
+        told = pa.Table.from_arrays(columns, names=names)
+        return {side.name: left}, told.append_column(DIFF, pa.array(np.ones(told.num_rows, np.int64)))
+
+    # -- what goes out -------------------------------------------------------------------------------
+
+    def _changes(self, holdings: Mapping[str, Holding], times: Times) -> pa.Table:
+        """The changes of the query's relation in a step: its columns, `AT` and `DIFF`."""
+        stage = self._stage
+        if stage.flows is not None:
+            assert self._origin is not None
+            rows, chosen = self._flowed(holdings, times, self._origin), self._flow.columns
+        else:
+            rows, chosen = self._rows_of_block(holdings, times, self._goes_on), stage.block.chosen
+        if stage.after is not None:
+            schema = StructType([*stage.groups.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
+            frame = frame_of_few(self._spark, rows.rename_columns(schema.names), schema)
+            made = self._gateway.sql(stage.after, {ROWS: frame})
+            made = made.toDF(*columns_of(stage.names), ENTER, LEAVE)
+            with self._gateway.translated():
+                rows = made.toArrow()
+            chosen = columns_of(stage.names)
+        told = changes(rows, times)
+        columns = [*(told.column(name) for name in chosen), told.column(AT), told.column(DIFF)]
+        told = pa.Table.from_arrays(columns, names=[*columns_of(stage.names), AT, DIFF])
+        return told if stage.is_net or stage.kind == "RSTREAM" else netted(told)
+
+    def _insert(self, sink: IntoStream, told: pa.Table, until: int, before: int) -> int:
+        """Give rows to a named stream."""
+        stage = self._stage
+        rows = copies(told, -1 if stage.kind == "DSTREAM" else 1)
+        fields = list(zip(columns_of(stage.names), stage.result, strict=True))
+        schema = StructType([StructField(name, field.dataType) for name, field in fields])
+        schema = schema.add(ROWTIME, LongType())
+        frame = frame_of_few(self._spark, rows.rename_columns(schema.names), schema)
+        shown = frame.toDF(*stage.names, ROWTIME)
+        with self._gateway.translated():
+            return sink.insert(Stream(shown, stage.names, self._clock), until, before)
+
+    def _put(self, sink: Sink, told: pa.Table, number: int) -> int:
+        """Give changes to the sink."""
+        stage, clock = self._stage, self._clock
+        if stage.kind is None and self._envelope not in IN_MEMORY:
+            frame = self._frame(told, told.column_names)
+            return sink.write(as_cql(frame, columns_of(stage.names), clock), number) or 0
+        if stage.kind is None:
+            table = enveloped(told, stage.names, clock, self._envelope)
+        else:
+            table = inserted(told, stage.names, clock, -1 if stage.kind == "DSTREAM" else 1)
+        named = {name.lower() for name in table.column_names}
+        is_plain = len(named) == table.num_columns and self._is_plain
+        if isinstance(sink, TableSink) and takes_tables(sink) and is_plain:
+            return sink.write_table(table, number)
+        return sink.write(self._frame(table, table.column_names), number) or 0
+
+    def _frame(self, table: pa.Table, names: list[str]) -> DataFrame:
+        """A table of ours as a DataFrame: the query's columns have the query's types."""
+        own = {f"c{number}": field.dataType for number, field in enumerate(self._stage.result)}
+        first = 0 if table.column_names[0] in own else None
+        if first is None:  # as an envelope shows them
+            count = len(self._stage.names)
+            first = next(
+                at
+                for at in range(table.num_columns)
+                if table.column_names[at : at + count] == list(self._stage.names)
+            )
+        schema = StructType()
+        for at, field in enumerate(table.schema):
+            inside_query = first <= at < first + len(own)
+            kind = (
+                own[f"c{at - first}"]
+                if inside_query
+                else from_arrow_type(field.type, prefer_timestamp_ntz=True)
+            )
+            schema = schema.add(f"o{at}", kind)
+        return frame_of_few(self._spark, table.rename_columns(schema.names), schema).toDF(*names)
+
+
+def _with(holdings: Mapping[str, Holding], came: Mapping[str, pa.Table], number: int) -> dict[str, Holding]:
+    """What is held, with the rows that came."""
+    return {name: holding.with_arrivals(came[name], number * PER_STEP) for name, holding in holdings.items()}

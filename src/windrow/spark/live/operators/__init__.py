@@ -1,0 +1,1 @@
+"""Operators of live queries, and what is computed between them."""

@@ -1,0 +1,496 @@
+"""One WINDOW BY or MATCH_RECOGNIZE over what is live: what is final is given, what may change is kept.
+
+    rows of the clause ─▶ hoisted columns ─┐
+        those that wait for the frontier ──┤
+                    kept rows (carried) ───┴▶ advance ─▶ windows or matches
+                                                 └─▶ kept rows ─▶ the instant before which none will be given
+
+:mod:`windrow.kernels.advance` says what is final. Of few rows the driver does that itself, of many Spark's
+tasks do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import DataType, DateType, IntegerType, LongType, StructType
+
+from windrow.algebra.clock import Clock
+from windrow.algebra.match_node import Match
+from windrow.algebra.names import ROW, partition_key
+from windrow.algebra.physical import field_of, is_field
+from windrow.algebra.window_node import Window
+from windrow.errors import InputError, WindrowError
+from windrow.kernels.advance import (
+    AT,
+    CARRIED,
+    DONE,
+    STATE,
+    Ended,
+    Frontier,
+    Growing,
+    GrowingStage,
+    advance,
+    least_open,
+    moves_by_time,
+    unpacked,
+)
+from windrow.kernels.packing.cells import Layout
+from windrow.kernels.packing.messages import Kind
+from windrow.kernels.patterns.pattern_plan import MatchPlan, Navigation
+from windrow.kernels.sorting import SortKey
+from windrow.kernels.window_plan import WindowPlan
+from windrow.rules.elsewhere import carry_fields
+from windrow.rules.kernel_plan import is_flat, needs_join
+from windrow.spark.analysis.analyzer import SparkAnalyzer
+from windrow.spark.analysis.keyed_rows import arrow_of, travelling_schema
+from windrow.spark.arrow import contains
+from windrow.spark.clauses.batch import Bound, BoundWindow, WindowStage, bind_clause
+from windrow.spark.clauses.join_plan import POSITION
+from windrow.spark.clauses.matching import BoundMatch, MatchStage, MatchTypes, given_as_is
+from windrow.spark.collected import frame_of_few
+from windrow.spark.errors import raising
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.operators.pairs_by_spark import Pairs
+from windrow.spark.live.operators.rising_columns import rises, says_missing
+from windrow.spark.logs.clause_view import Feed
+from windrow.spark.logs.micro_batch import Given, Kept, Span
+from windrow.spark.runtime.interpreter import map_in_arrow
+from windrow.spark.tasks.exchange import MESSAGES, in_worker
+from windrow.spark.tasks.layout import shuffled
+from windrow.spark.tasks.to_cells import to_cells
+from windrow.streams import FOREVER
+
+__all__ = ["LiveClause", "bind_live"]
+
+_NO_ROWTIME = "a row has NULL as its rowtime"
+_WITHOUT_ONE = "leave such rows out with WHERE"
+
+
+@dataclass(frozen=True)
+class LiveClause:
+    """A clause as it is bound once, for all steps.
+
+    Attributes
+    ----------
+    clause, bound
+        What was written, and what it means.
+    growing, result
+        What the kernel is told, and what it gives.
+    schema, waiting
+        Those of the rows that are carried, and of rows that wait for the frontier.
+    rowtime
+        The column of the rows' rowtimes.
+    rising, fixed
+        The columns that hold the rowtime, with their types, and those that say whether there is a row.
+    clock
+        What rowtimes are counted in.
+    follows
+        Whether rows come from another clause, so that they may come before the frontier has reached them.
+    shown, rowtimes
+        The columns that it gives, and those that hold rowtimes: of windows that of the label row, of matches
+        that of every row of the match. Fields of row variables are called `s.ts`.
+    pairs
+        What Spark finds in each step, where the kernel does not have a condition.
+    keys
+        Of the columns of its partitions' keys, and each stream from which rows come: the columns of that;
+        none if one of them is computed, or rows come from elsewhere.
+    feeds
+        The same of the columns that it gives, those of `shown`; none if its partitions do not end.
+    """
+
+    clause: Window | Match
+    bound: Bound
+    growing: Growing
+    result: StructType
+    schema: StructType
+    waiting: StructType
+    rowtime: str
+    rising: Mapping[str, DataType]
+    fixed: frozenset[str]
+    clock: Clock
+    follows: bool
+    shown: StructType
+    rowtimes: frozenset[str]
+    pairs: Pairs | None
+    keys: tuple[Feed, ...]
+    feeds: tuple[Feed, ...]
+
+    @property
+    def hoisted(self) -> list[str]:
+        """What is kept of each row: of another clause, the rows mean nothing."""
+        return [f"{item.name} = {item.text.render()}" for item in self.bound.draft.hoisted]
+
+    @property
+    def takes_few(self) -> bool:
+        """Whether the driver can take its rows: all but values that only tasks take and give."""
+        return not any(contains(schema, "variant") for schema in (self.waiting, self.result))
+
+    # -- a step --------------------------------------------------------------------------------------
+
+    def step(
+        self,
+        gateway: Gateway,
+        rows: DataFrame,
+        span: Span,
+        until: int,
+        name: str,
+        *,
+        are_few: bool,
+        ended: Ended | None = None,
+    ) -> Given:
+        """The windows or matches that are final in a step.
+
+        Parameters
+        ----------
+        gateway, span
+            Of the step.
+        rows
+            Those of the clause that have come.
+        until
+            No more rows before this instant will come, in ticks of the clock.
+        name
+            Under which rows are kept.
+        are_few
+            Whether those that have come are known to be few.
+        ended
+            The partitions of which no more rows will come.
+        """
+        stage = stage_of(gateway, self.bound, rows)
+        keyed = stage.keyed(stage.wide())
+        are_few = are_few and self.takes_few
+        if are_few:
+            with gateway.translated():
+                given, kept, tell = self._by_driver(gateway, keyed, span, until, name, ended)
+        else:
+            frontier = None if until >= FOREVER else self.frontier(until)
+            given, kept, tell = self._by_tasks(gateway, keyed, span, until, frontier, name, ended)
+        span.keep[name] = Kept(kept, are_few)
+        return Given(stage.finished(given, self.result), tell, are_few)
+
+    def _by_driver(
+        self,
+        gateway: Gateway,
+        keyed: DataFrame,
+        span: Span,
+        until: int,
+        name: str,
+        ended: Ended | None,
+    ) -> tuple[DataFrame, DataFrame, Callable[[], int]]:
+        spark, before = gateway.spark, span.before(name)
+        came = keyed.toArrow()
+        if self.follows:
+            waited = span.before(_waiting(name))
+            if waited is not None:
+                came = pa.concat_tables([waited.toArrow().cast(came.schema), came])
+            column = came.column(self.rowtime)
+            if column.null_count:
+                raise self._no_rowtime()
+            is_due = pc.less(_ticks(column, self.clock), until)
+            if ended is not None:
+                is_due = pc.or_(is_due, pa.array(ended.rows(came)))
+            waits = frame_of_few(spark, came.filter(pc.invert(is_due)), self.waiting)
+            span.keep[_waiting(name)] = Kept(waits, are_few=True)
+            came = came.filter(is_due)
+        if self.pairs is None:
+            kept = None if before is None else before.toArrow()
+        else:
+            rows = frame_of_few(spark, came, self.waiting)
+            found = self.pairs.found(gateway, before, rows).toArrow()
+            is_new = pc.is_null(found.column(AT))
+            kept, came = found.filter(pc.invert(is_new)), found.filter(is_new).drop_columns(CARRIED.names)
+        whole, kept, least = self.advanced(came, kept, until, ended)
+        return (
+            frame_of_few(spark, whole, travelling_schema(self.result)),
+            frame_of_few(spark, kept, self.schema),
+            lambda: until if least is None else least,
+        )
+
+    def advanced(
+        self, came: pa.Table, kept: pa.Table | None, until: int | None, ended: Ended | None = None
+    ) -> tuple[pa.Table, pa.Table, int | None]:
+        """What is final when these rows have come, what is still needed, and what no later step gives.
+
+        Parameters
+        ----------
+        came
+            The hoisted columns of rows before `until`, and of partitions that have ended.
+        kept
+            What the last step left; None before the first.
+        until, ended
+            As of :meth:`step`; None while nothing is known of the rows to come.
+
+        Returns
+        -------
+        given
+            As the kernel gives it.
+        kept
+            The rows that are still needed.
+        least
+            The instant before which no later step gives a row, as far as it is known.
+        """
+        frontier = None if until is not None and until >= FOREVER else self.frontier(until)
+        try:
+            given, kept = advance(self.growing, kept, came, frontier, ended)
+        except WindrowError as error:
+            raise error.located(self.clause.sql) from None
+        least = self.least(least_open(kept, self.rowtime), until)
+        return pa.Table.from_batches(given, self.growing.plan.result), kept, least
+
+    def least(self, first: pa.Scalar | None, until: int | None) -> int | None:
+        """The instant before which no later step gives a row, by the first rowtime of the rows kept at which
+        something may begin.
+        """
+        if first is None or until is None:
+            return until
+        return int(min(until, _ticks(pa.array([first]), self.clock)[0].as_py()))
+
+    def moves_by_time(self, until: int | None) -> bool:
+        """Whether partitions to which no row comes may change when the frontier moves to an instant."""
+        is_last = until is not None and until >= FOREVER
+        return moves_by_time(self.growing.plan, None if is_last else self.frontier(until))
+
+    def _by_tasks(
+        self,
+        gateway: Gateway,
+        keyed: DataFrame,
+        span: Span,
+        until: int,
+        frontier: Frontier | None,
+        name: str,
+        ended: Ended | None,
+    ) -> tuple[DataFrame, DataFrame, Callable[[], int]]:
+        before, growing = span.before(name), self.growing
+        ticks = F.expr(self.clock.of_column(self.rowtime, self.clock.kind, self.clock.unit))
+        if self.follows:
+            waited = span.before(_waiting(name))
+            came = keyed if waited is None else keyed.unionByName(waited)
+            due = F.coalesce(ticks, raising("NULL_ROWTIME", _NO_ROWTIME, _WITHOUT_ONE)) < until
+            early, later = _split(came.where(~due), ended)
+            span.keep[_waiting(name)] = Kept(later, are_few=False)
+            keyed = came.where(due) if early is None else came.where(due).unionAll(early)
+        if self.pairs is not None:
+            found = self.pairs.found(gateway, before, keyed)
+            found = found.persist(StorageLevel.DISK_ONLY)  # it is read twice, as rows of two kinds
+            span.cached.append(found)
+            keyed, before = found.where(F.isnull(AT)).drop(*CARRIED.names), found.where(F.isnotnull(AT))
+        cells = shuffled(gateway) if growing.partition else 1
+        stage = GrowingStage(growing, Layout(cells), frontier, ended)
+        packed = map_in_arrow(keyed, _pack(stage, are_kept=False), MESSAGES)
+        if before is not None:
+            packed = packed.unionAll(map_in_arrow(before, _pack(stage, are_kept=True), MESSAGES))
+        stepped = map_in_arrow(to_cells(packed, cells), _step(stage), MESSAGES)
+        stepped = stepped.persist(StorageLevel.DISK_ONLY)  # it is read twice: to give, and to keep
+        span.cached.append(stepped)
+        given = map_in_arrow(stepped, _unpack(Kind.ROWS), travelling_schema(self.result))
+        kept = map_in_arrow(stepped, _unpack(Kind.RIGHT), self.schema)
+
+        def tell() -> int:
+            is_open = F.col(STATE).bitwiseAND(F.lit(DONE).cast("tinyint")) == 0
+            with gateway.translated():
+                ((least,),) = kept.where(is_open).agg(F.min(ticks)).collect()
+            return until if least is None else min(until, int(least))
+
+        return given, kept, tell
+
+    def frontier(self, until: int | None) -> Frontier:
+        """The frontier in the columns of the rowtime; None while nothing is known."""
+        if until is None:
+            return Frontier(pa.table({"nothing": [0]}))
+        values = {name: _at(until, kind, self.clock) for name, kind in self.rising.items()}
+        columns = {name: value for name, value in values.items() if value is not None}
+        columns |= {name: pa.array([False]) for name in self.fixed}
+        return Frontier(pa.table(columns), self.fixed)
+
+    def _no_rowtime(self) -> InputError:
+        return InputError(
+            _NO_ROWTIME,
+            condition="NULL_ROWTIME",
+            sql=self.clause.sql,
+            span=self.clause.order_by[0][0].span,
+            hint=_WITHOUT_ONE,
+        )
+
+
+def bind_live(
+    gateway: Gateway,
+    clause: Window | Match,
+    rows: DataFrame,
+    clock: Clock,
+    refuse: Callable[[Bound, WindowStage | MatchStage], None],
+    rowtimes: Collection[str],
+    feeds: Sequence[Feed],
+    *,
+    follows: bool,
+) -> LiveClause:
+    """Analyse a clause over rows that are only analysed.
+
+    `refuse` raises for what cannot be advanced. `rowtimes` are the columns of its rows that hold the rowtime,
+    and `feeds` those of its rows; fields of a row are called `__row.field`.
+    """
+    bound = bind_clause(gateway, clause, rows)
+    fields: tuple[tuple[str, str], ...] = ()
+    by_pairs = isinstance(bound, BoundWindow) and needs_join(bound.draft)
+    if isinstance(bound, BoundWindow) and by_pairs:
+        draft, fields = carry_fields(bound.draft, bound.analyzer)
+        bound = BoundWindow(bound.window, draft, bound.analyzer)
+    stage = stage_of(gateway, bound, rows)
+    refuse(bound, stage)
+    wide = stage.wide()
+    keyed = stage.keyed(wide)
+    types = stage.types(wide)
+    result = stage.result(types)
+    plan = stage.plan(types if isinstance(stage, WindowStage) else result)  # type: ignore[arg-type]
+    read = [name for name in keyed.columns if name in types] or [keyed.columns[0]]
+    # the rowtime is carried too: by that of the first open row it is told what may still be given
+    rowtime = stage.order[0].column
+    columns = tuple(dict.fromkeys([*read, rowtime]))
+    growing, pairs = Growing(plan, stage.partition, stage.order, columns), None
+    if isinstance(stage, WindowStage) and isinstance(plan, WindowPlan) and by_pairs:
+        held = tuple((field, column, types[column]) for field, column in fields)
+        pairs = Pairs(stage.window, stage.draft, stage.partition, stage.order, held, plan)
+        growing = replace(growing, order=(SortKey(POSITION),), passing=pairs.columns)
+    carried = StructType([keyed.schema[name] for name in growing.carried])
+    for kept in from_arrow_schema(CARRIED):
+        carried = carried.add(kept)
+    zone = gateway.spark.conf.get("spark.sql.session.timeZone") or ""
+    row = rows.schema[ROW].dataType
+    assert isinstance(row, StructType)
+    times = {item.name: item.dataType for item in row if f"{ROW}.{item.name}" in rowtimes}
+    hoisted = bound.draft.hoisted
+    rising = {item.name: kind for item in hoisted if (kind := rises(item, times, zone)) is not None}
+    fixed = frozenset(item.name for item in hoisted if says_missing(item))
+    sources = _sources(bound, stage, rows, keyed)
+    whole = stage.finished(gateway.spark.createDataFrame([], travelling_schema(result)), result).schema
+    as_is = _given_as_is(stage, result)
+    own = {item.name for item in hoisted if is_field(item) and field_of(item) in times}
+    if isinstance(stage, MatchStage):
+        own = _of_matches(stage.plan(result), own)
+        outputs = dict(stage.plan(result).outputs)
+        given = {name: sources.get(outputs.get(value, ""), "") for name, value in as_is.items()}
+    else:
+        given = {name: sources.get(value, "") for name, value in as_is.items()}
+    keys = [one.only({name: sources.get(name, "") for name in stage.partition}) for one in feeds]
+    if not stage.partition or not all(len(one.columns) == len(stage.partition) for one in keys):
+        keys = []
+    gives = [one.only(given).where(set(key.columns.values())) for one, key in zip(feeds, keys, strict=False)]
+    return LiveClause(
+        clause, bound, growing, result, carried, keyed.schema, rowtime, rising, fixed, clock, follows, whole,
+        frozenset(name for name, value in as_is.items() if value in own), pairs, tuple(keys), tuple(gives),
+    )  # fmt: skip
+
+
+def _sources(
+    bound: Bound, stage: WindowStage | MatchStage, rows: DataFrame, keyed: DataFrame
+) -> dict[str, str]:
+    """Of the columns that the kernel takes: the columns of the clause's rows that they are."""
+    found = {item.name: f"{ROW}.{field_of(item)}" for item in bound.draft.hoisted if is_field(item)}
+    for number, name in enumerate(stage.partition):
+        key = partition_key(number)
+        if keyed.schema[name].dataType == rows.schema[key].dataType:
+            found[name] = key
+    return found
+
+
+def stage_of(gateway: Gateway, bound: Bound, rows: DataFrame) -> WindowStage | MatchStage:
+    """What computes the columns of the clause over these rows."""
+    if isinstance(bound, BoundMatch):
+        return MatchStage(
+            gateway, BoundMatch(bound.match, bound.draft, MatchTypes(gateway, bound.match, rows))
+        )
+    analyzer = SparkAnalyzer(gateway, bound.window, rows)
+    return WindowStage(gateway, BoundWindow(bound.window, bound.draft, analyzer), analyzer.rows)
+
+
+def _given_as_is(stage: WindowStage | MatchStage, result: StructType) -> dict[str, str]:
+    """Which columns and fields of what a clause gives the kernel gives as they are, with its names for them.
+
+    Of windows these are fields of the label row.
+    """
+    if isinstance(stage, MatchStage):
+        return given_as_is(stage.bound, result)
+    return {
+        f"{name}.{field}": column
+        for name, columns in stage.draft.fields
+        if is_flat(stage.window, name, columns)
+        for field, column in columns
+    }
+
+
+def _of_matches(plan: MatchPlan, rowtimes: Collection[str]) -> set[str]:
+    """The columns that the kernel gives which hold the rowtime of a row of the match."""
+    found = {name for name, column in plan.outputs if column in rowtimes}
+    for measure in plan.measures:
+        if isinstance(measure, Navigation) and not measure.shift and measure.column in rowtimes:
+            found.add(measure.name)
+    return found
+
+
+def _ticks(rowtimes: pa.ChunkedArray | pa.Array, clock: Clock) -> pa.ChunkedArray | pa.Array:
+    """Rowtimes in ticks of their clock."""
+    if pa.types.is_date(rowtimes.type):
+        return rowtimes.cast(pa.int32()).cast(pa.int64())
+    if pa.types.is_timestamp(rowtimes.type):
+        return pc.divide(rowtimes.cast(pa.int64()), clock.nanoseconds // 1000)
+    return rowtimes.cast(pa.int64())
+
+
+def _at(until: int, kind: DataType, clock: Clock) -> pa.Array | None:
+    """An instant as a rowtime of a type; None if it has none."""
+    match kind:
+        case IntegerType() | LongType():
+            stored = arrow_of(kind)
+            fits = -(2 ** (stored.bit_width - 1)) <= until < 2 ** (stored.bit_width - 1)
+            return pa.array([until], stored) if fits else None
+        case DateType():
+            return pa.array([until], pa.int32()).cast(pa.date32())
+        case _:
+            return pa.array([until * clock.nanoseconds // 1000], pa.int64()).cast(arrow_of(kind))
+
+
+def _split(rows: DataFrame, ended: Ended | None) -> tuple[DataFrame | None, DataFrame]:
+    """The rows of partitions that have ended, None if there are none, and the others."""
+    if ended is None:
+        return None, rows
+
+    def of(*, over: bool) -> Callable[..., Iterator[pa.RecordBatch]]:
+        def chosen(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                is_over = ended.rows(pa.Table.from_batches([batch]))
+                yield batch.filter(pa.array(is_over == over))
+
+        return in_worker(chosen, None)
+
+    return map_in_arrow(rows, of(over=True), rows.schema), map_in_arrow(rows, of(over=False), rows.schema)
+
+
+def _waiting(name: str) -> str:
+    return f"{name}.waiting"
+
+
+def _pack(stage: GrowingStage, *, are_kept: bool) -> Callable[..., Iterator[pa.RecordBatch]]:
+    def pack(batches: Iterable[pa.RecordBatch], task: int) -> Iterator[pa.RecordBatch]:
+        return stage.pack(batches, task, are_kept=are_kept)
+
+    return in_worker(pack, stage.growing.plan.sql)
+
+
+def _step(stage: GrowingStage) -> Callable[..., Iterator[pa.RecordBatch]]:
+    def step(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
+        return stage.run(batches)
+
+    return in_worker(step, stage.growing.plan.sql)
+
+
+def _unpack(kind: Kind) -> Callable[..., Iterator[pa.RecordBatch]]:
+    def unpack(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
+        return unpacked(batches, kind)
+
+    return in_worker(unpack, None)

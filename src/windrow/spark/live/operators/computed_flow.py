@@ -1,0 +1,155 @@
+"""What is made of the rows of a leaf without a job of Spark's: chosen rows, values of each, look-ups, ranks.
+
+It is read from Spark's optimized plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from windrow.kernels.computed.computed_steps import Computed, Step
+from windrow.spark.analysis.computed_columns import (
+    PASS,
+    Reading,
+    columns_read,
+    condition_of,
+    not_in_arrow,
+    wanted,
+)
+from windrow.spark.analysis.expressions import Scope, Typed, Unread, read
+from windrow.spark.analysis.plan_tree import Node
+from windrow.spark.live.operators.lookups import LookUp, SmallTable
+from windrow.spark.live.operators.ranks import RANKS, Ordered, Ranked
+
+__all__ = ["computed"]
+
+Tables = Callable[[Sequence[int]], "SmallTable | None"]
+"""What a part of the plan is, by the way there: of each operator from the top on, which of its inputs."""
+
+
+def computed(
+    plan: Node, leaf: Node, columns: pa.Schema, result: pa.Schema, tables: Tables
+) -> Computed | None:
+    """What a fragment makes of the rows of its one leaf; None where Spark is needed for that.
+
+    Parameters
+    ----------
+    plan
+        Its optimized plan.
+    leaf
+        Its operator that reads the leaf.
+    columns, result
+        Those of its leaf, and its own.
+    tables
+        Of what the leaf is joined with.
+    """
+    try:
+        found = _Reading(plan, leaf, columns, tables).of(result)
+    except Unread:
+        return None
+    return found if not_in_arrow(found, columns) is None else None
+
+
+class _Reading(Reading):
+    """Reads a plan of one operator above the other, from the leaf on."""
+
+    def __init__(self, plan: Node, leaf: Node, columns: pa.Schema, tables: Tables) -> None:
+        self.tables, self.above = tables, list(_above(plan, leaf))
+        *operators, read_leaf = (node for node, _ in self.above)
+        output = read_leaf.trees("output")
+        if not operators or len(output) != len(columns):
+            raise Unread
+        names = {node.number: column.name for node, column in zip(output, columns, strict=True)}
+        super().__init__(operators, names, dict(zip(names, columns.types, strict=True)))
+
+    def steps(self, at: int) -> list[Step]:
+        """What the operator at a place does."""
+        operator = self.operators[at]
+        match operator.name:
+            case "Join":
+                return [self._look_up(at, condition_of(operator))]
+            case "Window":
+                return [self._ranked(operator)]
+            case "WindowGroupLimit":  # a limit of ranks, by which a filter chooses too
+                return []
+        return super().steps(at)
+
+    def _ranked(self, operator: Node) -> Ranked:
+        """Ranks over windows."""
+        ranks = {}
+        for item in operator.trees("windowExpressions"):
+            (window,) = item.children
+            if window.name != "WindowExpression" or window.children[0].name not in RANKS:
+                raise Unread
+            ranks[item.number] = window.children[0].name
+        partition = [self.read(node) for node in operator.trees("partitionSpec")]
+        order = [
+            Ordered(
+                self.read(key.children[0]),
+                _is(key.fields["direction"], "Descending"),
+                _is(key.fields["nullOrdering"], "NullsFirst"),
+            )
+            for key in operator.trees("orderSpec")
+        ]
+        found = Ranked(ranks, partition, order)
+        self.kinds = {**self.kinds, **dict.fromkeys(ranks, pa.int32())}
+        self.given = [*self.given, *ranks]
+        return found
+
+    def _look_up(self, at: int, condition: Node) -> LookUp:
+        """A join by an equality of the rows' with the table's."""
+        operator, side = self.operators[at], self.above[at][1]
+        kind = _object(operator.fields["joinType"])
+        outer = "LeftOuter" if side == 0 else "RightOuter"
+        if kind not in ("Inner", "Cross", outer) or condition.name != "EqualTo":
+            raise Unread
+        over, other_side = self.operators[:at], operator.children[1 - side]
+        if all(node.name in PASS for node in over):  # nobody says which side comes first
+            raise Unread
+        if any(node.name == "MapInArrow" for node in other_side.walk()):
+            raise Unread
+        table = self.tables([*(each for _, each in self.above[:at]), 1 - side])
+        if table is None:
+            raise Unread
+        kinds = dict(zip(table.numbers, table.schema.types, strict=True))
+        key, other = self._sides(condition, kinds)
+        if key.kind != other.kind or pa.types.is_floating(key.kind) or pa.types.is_nested(key.kind):
+            raise Unread
+        self.kinds = {**self.kinds, **kinds}
+        self.given = list(self.kinds)
+        return LookUp(key, table, other, kind == outer, wanted(over, self.given))
+
+    def _sides(self, condition: Node, kinds: Mapping[int, pa.DataType]) -> tuple[Typed, Typed]:
+        """What is equal: of the rows, and of the table."""
+        left, right = condition.children
+        if not kinds.keys().isdisjoint(columns_read(left)):
+            left, right = right, left
+        if not columns_read(left) or not columns_read(right):
+            raise Unread
+        return self.read(left), read(right, Scope(kinds))
+
+
+def _above(plan: Node, leaf: Node) -> Iterator[tuple[Node, int]]:
+    """The operators down to the leaf, and which input of each leads there."""
+    while True:
+        side = 0
+        if plan.name == "Join":
+            side = 0 if any(node is leaf for node in plan.children[0].walk()) else 1
+        elif plan.name not in ("Project", *PASS):
+            break
+        yield plan, side
+        plan = plan.children[side]
+    if plan is not leaf:
+        raise Unread
+    yield plan, 0
+
+
+def _object(said: Mapping[str, str]) -> str:
+    """The name of an object of Spark's."""
+    return said["object"].rpartition(".")[2].removesuffix("$")
+
+
+def _is(said: Mapping[str, str], name: str) -> bool:
+    return _object(said) == name

@@ -1,0 +1,379 @@
+"""What a query with EMIT does in a step, as data that tasks are sent too; and what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.algebra.clock import Clock
+from windrow.algebra.watermarks import Steps as Marks
+from windrow.algebra.watermarks import held_back
+from windrow.kernels.sorting import SortKey
+from windrow.kernels.stages import (
+    Completing,
+    Ending,
+    Program,
+    Run,
+    Times,
+    Versions,
+    changes,
+    first_above,
+    netted,
+)
+from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
+from windrow.kernels.zset.time_windows import ticks_of
+from windrow.punctuations.boxes import Box
+from windrow.punctuations.lines import line_of
+from windrow.spark.live.operators.envelopes import copies_of, enveloped, shown
+from windrow.spark.logs.arrived import PTIMES, before_end
+from windrow.spark.logs.session_streams import ARRIVED, ROWTIME
+from windrow.spark.relations.varying import columns_of
+from windrow.streams.entries import BEFORE
+
+__all__ = ["MARK", "EmitProgram", "EmitRun", "EmitSource", "Promising", "mark_before"]
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+MARK = "__mark"
+"""Of a row, the watermark that it is below; NULL of others."""
+_VERSION = "__version"
+_IN_ORDER = [(AT, "ascending"), (DIFF, "ascending")]
+
+_Map = tuple[str, str]
+"""How a watermark is mapped, and to which type."""
+
+
+@dataclass(frozen=True)
+class EmitSource:
+    """A stream where it stands in a query.
+
+    Attributes
+    ----------
+    stream
+        Its name.
+    leaf
+        Where its rows come into the program.
+    reads
+        The columns of its rows that are read.
+    watermark_of
+        The streams of which the watermark is that of groups which rows may be late for; none if there are
+        no such groups.
+    lateness
+        For how long after the watermark rows count, in ticks of the rowtime.
+    """
+
+    stream: str
+    leaf: int
+    reads: tuple[str, ...]
+    watermark_of: frozenset[str]
+    lateness: int
+
+    def given(self, rows: pa.Table, marks: Mapping[str, Marks], clocks: Mapping[str, Clock]) -> pa.Table:
+        """The rows that come, as the program takes them.
+
+        Parameters
+        ----------
+        rows
+            With `ARRIVED`, and where they may be late for groups with `ROWTIME` and `BEFORE`.
+        marks, clocks
+            Up to which rowtime each stream was known, in time, and what its rowtimes are counted in.
+        """
+        table = rows.select(self.reads)
+        if self.watermark_of:
+            table = table.append_column(MARK, self.mark_before(rows, marks, clocks))
+        never = pa.array(np.full(rows.num_rows, NEVER))
+        return table.append_column(ENTER, rows.column(ARRIVED)).append_column(LEAVE, never)
+
+    def mark_before(
+        self, rows: pa.Table, marks: Mapping[str, Marks], clocks: Mapping[str, Clock]
+    ) -> pa.Array:
+        """As :func:`mark_before` has it."""
+        others = [before_end(clocks[name], marks[name]) for name in sorted(self.watermark_of - {self.stream})]
+        return mark_before(rows, others, self.lateness)
+
+
+def mark_before(rows: pa.Table, others: Sequence[Marks], lateness: int) -> pa.Array:
+    """The watermark before each row that is below it, less the allowed lateness; NULL of others.
+
+    Parameters
+    ----------
+    rows
+        With `ROWTIME`, `ARRIVED` and `BEFORE`.
+    others
+        Up to which rowtime each other stream was known, in time, of which the watermark is.
+    """
+    before = rows.column(BEFORE).combine_chunks()
+    if others:
+        steps = held_back(others)
+        since, values = [at + 1 for at, _ in steps], [value for _, value in steps]
+        other = _last_of(since, values, rows.column(ARRIVED).to_numpy())
+        before = pc.min_element_wise(before, other, skip_nulls=False)
+    mark = pc.subtract(before, lateness)
+    is_below = pc.less(rows.column(ROWTIME).combine_chunks(), mark)
+    return pc.if_else(is_below, mark, pa.scalar(None, pa.int64()))
+
+
+@dataclass(frozen=True, eq=False)
+class EmitProgram:
+    """A query.
+
+    Attributes
+    ----------
+    program
+        Its operators.
+    sources
+        The streams in it.
+    clocks
+        What their rowtimes are counted in.
+    streams
+        Those of which the least watermark is that of the query.
+    names, columns
+        What it gives: the columns as queries know them, and inside.
+    hidden
+        How the names begin of those that are not shown.
+    groups
+        The columns by which changes are counted; None where they are not.
+    complete
+        What says that rows are complete; None where they are shown as they come.
+    over
+        What says of the keys of its rows that these change no more.
+    maps
+        What watermarks are mapped to.
+    stay
+        For how long keys stay after the watermark has passed them, in ticks of each stream.
+    forgets
+        Whether all that is held goes when time has passed.
+    envelope
+        The form of what it tells.
+    """
+
+    program: Program
+    sources: tuple[EmitSource, ...]
+    clocks: Mapping[str, Clock]
+    streams: frozenset[str]
+    names: tuple[str, ...]
+    columns: tuple[str, ...]
+    hidden: str
+    groups: tuple[str, ...] | None
+    complete: tuple[Ending, ...] | None
+    over: tuple[Ending, ...]
+    maps: tuple[_Map, ...]
+    stay: Mapping[str, int]
+    forgets: bool
+    envelope: str
+
+    @property
+    def schema(self) -> pa.Schema:
+        """What its operators give, without `ENTER` and `LEAVE`."""
+        (output,) = self.program.outputs
+        return pa.schema([column for column in output.schema if column.name not in (ENTER, LEAVE)])
+
+    @property
+    def kept(self) -> list[tuple[str, str]]:
+        """The columns that are shown: as queries know them, and inside."""
+        pairs = zip(self.names, self.columns, strict=True)
+        return [(name, column) for name, column in pairs if not name.startswith(self.hidden)]
+
+
+@dataclass(frozen=True)
+class Promising:
+    """What streams promise by patterns: from when on rows are complete by that, and when they last have."""
+
+    since: Callable[[pa.Table], Ints]
+    last: int
+
+
+class EmitRun:
+    """A query with EMIT, and what it holds.
+
+    Parameters
+    ----------
+    program
+        The query.
+    operators
+        Those of its program.
+    mapped
+        What steps of a watermark are mapped to: of a table with ``at`` and ``mark`` it makes one with these
+        and a column for each of the program's `maps`.
+    """
+
+    def __init__(self, program: EmitProgram, operators: Run, mapped: Callable[[pa.Table], pa.Table]) -> None:
+        self.program, self.operators, self._map = program, operators, mapped
+        self._known_steps: dict[tuple[int, int], tuple[int, ...]] = {}
+        self.empty()
+
+    def empty(self) -> None:
+        """Hold nothing."""
+        self.operators.empty()
+        program, schema = self.program, self.program.schema
+        self._completing = None
+        if program.complete is not None:
+            lines = {each.column: line_of(schema.field(each.column).type) for each in program.complete}
+            self._completing = Completing(schema, lines)
+        self._versions = Versions(pa.schema([schema.field(name) for name in program.groups or ()]))
+
+    @property
+    def held(self) -> int:
+        """How many rows the operators hold."""
+        return self.operators.held
+
+    def forget(self, marks: Mapping[str, Marks]) -> None:
+        """Let go of groups that change no more, as far as the clocks of the streams have got."""
+        stay = self.program.stay
+        steps = [[(at, mark - stay[name]) for at, mark in marks[name]] for name in self.program.streams]
+        mapped = self._mapped(held_back(steps)[-1:])
+
+        def is_over(endings: Sequence[Ending]) -> Callable[[pa.Table], Bools]:
+            return lambda rows: _since(endings, mapped, rows) < NEVER
+
+        self.operators.forget(is_over)
+        if self.program.over:
+            self._versions.forget(is_over(self.program.over))
+        if self._completing is None:  # which asks for them again
+            self._known_steps.clear()
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What is held, as :mod:`windrow.kernels.stored` has it."""
+        own = {"completing": self._completing, "versions": self._versions}
+        return {"operators": self.operators.state, **own}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Hold what was held."""
+        self.operators.restore(state["operators"])
+        self._completing, self._versions = state["completing"], state["versions"]
+
+    def step(
+        self,
+        came: Sequence[pa.Table],
+        marks: Mapping[str, Marks],
+        span: tuple[int | None, int],
+        origin: int | None = None,
+        promising: Promising | None = None,
+    ) -> pa.Table:
+        """What is told of a step from one processing time, which is left out, to another.
+
+        Parameters
+        ----------
+        came
+            The rows that came at each source in the step.
+        marks
+            Up to which rowtime each stream was known, in time.
+        origin
+            In the first step, the first processing time of the logs.
+        promising
+            Where that is asked for: what streams promise by patterns.
+        """
+        since, until = span
+        times = Times(None if since is None else since + 1, until + 1)
+        given = {
+            source.leaf: source.given(rows, marks, self.program.clocks)
+            for source, rows in zip(self.program.sources, came, strict=True)
+        }
+        (rows,) = self.operators.step(given, times, origin)
+        if self._completing is not None:
+            rows = self._completing.step(rows, *self._completed(marks, times, promising))
+        rows = rows.select([*self.program.columns, ENTER, LEAVE])
+        return self._shown(changes(rows, times))
+
+    def _completed(
+        self, marks: Mapping[str, Marks], times: Times, promising: Promising | None
+    ) -> tuple[Callable[[pa.Table], Ints], Times, list[Box] | None]:
+        """What says from when on rows are complete, as far as the clocks of the streams have got; the times;
+        and in which boxes the rows are that may be complete now.
+        """
+        complete = self.program.complete or ()
+        watermark = held_back([marks[name] for name in self.program.streams])
+        mapped = self._mapped(watermark)
+        for step in self._known_steps.keys() - set(watermark):
+            del self._known_steps[step]
+
+        def since_when(rows: pa.Table) -> Ints:
+            in_time = _since(complete, mapped, rows)
+            return in_time if promising is None else np.minimum(in_time, promising.since(rows))
+
+        has_news = times.since is None or (promising is not None and promising.last >= times.since)
+        is_known = promising is None or not has_news
+        return since_when, times, self._passed(mapped) if is_known else None
+
+    def _passed(self, mapped: Mapping[_Map, tuple[Ints, Ints]]) -> list[Box]:
+        """The boxes with all rows that the watermark has passed, as far as one of the streams tells."""
+        assert self._completing is not None
+        complete = self.program.complete or ()
+        first = min((each.origin for each in complete), default=None)
+        found: list[Box] = []
+        for each in complete:
+            values, _ = mapped[each.mapped, each.kind]
+            if each.origin == first and len(values):
+                found.append({each.column: (self._completing.lines[each.column].first, int(values.max()))})
+        return found
+
+    def _mapped(self, watermark: Marks) -> dict[_Map, tuple[Ints, Ints]]:
+        """What the watermark was in columns of event time, in ticks, and from when on."""
+        new = [step for step in watermark if step not in self._known_steps]
+        if new and self.program.maps:
+            at, marks = zip(*new, strict=True)
+            found = self._map(pa.table({"at": at, "mark": marks}))
+            values = [column.to_pylist() for column in found.columns]
+            self._known_steps |= {(row[0], row[1]): row[2:] for row in zip(*values, strict=True)}
+        since = np.asarray([at for at, _ in watermark], np.int64)
+        return {
+            name: (np.asarray([self._known_steps[step][number] for step in watermark], np.int64), since)
+            for number, name in enumerate(self.program.maps)
+        }
+
+    def _shown(self, told: pa.Table) -> pa.Table:
+        """Changes in the envelope."""
+        program = self.program
+        names = [name for name, _ in program.kept]
+        if program.envelope != "one-sql":
+            own = told.select([*(column for _, column in program.kept), AT, DIFF])
+            inner = own.rename_columns([*columns_of(names), AT, DIFF])
+            inner = netted(inner) if program.envelope == "diff" or _leaves(inner) else inner
+            return enveloped(inner.sort_by(_IN_ORDER), names, PTIMES, program.envelope)
+        told = copies_of(netted(told)) if _leaves(told) else told
+        order = tuple(map(SortKey, (AT, DIFF, *program.columns)))
+        if program.groups is None:
+            told = told.sort_by(_IN_ORDER)
+            told = told.append_column(_VERSION, pa.array(np.zeros(told.num_rows, np.int64)))
+        elif told.num_rows:
+            told = self._versions.numbered(told, order)
+            told = told.take(pa.array(np.argsort(told.column(AT).to_numpy(), kind="stable")))
+        else:
+            told = told.append_column(_VERSION, pa.array([], pa.int64()))
+        undo = pc.less(told.column(DIFF), 0)
+        columns = [*(told.column(column) for _, column in program.kept), undo, shown(told.column(AT), PTIMES)]
+        return pa.Table.from_arrays([*columns, told.column(_VERSION)], names=[*names, "undo", "ptime", "ver"])
+
+
+def _since(endings: Iterable[Ending], mapped: Mapping[_Map, tuple[Ints, Ints]], rows: pa.Table) -> Ints:
+    """From when on rows are over: any column of a stream tells, and all streams must."""
+    by_origin: dict[int, Ints] = {}
+    for each in endings:
+        column = rows.column(each.column)
+        ticks = np.full(rows.num_rows, NEVER)
+        valid = np.asarray(column.is_valid())
+        ticks[valid] = ticks_of(column.drop_null())
+        found = first_above(*mapped[each.mapped, each.kind], ticks)
+        before = by_origin.get(each.origin)
+        by_origin[each.origin] = found if before is None else np.minimum(before, found)
+    return np.maximum.reduce([*by_origin.values()]) if by_origin else np.full(rows.num_rows, NEVER)
+
+
+def _last_of(since: Sequence[int], values: Sequence[int], ticks: Ints) -> pa.Array:
+    """The value of the last step that is not after a tick; NULL before the first."""
+    place = np.searchsorted(np.asarray(since, np.int64), ticks, side="right")
+    found = np.asarray([0, *values], np.int64)[place]
+    return pa.array(found, mask=place == 0)
+
+
+def _leaves(told: pa.Table) -> bool:
+    """Whether rows leave: where none do, no change takes another one back."""
+    return bool((told.column(DIFF).to_numpy() < 0).any())

@@ -1,0 +1,156 @@
+"""Which partitions of a query's clauses have ended: what the streams' promises say of their keys.
+
+A clause that is partitioned by columns of its streams has nothing to wait for in a partition whose key no row
+of theirs will have: its open windows and matches are those of the whole partition, and nothing of it need be
+kept. Between the streams and the clause there may be what looks at each row by itself, UNION ALL, and clauses
+whose partitions end with the same keys (:mod:`.feeds`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windrow.kernels.advance import Ended
+from windrow.kernels.hashing import hashes
+from windrow.punctuations import Closing, Cover, lines_of
+from windrow.punctuations.boxes import NULL, Box, Lines, is_exact
+from windrow.spark.live.operators.new_punctuation import promised, schema_of
+from windrow.spark.logs.clause_view import Ends
+from windrow.streams import Position
+
+__all__ = ["Endings", "key_hashes", "may_end"]
+
+
+class Endings:
+    """What is closed for each clause of a query. It changes with each step.
+
+    It is made anew out of what a checkpoint knows of the streams, so nothing of it is kept there.
+
+    Parameters
+    ----------
+    ends
+        Of each clause by its key, if it has partitions that may end.
+    """
+
+    def __init__(self, ends: Mapping[str, Ends]) -> None:
+        self._ends = {key: one for key, one in ends.items() if may_end(one)}
+        self._known: tuple[int, dict[str, list[Closing]]] | None = None
+        self._new: dict[str, list[Box]] = {}
+
+    def take(
+        self, number: int, last: int, before: Mapping[str, Position], after: Mapping[str, Position]
+    ) -> bool:
+        """Take in what streams promise in a step; whether keys are closed of which that was not known.
+
+        Parameters
+        ----------
+        number, last
+            Of the step, and of the one before.
+        before, after
+            What the streams' logs had told before the step, and after it.
+        """
+        is_known = self._known is not None and self._known[0] == last
+        known = self._known[1] if is_known and self._known is not None else self._made()
+        self._new = {key: [] for key in self._ends}
+        for key, one in self._ends.items():
+            for source, closing in zip(one, known[key], strict=True):
+                told = before.get(source.name) if is_known else None
+                self._new[key] += closing.add(promised(source.stream, told, after[source.name]))
+        self._known = number, known
+        return any(self._new.values())
+
+    def _made(self) -> dict[str, list[Closing]]:
+        return {
+            key: [Closing(lines_of(schema_of(source.stream)), source.columns) for source in one]
+            for key, one in self._ends.items()
+        }
+
+    def closed(self, key: str, rows: pa.Table) -> np.ndarray:
+        """Of each row of the one stream of a clause whether its partition is closed: bool.
+
+        Of a clause to which the stream comes in several ways, none is: a row is in a partition for each.
+        """
+        if self._known is None or len(self._ends.get(key, ())) != 1:
+            return np.zeros(rows.num_rows, bool)
+        ((source,), (closing,)) = self._ends[key], self._known[1][key]
+        return closing.closed.matches(rows.select(source.columns))
+
+    def closed_now(self, key: str, names: Sequence[str]) -> npt.NDArray[np.uint64] | None:
+        """The hashes of a clause's keys, of columns in this order, that are closed since the last step.
+
+        None if they are not told one by one, or the clause's rows come in several ways.
+        """
+        sources = self._ends.get(key, ())
+        if not sources:
+            return np.zeros(0, np.uint64)
+        if len(sources) > 1 or self._known is None:
+            return None
+        lines = self._known[1][key][0].closed.lines
+        return key_hashes(self._new[key], lines, [sources[0].keys[name] for name in names])
+
+    def ended(self, key: str, waiting: Callable[[str, tuple[str, ...]], pa.Table | None]) -> Ended | None:
+        """The partitions of a clause that have ended; None if none has.
+
+        Parameters
+        ----------
+        waiting
+            Gives, of a stream, these columns of its rows that are there and wait; None if they are many.
+        """
+        if key not in self._ends or self._known is None:
+            return None
+        found: Ended | None = None
+        for source, closing in zip(self._ends[key], self._known[1][key], strict=True):
+            closed = closing.closed
+            if next(iter(closed), None) is None:
+                return None
+            rows = waiting(source.name, source.columns)
+            if rows is None:
+                return None
+            one = Ended(source.keys, closed, _exactly(rows, closed) if rows.num_rows else None)
+            found = one if found is None else replace(found, others=(*found.others, one))
+        return found
+
+
+def may_end(ends: Ends) -> bool:
+    """Whether keys may be closed before all is: by patterns, or by the clock."""
+    for one in ends:
+        live, lines = one.stream.live, lines_of(schema_of(one.stream))
+        if live is None or not all(column in lines for column in one.columns):
+            return False
+        if not live.has_patterns and one.stream.rowtime not in one.columns:
+            return False
+    return bool(ends)
+
+
+def key_hashes(boxes: Sequence[Box], lines: Lines, columns: Sequence[str]) -> npt.NDArray[np.uint64] | None:
+    """The hashes of these columns; None if they have several values in a box."""
+    if not all(name in box and is_exact(lines[name], box[name]) for box in boxes for name in columns):
+        return None
+    spans = {name: [box[name] for box in boxes] for name in columns}
+    places = {name: [NULL if span is NULL else span[0] for span in own] for name, own in spans.items()}
+    keys = pa.table({name: lines[name].array(own) for name, own in places.items()})
+    return hashes(keys, columns)
+
+
+def _exactly(rows: pa.Table, closed: Cover) -> Cover | None:
+    """The keys of those rows that are closed."""
+    rows = rows.filter(pa.array(closed.matches(rows)))
+    keys = rows.group_by(rows.column_names).aggregate([])
+    if not keys.num_rows:
+        return None
+    places = {name: closed.lines[name].places(keys.column(name)).tolist() for name in keys.column_names}
+    missing = {name: keys.column(name).is_null().to_pylist() for name in keys.column_names}
+    found = Cover(closed.lines)
+    for at in range(keys.num_rows):
+        found.add_box(
+            {
+                name: None if missing[name][at] else closed.lines[name].point(places[name][at])
+                for name in keys.column_names
+            }
+        )
+    return found

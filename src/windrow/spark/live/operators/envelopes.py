@@ -1,0 +1,82 @@
+"""Changes in memory, in the forms that users see; `relations/changelog.py` has them as DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.algebra.clock import Clock
+from windrow.kernels.zset.relation import AT, DIFF
+
+__all__ = ["IN_MEMORY", "copies", "copies_of", "enveloped", "inserted"]
+
+IN_MEMORY = ("delta", "op", "diff")
+"""The envelopes that need no expression of Spark's."""
+
+
+def enveloped(told: pa.Table, names: Sequence[str], clock: Clock, envelope: str) -> pa.Table:
+    """The changelog of changes with `AT` and `DIFF` after their columns.
+
+    Parameters
+    ----------
+    names
+        Of the columns as queries know them.
+    clock
+        What `AT` is counted in.
+    envelope
+        One of `IN_MEMORY`.
+    """
+    if envelope == "diff":
+        rows = told.drop_columns([AT, DIFF]).columns
+        columns = [*rows, told.column(DIFF), shown(told.column(AT), clock)]
+        return pa.Table.from_arrays(columns, names=[*names, "_diff", "_at"])
+    told = copies_of(told)
+    rows = told.drop_columns([AT, DIFF]).columns
+    at = shown(told.column(AT), clock)
+    if envelope == "delta":
+        kind = _words(told, "delete", "insert")
+        ours = ["_change_type", "_commit_version", "_commit_timestamp"]
+        return pa.Table.from_arrays([*rows, kind, told.column(AT), at], names=[*names, *ours])
+    return pa.Table.from_arrays([_words(told, "-D", "+I"), at, *rows], names=["_op", "_at", *names])
+
+
+def inserted(told: pa.Table, names: Sequence[str], clock: Clock, sign: int) -> pa.Table:
+    """The rows that enter (`sign` 1) or leave (−1), with the instants as their rowtimes before them."""
+    told = _copies(told, np.maximum(told.column(DIFF).to_numpy() * sign, 0))
+    name = "rowtime" if "rowtime" not in {known.lower() for known in names} else "_rowtime"
+    rows = told.drop_columns([AT, DIFF]).columns
+    return pa.Table.from_arrays([shown(told.column(AT), clock), *rows], names=[name, *names])
+
+
+def copies_of(told: pa.Table) -> pa.Table:
+    """Each change as often as it is counted."""
+    return _copies(told, np.abs(told.column(DIFF).to_numpy()))
+
+
+def copies(told: pa.Table, sign: int) -> pa.Table:
+    """The rows that enter (`sign` 1) or leave (−1), with the instants after them, in ticks."""
+    return _copies(told, np.maximum(told.column(DIFF).to_numpy() * sign, 0)).drop_columns([DIFF])
+
+
+def shown(at: pa.ChunkedArray, clock: Clock) -> pa.ChunkedArray:
+    """Instants in the type of the streams' rowtimes."""
+    if clock.kind == "bigint":
+        return at
+    if clock.kind == "date":
+        return at.cast(pa.int32()).cast(pa.date32())
+    micros = pc.multiply_checked(at, clock.nanoseconds // 1000)
+    return micros.cast(pa.timestamp("us", "UTC" if clock.kind == "timestamp" else None))
+
+
+def _copies(told: pa.Table, count: np.ndarray) -> pa.Table:
+    if (count == 1).all():
+        return told
+    return told.take(pa.array(np.repeat(np.arange(told.num_rows), count)))
+
+
+def _words(told: pa.Table, leaves: str, enters: str) -> pa.Array:
+    codes = (told.column(DIFF).to_numpy() > 0).astype(np.int8)
+    return pa.DictionaryArray.from_arrays(codes, [leaves, enters]).cast(pa.string())

@@ -1,0 +1,327 @@
+"""Plans whose operators are run in memory, a step at a time: of a plan a program is made.
+
+A plan is made once, over *leaves*: DataFrames of which the rows are those of a file, which steps write where
+Spark is to read them. The operators of relations that vary (:func:`windrow.spark.tasks.keyed.run_keyed`) do
+not exchange rows among tasks then: each keeps its own (:class:`windrow.kernels.stages.Operated`), and what it
+gives is a leaf again. What is between leaf and operator is read from Spark's plans, and computed in memory
+(:class:`windrow.kernels.stages.Program`); Spark computes the rest, on the driver.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import LongType, StructType
+
+from windrow.errors import ExecutionError, WindrowError
+from windrow.kernels.computed.computed_steps import Computed
+from windrow.kernels.stages import Ending, Fragment, Node, Program, Run, Times, UnmatchedError
+from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.kernels.zset.stage import Keyed
+from windrow.plan.columns import Completeness
+from windrow.spark.analysis.computed_columns import PASS, wanted
+from windrow.spark.analysis.plan_tree import Node as Planned
+from windrow.spark.analysis.plan_tree import choice_of, optimized_tree, with_above
+from windrow.spark.gateway import Gateway
+from windrow.spark.jvm.plans import function_number
+from windrow.spark.live.operators.computed_flow import computed
+from windrow.spark.live.operators.incremental import in_memory, not_in_memory
+from windrow.spark.live.operators.lookups import SmallTable, small_table
+from windrow.spark.runtime.interpreter import map_in_arrow
+from windrow.spark.tasks.exchange import in_worker
+
+__all__ = ["Flow", "unstable"]
+
+_ROWS_PER_BATCH = 1 << 15
+
+
+@dataclass
+class Flow:
+    """The plan of a query, and what its operators hold.
+
+    Parameters
+    ----------
+    gateway
+        What makes the plan. It is told to leave its operators to the flow.
+    folder
+        For the files of leaves, which the tasks read.
+
+    Attributes
+    ----------
+    why_not
+        What of the plan cannot be run so, once that is known; None while all can. Then the flow has no steps.
+    """
+
+    gateway: Gateway
+    folder: Path
+    why_not: str | None = None
+    _beginning: tuple[int, DataFrame] | None = None
+    _schemas: list[StructType] = field(default_factory=list)
+    _functions: dict[int, int] = field(default_factory=dict)
+    _frames: list[DataFrame] = field(default_factory=list)
+    _nodes: list[Node] = field(default_factory=list)
+    _outputs: list[Fragment] = field(default_factory=list)
+    _appending: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.gateway.operators = self
+
+    # -- making the plan -------------------------------------------------------------------------------
+
+    def leaf(self, schema: StructType, *, appends: bool = False) -> tuple[int, DataFrame]:
+        """A leaf with these columns, and its number; `appends` says that no row ever leaves it."""
+        number = len(self._schemas)
+        self._schemas.append(schema)
+        if appends:
+            self._appending.add(number)
+        tasks = self.gateway.spark.sparkContext.defaultParallelism
+        read = _reader(str(self._file(number)), tasks)
+        rows = map_in_arrow(self.gateway.spark.range(0, tasks, 1, tasks), read, schema)
+        self._functions[function_number(rows)] = number
+        return number, rows
+
+    def keyed(
+        self,
+        stage: Keyed,
+        sides: list[DataFrame],
+        result: StructType,
+        until: Sequence[Completeness] = (),
+    ) -> DataFrame:
+        """The rows of an operator, as a leaf."""
+        fragments = tuple(map(self._fragment, sides))
+        appends = all(self._appending.issuperset(side.leaves) for side in fragments)
+        is_fixed = stage.windows is not None and stage.windows.kind != "SESSION"
+        number, frame = self.leaf(result, appends=appends and (is_fixed or stage.operator == "join"))
+        self._not_so(not_in_memory(result))
+        if self.why_not is not None:
+            return frame
+        kinds = {one.column: sides[0].schema[one.column].dataType.simpleString() for one in until}
+        ends = tuple(Ending(one.column, one.origin, one.mapped, kinds[one.column]) for one in until)
+        self._nodes.append(Node(stage, fragments, in_memory(result), number, ends, appends))
+        return frame
+
+    def beginning(self) -> DataFrame:
+        """A leaf of one row, which comes in the first step."""
+        if self._beginning is None:
+            times = StructType().add(ENTER, LongType()).add(LEAVE, LongType())
+            self._beginning = self.leaf(times, appends=True)
+        return self._beginning[1]
+
+    def output(self, frame: DataFrame) -> Fragment:
+        """A result of the flow."""
+        fragment = self._fragment(frame)
+        self._outputs.append(fragment)
+        return fragment
+
+    def _not_so(self, why: str | None) -> None:
+        """Remember why the plan cannot be run so, where it is the first reason."""
+        self.why_not = self.why_not or why
+
+    def _fragment(self, frame: DataFrame) -> Fragment:
+        self._not_so(not_in_memory(frame.schema))
+        schema, number = in_memory(frame.schema), len(self._frames)
+        self._frames.append(frame)
+        if self.why_not is not None:
+            return Fragment(number, (), schema, {})
+        plan = optimized_tree(self.gateway, frame)
+        if plan is None:
+            self._not_so("a part of the query of which Spark gives no plan")
+            return Fragment(number, (), schema, {})
+        leaves = [*self._leaves(plan)]
+        if not leaves:
+            self._not_so("a part of the query that reads no stream")
+        reads: dict[int, frozenset[str]] = {}
+        for leaf, operator, above in leaves:
+            reads[leaf] = reads.get(leaf, frozenset()) | self._read_of(leaf, operator, above)
+        chosen = self._choice(plan, frame.schema) if len(leaves) == 1 else None
+        own = None
+        if chosen is None and len(reads) == 1:
+            own = self._computed(plan, (), frame, *leaves[0][:2], schema)
+        found = Fragment(number, tuple(sorted(reads)), schema, reads, chosen, own)
+        return replace(found, parts=self._parts(plan, found)) if plan.name == "Union" else found
+
+    def _leaves(self, plan: Planned) -> Iterator[tuple[int, Planned, tuple[Planned, ...]]]:
+        """The leaves that a plan reads: number, operator, and the operators above from the nearest on."""
+        for node, above in with_above(plan):
+            if node.function in self._functions:
+                yield self._functions[node.function], node, above
+
+    def _read_of(self, number: int, leaf: Planned, above: Sequence[Planned]) -> frozenset[str]:
+        """The columns of a leaf that are read by what is above it."""
+        names, output = self._schemas[number].names, leaf.output
+        assert output is not None
+        over = [*itertools.takewhile(lambda node: node.name in PASS, above)]
+        if len(over) < len(above) and above[len(over)].name == "Project":
+            over.append(above[len(over)])
+        elif len(over) < len(above):  # what reads it does not name what it reads
+            over = []
+        found = set(wanted(over, output))
+        return frozenset(name for name, own in zip(names, output, strict=True) if own in found)
+
+    def _choice(self, plan: Planned, schema: StructType) -> tuple[str, ...] | None:
+        """The columns of its one leaf that a plan gives, where it does no more."""
+        choice = choice_of(plan)
+        if choice is None or choice.below.function not in self._functions:
+            return None
+        given = self._schemas[self._functions[choice.below.function]]
+        if any(field is not None for _, field in choice.columns):
+            return None
+        chosen = tuple(given.names[place] for place, _ in choice.columns)
+        same = [given[name].dataType for name in chosen] == [column.dataType for column in schema]
+        return chosen if same else None
+
+    def _computed(
+        self,
+        plan: Planned,
+        path: tuple[int, ...],
+        frame: DataFrame,
+        number: int,
+        leaf: Planned,
+        schema: pa.Schema,
+    ) -> Computed | None:
+        """What is computed in memory of the rows of a leaf, by a part of a plan to which the path leads."""
+
+        def table(below: Sequence[int]) -> SmallTable | None:
+            return small_table(self.gateway, frame, [*path, *below])
+
+        return computed(plan, leaf, in_memory(self._schemas[number]), schema, table)
+
+    def _parts(self, union: Planned, whole: Fragment) -> tuple[Fragment, ...]:
+        """Of a union what is computed of one leaf each; nothing where not all of it can be done in memory."""
+        frame, parts = self._frames[whole.number], []
+        for at, plan in enumerate(union.children):
+            read = [*self._leaves(plan)]
+            if len(read) != 1:
+                return ()
+            ((number, leaf, _),) = read
+            schema, chosen, own = in_memory(self._schemas[number]), None, None
+            if plan is leaf and schema.types == whole.schema.types:
+                chosen = tuple(schema.names)
+            elif plan.name != "Project" or _has_all(plan, whole.schema):
+                own = self._computed(plan, (at,), frame, number, leaf, whole.schema)
+            if chosen is None and own is None:
+                return ()
+            reads = {number: whole.reads[number]}
+            parts.append(Fragment(whole.number, (number,), whole.schema, reads, chosen, own))
+        return tuple(parts)
+
+    def read(self, leaf: int) -> frozenset[str]:
+        """The columns of a leaf that are read."""
+        return self.program.read(leaf)
+
+    @cached_property
+    def program(self) -> Program:
+        """The operators that the outputs are made of, with no more columns than are read."""
+        reads: dict[int, set[str]] = {}
+
+        def read_by(fragment: Fragment) -> None:
+            for leaf, names in fragment.reads.items():
+                reads.setdefault(leaf, set()).update(names)
+
+        for output in self._outputs:
+            read_by(output)
+        needed = []
+        for node in reversed(self._nodes):
+            if node.leaf not in reads:
+                continue
+            narrow = self._narrowed(node, reads[node.leaf])
+            needed.append(narrow)
+            for side in narrow.sides:
+                read_by(side)
+        begins = self._beginning is not None and self._beginning[0] in reads
+        beginning = self._beginning[0] if self._beginning is not None and begins else None
+        return Program(tuple(needed[::-1]), tuple(self._outputs), beginning)
+
+    def _narrowed(self, node: Node, read: set[str]) -> Node:
+        """The operator without columns that it would only carry along."""
+        stage = node.stage
+        if stage.operator not in ("join", "expand", "windows"):
+            return node
+        kept = {*read, *stage.keys, ENTER, LEAVE}
+        if stage.windows is not None:
+            kept |= {stage.windows.time, *stage.windows.names}
+        sides = tuple(self._fragment(_only(self._frames[side.number], kept)) for side in node.sides)
+        given = [column for column in node.result if column.name in kept]
+        return replace(node, sides=sides, result=pa.schema(given))
+
+    # -- steps -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def run(self) -> Run:
+        """The program with what its operators hold; Spark computes what is not computed in memory."""
+        return Run(self.program, self._by_spark)
+
+    def step(self, given: Mapping[int, pa.Table], times: Times, origin: int | None = None) -> list[pa.Table]:
+        """What changes in each output, as :meth:`windrow.kernels.stages.Run.step` has it."""
+        return self.run.step(given, times, origin)
+
+    def _by_spark(self, fragment: Fragment, read: Mapping[int, pa.Table]) -> pa.Table:
+        """What Spark makes of the rows of leaves, or says is wrong with them."""
+        self.folder.mkdir(exist_ok=True)
+        try:
+            for number in fragment.leaves:
+                self._write(number, read.get(number, in_memory(self._schemas[number]).empty_table()))
+            with self.gateway.translated():
+                # planned anew: a plan that has been run keeps what it has exchanged
+                return self._frames[fragment.number].select("*").toArrow()
+        finally:
+            for number in fragment.leaves:
+                self._file(number).unlink(missing_ok=True)
+
+    def _write(self, number: int, table: pa.Table) -> None:
+        whole = in_memory(self._schemas[number])
+        missing = [column for column in whole if column.name not in table.column_names]
+        for column in missing:  # nothing reads it
+            table = table.append_column(column, pa.nulls(table.num_rows, column.type))
+        table = table.select(whole.names)
+        path = self._file(number)
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as file:
+            for batch in table.combine_chunks().to_batches(max_chunksize=_ROWS_PER_BATCH):
+                file.write_batch(batch)
+
+    def _file(self, number: int) -> Path:
+        return self.folder / f"leaf-{number}.arrow"
+
+
+def unstable(error: UnmatchedError) -> WindrowError:
+    """What a user is told where rows leave that never came."""
+    return error.reason or ExecutionError(
+        "the query gives other values for rows that leave than it gave when they came",
+        condition="UNSTABLE_VALUES",
+        hint="store what differs from run to run in a column, and query that",
+    )
+
+
+def _reader(path: str, tasks: int):  # type: ignore[no-untyped-def]
+    def rows(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
+        parts = [part for batch in batches for part in batch.column(0).to_pylist()]
+        if not Path(path).exists():
+            raise ExecutionError(
+                f"a task does not find {path}, which the driver has written",
+                condition="NOT_SHARED",
+                hint="give a checkpoint on a file system that the driver and the workers share",
+            )
+        with pa.memory_map(path) as source, pa.ipc.open_file(source) as file:
+            for part in parts:  # the number of the task counts those of other leaves
+                for number in range(part, file.num_record_batches, tasks):
+                    yield file.get_batch(number)
+
+    return in_worker(rows, None)
+
+
+def _has_all(plan: Planned, schema: pa.Schema) -> bool:
+    """Whether a projection gives each of the columns under a number of its own."""
+    return len({column.number for column in plan.trees("projectList")}) == len(schema)
+
+
+def _only(frame: DataFrame, kept: set[str]) -> DataFrame:
+    """These columns of a frame, and one at least: rows of none cannot be counted."""
+    own = [name for name in frame.columns if name not in (ENTER, LEAVE)]
+    names = [name for name in own if name in kept] or own[:1]
+    return frame.select(*names, ENTER, LEAVE)

@@ -1,0 +1,236 @@
+"""A plan as operators over punctuated streams."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql.types import DataType, LongType, StructType
+
+from windrow.kernels.punctuated import Group, Join, Over, Project, Session, SetOperator, Sort
+from windrow.kernels.punctuated.flow import Flow, Node, Operator, Place
+from windrow.kernels.punctuated.following import Follower
+from windrow.plan import nodes as plan
+from windrow.plan.columns import ROWS, Expression, Scope, schema_of
+from windrow.plan.reader.read_over import AT
+from windrow.plan.reasons import Reason
+from windrow.spark.collected import frame_of_few
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.operators.operators_of_plan import has_line, why_no_operator
+from windrow.spark.live.operators.row_maps import Followed, Moved, RowMap, arrow_schema
+from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["flow_of"]
+
+
+def flow_of(gateway: Gateway, root: plan.Node) -> tuple[Flow, Mapping[str, SqlText]] | Reason:
+    """The operators of a plan, and the queries of its tables by the names of these inputs.
+
+    Or what no operator does, and where it stands.
+    """
+    nodes = plan.walk(root)
+    for node in nodes:
+        why = why_no_operator(gateway, node)
+        if why is not None:
+            return why
+    lowering = _Lowering(gateway, _merged(nodes))
+    for node in nodes:
+        lowering.add(node)
+    return Flow(tuple(lowering.nodes)), lowering.tables
+
+
+def _merged(nodes: Sequence[plan.Node]) -> set[int]:
+    """The filters that one job does together with the projection above, which alone reads them."""
+    readers = Counter(id(below) for node in nodes for below in node.inputs)
+    return {
+        id(node.input)
+        for node in nodes
+        if isinstance(node, plan.Project)
+        and isinstance(node.input, plan.Filter)
+        and node.scope == node.input.scope
+        and readers[id(node.input)] == 1
+    }
+
+
+@dataclass(frozen=True)
+class WindowColumns:
+    """What Spark computes over windows of rows that are in order: columns for each of them.
+
+    Attributes
+    ----------
+    gateway
+        The session, and the parameters of the query.
+    text
+        The query, which gives the columns, and `AT` after them.
+    given, result
+        The columns of the rows, and those that are computed.
+    """
+
+    gateway: Gateway
+    text: SqlText
+    given: StructType
+    result: StructType
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        """The columns, in the order of the rows."""
+        schema = arrow_schema(self.result)
+        if not rows.num_rows:
+            return schema.empty_table()
+        numbered = rows.append_column(AT, pa.array(range(rows.num_rows), pa.int64()))
+        gateway = Gateway(self.gateway.spark, self.gateway.parameters)
+        kinds = StructType([*self.given.fields]).add(AT, LongType())
+        # in one partition, where rows with equal keys stay in their order from step to step
+        frame = frame_of_few(gateway.spark, numbered, kinds).coalesce(1)
+        made = gateway.sql(self.text, {ROWS: frame})
+        made = made.toDF(*(f"c{at}" for at in range(len(made.columns))))
+        with gateway.translated():
+            found = made.toArrow()
+        found = found.sort_by(found.column_names[-1]).select(found.column_names[:-1])
+        return found.rename_columns(schema.names).cast(schema)
+
+
+@dataclass
+class _Lowering:
+    gateway: Gateway
+    merged: set[int]
+    nodes: list[Node] = field(default_factory=list)
+    tables: dict[str, SqlText] = field(default_factory=dict)
+    places: dict[int, Place] = field(default_factory=dict)
+
+    def add(self, node: plan.Node) -> None:
+        """Note where the rows of a node come from; its inputs are known."""
+        if id(node) not in self.merged:
+            self.places[id(node)] = self._place(node)
+
+    def _place(self, node: plan.Node) -> Place:
+        match node:
+            case plan.Scan():
+                return self._scan(node)
+            case plan.Filter():
+                return self._filter(node)
+            case plan.Project():
+                return self._project(node)
+            case plan.Join():
+                return self._node(node.label, Join(node.keys, node.kind), node.left, node.right)
+            case plan.TimeWindows():
+                return self.places[id(node.spelled)]
+            case plan.Aggregate():
+                return self._aggregate(node)
+            case plan.Over():
+                return self._over(node)
+            case plan.Session():
+                compute = WindowColumns(self.gateway, node.text, _kinds(node.input), schema_of(node.bounds))
+                begin, end = (column.id for column in node.bounds[:2])
+                operator = Session(node.keys, node.time, node.gap, (begin, end), compute, node.longest)
+                return self._node(node.label, operator, node.input)
+            case plan.Distinct():
+                return self._node(node.label, SetOperator("distinct"), node.input)
+            case plan.SetOperation():
+                name = node.operator + (" all" if node.all else "")
+                return self._node(node.label.split(" ALL")[0], SetOperator(name), node.left, node.right)
+            case plan.Sort():
+                first = Sort(node.keys, (), node.offset, node.limit)
+                return self._node(node.label, first, node.input)
+        raise AssertionError(node)
+
+    def _node(self, label: str, operator: Operator, *inputs: plan.Node) -> int:
+        return self._put(label, operator, *(self.places[id(one)] for one in inputs))
+
+    def _put(self, label: str, operator: Operator, *places: Place) -> int:
+        self.nodes.append(Node(label, operator, places))
+        return len(self.nodes) - 1
+
+    # -- rows ----------------------------------------------------------------------------------------
+
+    def _scan(self, node: plan.Scan) -> Place:
+        if node.table is None:
+            sources = [f"{node.name}.{source}" for source in node.sources]
+        else:
+            self.tables[node.name] = node.table
+            sources = [f"{node.name}_{at}" for at in range(len(node.columns))]
+        pairs = tuple((column.id, source) for column, source in zip(node.columns, sources, strict=True))
+        return self._put("columns", Project(pairs), node.name)
+
+    def _filter(self, node: plan.Filter) -> Place:
+        text = node.scope.select(SqlText.of(f"{ROWS}.*"), [one.text for one in node.conditions])
+        plain = tuple((column.id, column.id) for column in node.columns)
+        operator = RowMap(self.gateway, text, ROWS, _kinds(node.input), _kinds(node), plain)
+        return self._node(node.label, operator, node.input)
+
+    def _project(self, node: plan.Project) -> Place:
+        below, label = node.input, node.label
+        conditions: Sequence[SqlText] = ()
+        if isinstance(below, plan.Filter) and id(below) in self.merged:
+            conditions, label, below = [one.text for one in below.conditions], below.label, below.input
+        elif node.passes_only:
+            pairs = [(column.id, one.column) for column, one in node.outputs if one.column is not None]
+            return self._node(label, Project(tuple(pairs)), below)
+        text = node.scope.select(node.listed, conditions)
+        plain, moved, followed, widened = [], [], [], []
+        for column, one in node.outputs:
+            if one.column is not None:
+                plain.append((column.id, one.column))
+                continue
+            if one.widens is not None:
+                widened.append((column.id, one.widens))
+            if one.rises_with is not None:
+                alone = _alone(node.scope, one)
+                moved.append(Moved(column.id, one.rises_with, alone))
+            goes = one.follows
+            if goes is not None and has_line(_type(node.input, goes.column)):
+                is_prefixed = one.rises_with == goes.column
+                follower = Follower(column.id, goes.column, goes.rises, goes.differs, is_prefixed)
+                followed.append(Followed(follower, _alone(node.scope, one, goes.column)))
+        operator = RowMap(
+            self.gateway,
+            text,
+            ROWS,
+            _kinds(below),
+            _kinds(node),
+            tuple(plain),
+            tuple(moved),
+            tuple(followed),
+            tuple(widened),
+        )
+        return self._node(label, operator, below)
+
+    # -- several rows --------------------------------------------------------------------------------
+
+    def _aggregate(self, node: plan.Aggregate) -> Place:
+        specs = kernel_aggregates(self.gateway, node)
+        assert not isinstance(specs, Reason), "asked before"
+        keys = tuple((column.id, source) for column, source in node.keys)
+        return self._node(node.label, Group(keys, specs), node.input)
+
+    def _over(self, node: plan.Over) -> Place:
+        kinds = {column.id: column.type for column in node.input.columns}
+        calls = [call for _, call, _ in node.calls]
+        looks_back = all(call.looks_back for call in calls) and all(
+            has_line(kinds[key.column]) for key in node.order
+        )
+        reaches = [call.reach for call in calls]
+        reach = None if None in reaches else max(one for one in reaches if one is not None)
+        listed = SqlText.join(", ", [one.text for _, _, one in node.calls])
+        text = node.scope.select(SqlText.of(listed, f", {ROWS}.{AT}"))
+        compute = WindowColumns(
+            self.gateway, text, _kinds(node.input), schema_of(c for c, _, _ in node.calls)
+        )
+        operator = Over(node.partition, node.order, looks_back, reach if looks_back else None, compute)
+        return self._node(node.label, operator, node.input)
+
+
+def _alone(scope: Scope, one: Expression, *after: str) -> SqlText:
+    """A query for an expression, and columns after it."""
+    listed = "".join(f", {ROWS}.{column} AS c{at}" for at, column in enumerate(after, 1))
+    return scope.select(SqlText.of("(", one.text, f") AS c0{listed}"))
+
+
+def _kinds(node: plan.Node) -> StructType:
+    return schema_of(node.columns)
+
+
+def _type(node: plan.Node, column: str) -> DataType:
+    return next(one.type for one in node.columns if one.id == column)

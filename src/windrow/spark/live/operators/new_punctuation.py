@@ -1,0 +1,59 @@
+"""What the streams of a live query promise after a step that they had not promised before, as patterns.
+
+Punctuations and bounds are one thing here: a bound is the pattern of all rowtimes before it.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from windrow.punctuations import EVERYTHING, Pattern, Values
+from windrow.punctuations.lines import line_of
+from windrow.spark.live.operators.row_maps import arrow_schema
+from windrow.spark.logs.session_streams import Stream
+from windrow.streams import FOREVER, NO_BOUND, Position
+
+__all__ = ["promised", "reached", "schema_of"]
+
+
+def schema_of(stream: Stream) -> pa.Schema:
+    """The columns of a stream as kernels have them."""
+    return arrow_schema(StructType([stream.frame.schema[column] for column in stream.columns]))
+
+
+def reached(position: Position | None) -> int:
+    """The least rowtime that may still come, by the clock."""
+    clock = None if position is None else position.clock.clock
+    return NO_BOUND if clock is None else clock
+
+
+def promised(
+    stream: Stream, before: Position | None, after: Position, bounds: tuple[int, int] | None = None
+) -> tuple[Pattern, ...]:
+    """What a stream promises after a step that it had not before.
+
+    Parameters
+    ----------
+    stream
+        The stream.
+    before, after
+        What its log had told before the step, None before the first, and after it.
+    bounds
+        The least rowtimes that may still come, before and after; by default those of the clock.
+    """
+    known = frozenset() if before is None else frozenset(before.clock.shared)
+    schema = schema_of(stream)
+    patterns = [Pattern.from_json(text, schema) for text in after.clock.shared if text not in known]
+    if stream.rowtime is None:
+        return (*patterns, EVERYTHING) if after.clock.clock == FOREVER else tuple(patterns)
+    line = line_of(schema.field(stream.rowtime).type)
+    if before is None:  # a row without a rowtime is none
+        patterns.append(Pattern.of({stream.rowtime: Values(line, null=True, spans=())}))
+    first, last = (reached(before), reached(after)) if bounds is None else bounds
+    if last > first:
+        if last == FOREVER:
+            return (*patterns, EVERYTHING)
+        place = min(max(last, line.first), line.end)
+        patterns.append(Pattern.of({stream.rowtime: Values(line, null=False, spans=((line.first, place),))}))
+    return tuple(pattern for pattern in patterns if not pattern.is_empty)

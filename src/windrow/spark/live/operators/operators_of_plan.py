@@ -1,0 +1,127 @@
+"""What of a plan no operator over punctuated streams does, asked before any is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql.types import DataType
+
+from windrow.plan import nodes as plan
+from windrow.plan.columns import Column
+from windrow.plan.reasons import Reason
+from windrow.punctuations.lines import line_if_any
+from windrow.spark.arrow import arrow_type, contains, is_orderable, travelling_type
+from windrow.spark.gateway import Gateway
+from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
+from windrow.syntax.nodes import Range
+
+__all__ = ["has_line", "why_no_operator"]
+
+_IN_AN_INTERVAL = (
+    "compare the two sides by =; or, where the condition says until when a partner may come, leave STREAM out"
+    " and write EMIT STREAM AFTER WATERMARK at the end"
+)
+_IN_WHERE = "EXISTS, NOT EXISTS and IN are, in AND of WHERE"
+_NOT_EXISTS = "write NOT EXISTS (SELECT … WHERE a = b), which keeps rows of which a is NULL"
+
+
+def why_no_operator(gateway: Gateway, node: plan.Node) -> Reason | None:
+    """Why no operator does what a node of a plan says; None where one does."""
+    return _of_types(node) or _of_node(gateway, node)
+
+
+def has_line(kind: DataType) -> bool:
+    """Whether the values of a type are in an order that punctuations can speak of."""
+    return line_if_any(arrow_type(kind)) is not None
+
+
+def _of_node(gateway: Gateway, node: plan.Node) -> Reason | None:
+    match node:
+        case plan.Input():
+            return Reason("a relation that varies", node.at)
+        case plan.StreamWindow():
+            return Reason("a window of a stream beside one without", node.at)
+        case plan.Project() if node.is_whole:
+            return Reason("columns that are made in another way")
+        case plan.Join():
+            return _of_join(node)
+        case plan.Mark() if node.unknown is not None:
+            return Reason("NOT IN a subquery", node.at, _NOT_EXISTS)
+        case plan.Mark() | plan.Value():
+            return Reason("this subquery", node.at, _IN_WHERE)
+        case plan.OneRow():
+            what = "a subquery that may give several rows for one value"
+            return Reason(what, node.at, "give it one row: an aggregate without GROUP BY")
+        case plan.Pieces():
+            return node.why
+        case plan.Aggregate():
+            unordered = _of_order([column for column, _ in node.keys], "GROUP BY", node.at)
+            specs = kernel_aggregates(gateway, node)
+            return unordered or (specs if isinstance(specs, Reason) else None)
+        case plan.Over():
+            by = {*node.partition, *(key.column for key in node.order)}
+            return _of_order([column for column in node.input.columns if column.id in by], "OVER", node.at)
+        case plan.Distinct():
+            return _of_order(node.columns, "DISTINCT", None)
+        case plan.SetOperation() if not (node.operator == "union" and node.all):
+            return _of_order(node.columns, f"{node.operator}{' all' if node.all else ''}".upper(), None)
+        case plan.Sort():
+            return _of_sort(node)
+    return None
+
+
+def _of_join(node: plan.Join) -> Reason | None:
+    of_query = node.kind in ("semi", "anti")
+    for one in node.conditions:
+        what = "a condition that is no equality of the two sides in the ON of an outer join"
+        if of_query:
+            what = "a condition other than = between the rows of two streams"
+        return Reason(what, one.at, _IN_AN_INTERVAL)
+    if not node.keys:
+        what = (
+            "EXISTS without an equality with the query around it"
+            if of_query
+            else "a join without an equality"
+        )
+        return Reason(what, node.at, "compare by =, two columns of one type")
+    for column, _ in node.keys:
+        kind = _type(node.left, column)
+        if not is_orderable(kind):
+            shown = kind.simpleString().upper()
+            return Reason(f"an equality of {shown} and {shown}", node.at, "cast one to the type of the other")
+    return None
+
+
+def _of_sort(node: plan.Sort) -> Reason | None:
+    if not node.keys:  # it would be any rows, and others whenever the query is run
+        return Reason(f"{node.label.split()[0].upper()} without ORDER BY", node.at)
+    if node.partition:
+        what = "LIMIT in a subquery that reads the query around it"
+        return Reason(what, node.at, "an aggregate, such as MAX, in place of ORDER BY … LIMIT 1")
+    for key in node.keys:
+        kind = _type(node.input, key.column)
+        if not has_line(kind):
+            what = f"ORDER BY a {kind.simpleString().upper()}"
+            return Reason(what, node.at, "order by numbers, times, booleans, strings or binaries")
+    return None
+
+
+def _of_types(node: plan.Node) -> Reason | None:
+    at = node.at if isinstance(node, plan.Scan) else None
+    for column in node.columns:
+        kind = column.type
+        if travelling_type(kind) != kind or arrow_type(kind) is None or contains(kind, "collated"):
+            return Reason(f"a column of type {kind.simpleString().upper()}", at)
+    return None
+
+
+def _of_order(columns: Sequence[Column], what: str, at: Range | None) -> Reason | None:
+    kinds = [column.type for column in columns if not is_orderable(column.type)]
+    if not kinds:
+        return None
+    between = "by" if what == "OVER" else "of"
+    return Reason(f"{what} {between} {kinds[0].simpleString().upper()}", at)
+
+
+def _type(node: plan.Node, column: str) -> DataType:
+    return next(one.type for one in node.columns if one.id == column)

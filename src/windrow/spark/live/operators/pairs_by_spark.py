@@ -1,0 +1,99 @@
+"""Conditions of live windows that Spark evaluates over pairs of rows, for want of a kernel's.
+
+    kept rows ─┐
+    new rows ──┴▶ numbered on from those before ─▶ joined with themselves ─▶ positions ─▶ advance
+
+A step has in each partition all rows that a window which is not yet given may have, so the boundaries that
+are found among these are those of the whole partition: the first row that satisfies a condition stays it.
+What a condition says of a row whose neighbour has yet to come, the kernel does not ask.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import Window as SparkWindow
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import DataType
+
+from windrow.algebra.names import ROW
+from windrow.algebra.physical import Draft
+from windrow.algebra.window_node import Window
+from windrow.kernels.advance import AT, CARRIED, DONE, STATE
+from windrow.kernels.sorting import SortKey
+from windrow.kernels.window_plan import WindowPlan
+from windrow.rules.kernel_plan import IS_LABEL
+from windrow.spark.analysis.keyed_rows import sort_key
+from windrow.spark.arrow import decode
+from windrow.spark.clauses.join_plan import POSITION, found_positions, numbered, one_order
+from windrow.spark.gateway import Gateway
+
+__all__ = ["Pairs"]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """What Spark finds in each step.
+
+    Attributes
+    ----------
+    window, draft
+        The clause.
+    partition, order
+        The columns of its keys.
+    fields
+        The fields of rows that conditions read, the columns that hold them, and their types.
+    plan
+        What the kernel is told.
+    """
+
+    window: Window
+    draft: Draft
+    partition: tuple[str, ...]
+    order: tuple[SortKey, ...]
+    fields: tuple[tuple[str, str, DataType], ...]
+    plan: WindowPlan
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What is found: whether a row is a label row, and the positions of boundaries."""
+        searches = (self.plan.start, self.plan.end)
+        return (IS_LABEL, *(one.column for one in searches if one is not None and one.column))
+
+    def found(self, gateway: Gateway, kept: DataFrame | None, came: DataFrame) -> DataFrame:
+        """The rows of a step with their positions, and what is found; new ones have NULL as `AT`.
+
+        Parameters
+        ----------
+        gateway
+            Of the step.
+        kept
+            The rows that the step before kept; None before the first.
+        came
+            The rows that came since.
+        """
+        rows = came.withColumns(
+            {field.name: F.lit(None).cast(field.dataType) for field in from_arrow_schema(CARRIED)}
+        )
+        if kept is not None:
+            rows = kept.unionByName(rows, allowMissingColumns=True)
+        columns = rows.columns
+        sequence = SparkWindow.partitionBy(*self.partition)
+        order = [sort_key(key.column, key.descending, key.nulls_first) for key in self.order]
+        tie = one_order((F.col(name), came.schema[name].dataType) for name in came.columns)
+        place = F.row_number().over(sequence.orderBy(F.col(AT).asc_nulls_last(), *order, tie))
+        before = F.coalesce(F.min(AT).over(sequence), F.lit(1)) - 1
+        parts = [decode(F.col(column), kind).alias(field) for field, column, kind in self.fields]
+        rows = rows.withColumn(ROW, F.struct(*parts or [F.lit(True).alias("there")]))
+        may_be = F.coalesce(F.col(STATE), F.lit(0)).bitwiseAND(F.lit(DONE)) == 0
+        return found_positions(
+            gateway,
+            self.window,
+            self.draft,
+            numbered(rows, self.partition, (place + before).cast("bigint")),
+            self.partition,
+            [*columns, POSITION],
+            may_be,
+        )

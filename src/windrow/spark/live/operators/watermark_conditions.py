@@ -1,0 +1,104 @@
+"""Conditions on a value of each row and the watermark, asked in memory: Spark is asked where it has to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql.types import LongType, StructField, StructType
+
+from windrow.kernels.stages import Run, Times
+from windrow.spark.collected import frame_of_few
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.operators.flow import Flow
+from windrow.spark.logs.live_source import PLACE
+
+__all__ = ["MARK", "Conditions", "is_held"]
+
+Bools = npt.NDArray[np.bool_]
+
+MARK = "__mark"
+"""The watermark, in a condition."""
+
+
+class Conditions:
+    """Conditions that are planned once, and asked in each step.
+
+    Parameters
+    ----------
+    gateway
+        Makes one for each: it is told to leave operators to a flow.
+    folder
+        For files of a step.
+    """
+
+    def __init__(self, gateway: Callable[[], Gateway], folder: Path) -> None:
+        self._gateway, self._folder = gateway, folder
+        self._flows: dict[Hashable, Flow] = {}
+
+    def holds(
+        self,
+        key: Hashable,
+        kind: StructField,
+        condition: Callable[[str], Column],
+        values: pa.Array,
+        mark: int | npt.NDArray[np.int64],
+    ) -> Bools:
+        """For which values it holds.
+
+        Parameters
+        ----------
+        key
+            By which the condition is known again.
+        kind
+            The column that it reads.
+        condition
+            Of the SQL for the watermark.
+        values
+            Of the column.
+        mark
+            The watermark, in ticks: one of all, or of each.
+        """
+        planned = self.planned(key, kind, condition)
+        if planned.why_not is None:
+            return is_held(planned.run, kind.name, values, mark)
+        gateway, schema = self._gateway(), _schema(kind)
+        asked = _asked(schema.names, values, mark)
+        frame = frame_of_few(gateway.spark, asked, schema).where(condition(MARK)).select(PLACE)
+        with gateway.translated():
+            return _places(frame.toArrow(), len(values))
+
+    def planned(self, key: Hashable, kind: StructField, condition: Callable[[str], Column]) -> Flow:
+        """What gives the places of values, at its only leaf, for :func:`is_held`; where it has steps."""
+        if key not in self._flows:
+            flow = Flow(self._gateway(), self._folder / f".asked-{len(self._flows)}")
+            _, frame = flow.leaf(_schema(kind))
+            flow.output(frame.where(condition(MARK)).select(PLACE))
+            self._flows[key] = flow
+        return self._flows[key]
+
+
+def is_held(run: Run, name: str, values: pa.Array, mark: int | npt.NDArray[np.int64]) -> Bools:
+    """For which values of a column a condition holds that has been planned, with a watermark in ticks."""
+    (told,) = run.step({0: _asked([name, MARK, PLACE], values, mark)}, Times(None, 0))
+    return _places(told, len(values))
+
+
+def _schema(kind: StructField) -> StructType:
+    return StructType([kind]).add(MARK, LongType()).add(PLACE, LongType())
+
+
+def _asked(names: Sequence[str], values: pa.Array, mark: int | npt.NDArray[np.int64]) -> pa.Table:
+    marks = np.array(np.broadcast_to(np.asarray(mark, np.int64), len(values)))
+    columns = [values, pa.array(marks), pa.array(np.arange(len(values)))]
+    return pa.Table.from_arrays(columns, names=names)
+
+
+def _places(told: pa.Table, count: int) -> Bools:
+    found = np.zeros(count, bool)
+    found[told.column(PLACE).to_numpy()] = True
+    return found

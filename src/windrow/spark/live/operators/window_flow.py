@@ -1,0 +1,137 @@
+"""Any plan over windows of live streams, in memory, by what enters and leaves the windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql.types import LongType, StructType
+
+from windrow.algebra.clock import Clock
+from windrow.algebra.continuous import Query, Reader, WindowedStream
+from windrow.kernels.stages import Program, Times, UnmatchedError
+from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.plan.reader import NotPlannedError
+from windrow.spark.catalog import Catalog
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.operators.flow import Flow, unstable
+from windrow.spark.relations.relation_of_plan import plan_of, relation_of_plan, why_not_in_steps
+from windrow.spark.relations.varying import Varying, columns_of
+from windrow.syntax.queries import UnknownShapeError
+
+__all__ = ["WindowFlow", "WindowQuery"]
+
+
+@dataclass(frozen=True)
+class WindowQuery:
+    """A query whose inputs are windows of live streams; `clock` is what its instants are counted in."""
+
+    catalog: Catalog
+    reader: Reader
+    query: Query
+    clock: Clock
+
+    def windows(self) -> Sequence[WindowedStream]:
+        """Its windows, each of a stream with a name."""
+        return [item for item in self.query.inputs if isinstance(item, WindowedStream)]
+
+    def columns(self, item: WindowedStream) -> dict[str, str]:
+        """The names that the columns of a window have inside, and those that its stream has for them."""
+        assert isinstance(item.source, str)
+        own = self.catalog.streams[item.source.lower()].columns
+        return dict(zip(columns_of(own), own, strict=True))
+
+
+class WindowFlow:
+    """The operators of such a query.
+
+    Parameters
+    ----------
+    gateway
+        Of the query's session, for the plan alone.
+    query
+        The query.
+    folder
+        For files of a step.
+
+    Attributes
+    ----------
+    why_not
+        What of the query cannot be run so; None for nothing. Then the flow has no steps.
+    columns
+        The names inside of what it gives, in order.
+    """
+
+    def __init__(self, gateway: Gateway, query: WindowQuery, folder: Path) -> None:
+        gateway.plan_only = True
+        self._flow, self._leaves = Flow(gateway, folder), dict[str, int]()
+        inputs = {item.key: self._window(query, item) for item in query.windows()}
+        self.columns: list[str] = []
+        self.why_not = self._planned(gateway, query, inputs)
+        if self.why_not is None:
+            self.empty()
+
+    def _window(self, query: WindowQuery, item: WindowedStream) -> Varying:
+        """The rows of a window, as a leaf."""
+        assert isinstance(item.source, str)
+        stream, schema = query.catalog.streams[item.source.lower()], StructType()
+        for inside, name in query.columns(item).items():
+            schema = schema.add(inside, stream.frame.schema[name].dataType)
+        never_leaves = item.window.is_unbounded and item.window.rows is None
+        times = schema.add(ENTER, LongType()).add(LEAVE, LongType())
+        self._leaves[item.key], rows = self._flow.leaf(times, appends=never_leaves)
+        return Varying.of(rows, query.clock, [stream]).renamed(tuple(stream.columns))
+
+    def _planned(self, gateway: Gateway, query: WindowQuery, inputs: Mapping[str, Varying]) -> str | None:
+        try:
+            plan = plan_of(gateway, query.reader, query.query, inputs, {})
+            if (why := why_not_in_steps(plan)) is not None:
+                return str(why)
+            found = relation_of_plan(gateway, plan, query.clock, inputs, {}, query.reader.tokens)
+        except (NotPlannedError, UnknownShapeError) as reason:
+            return str(reason)
+        self.columns = list(found.columns)
+        self._flow.output(found.frame)
+        return self._flow.why_not
+
+    @property
+    def program(self) -> Program:
+        """Its operators, with what is computed between them, whose leaves are those of the windows."""
+        return self._flow.program
+
+    def leaf(self, key: str) -> int:
+        """Where the rows of a window come, by its key."""
+        return self._leaves[key]
+
+    def empty(self) -> None:
+        """Hold nothing."""
+        self._flow.run.empty()
+
+    def read(self, key: str) -> frozenset[str]:
+        """The names inside of the columns of a window that are read."""
+        return self._flow.read(self._leaves[key]) - {ENTER, LEAVE}
+
+    def step(self, moves: Mapping[str, pa.Table], times: Times, origin: int) -> pa.Table:
+        """What enters and leaves the relation in a step: its columns, `ENTER` and `LEAVE`.
+
+        Parameters
+        ----------
+        moves
+            The rows that enter or leave each window, by its key, with both times.
+        origin
+            The first instant of the streams.
+
+        Raises
+        ------
+        ExecutionError
+            ``UNSTABLE_VALUES`` where the query does not give the same of a row that leaves as it gave when
+            it came.
+        """
+        given = {self._leaves[key]: rows for key, rows in moves.items()}
+        try:
+            (rows,) = self._flow.step(given, times, origin if times.since is None else None)
+        except UnmatchedError as error:
+            raise unstable(error) from None
+        return rows

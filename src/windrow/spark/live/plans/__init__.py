@@ -1,0 +1,1 @@
+"""Live queries ready to be started: a plan for each kind."""

@@ -1,0 +1,125 @@
+"""Streams that are made of others, one step after the other: each tells the next how far it has got.
+
+    sources ─ frontier ─▶ windows, matches ─ least rowtime that may still be given ─▶ what reads them
+
+The windows of a step may be at rows long before its frontier, and others at rows after them may still be
+open. So what reads them has a frontier of its own: the least rowtime that they may still give. Rows at it or
+after it wait.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import functions as F
+
+from windrow.algebra.clock import Clock
+from windrow.algebra.continuous import Continuous, Reader, StreamQuery
+from windrow.spark.catalog import Catalog
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.plans.runner import LiveRunner, reads, sequences_of
+from windrow.spark.logs.micro_batch import Coming, Given, Kept, Span, upwards
+from windrow.spark.logs.session_streams import ROWTIME, Stream
+from windrow.spark.recorded.continuous_queries import Result
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["TOLD", "Cascade"]
+
+TOLD = "told"
+"""The mark of a query that gives or follows windows: no later step gives anything before this instant."""
+
+_UNTIL = "until"
+
+
+class Cascade:
+    """Evaluates, each once, the streams that a step needs.
+
+    Parameters
+    ----------
+    gateway, catalog, execution
+        As of :class:`windrow.spark.recorded.continuous_queries.Runner`.
+    span
+        The step, in ticks of `clock`.
+    clock, tokens
+        Of the query.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        catalog: Catalog,
+        execution: str,
+        span: Span,
+        clock: Clock,
+        tokens: TokenList,
+    ) -> None:
+        self.gateway, self.catalog, self.execution = gateway, catalog, execution
+        self.span, self.clock, self.tokens = span, clock, tokens
+        self._coming: dict[str, Coming] = {}
+
+    def coming(self, name: str) -> Coming:
+        """What a stream gives that it has not given before."""
+        name = name.lower()
+        if name not in self._coming:
+            self._coming[name] = self._evaluated(name)
+        return self._coming[name]
+
+    def result(self, query: Continuous, reader: Reader, path: str = "") -> tuple[Result | None, int]:
+        """What a continuous query gives, and up to which instant, in ticks of its clock.
+
+        None where that is no later than the step before got.
+        """
+        span, sequences = self.span, sequences_of(self.catalog, query)
+        runner = LiveRunner(self.gateway, self.catalog, reader, self.execution, span, path)
+        if not sequences:
+            return runner.run(query), span.until
+        clock = runner.clock_of(query)
+        names = {name for name in reads(self.catalog, query) if name in sequences or name in span.arrived}
+        coming = {name: self.coming(name) for name in sorted(names)}
+        until = min(one.until(clock) for one in coming.values())
+        origin, mark = self._on(clock).origin, f"{_UNTIL}{path}"
+        since = span.marks.get(mark)
+        moves = until > (origin if since is None else since)
+        are_few = span.are_few and all(one.given.are_few for one in coming.values())
+        arrived = {}
+        for name, one in coming.items():
+            key = f"window{path}.{name}.waiting"
+            held = span.before(key)
+            rows = one.rows if held is None else held.unionByName(one.rows)
+            reached = upwards(until, clock, one.stream.clock)
+            span.keep[key] = Kept(rows.where(F.col(ROWTIME) >= reached) if moves else rows, are_few)
+            arrived[name] = replace(one.stream, frame=rows)
+        span.marks[f"{TOLD}{path}"] = until
+        if not moves:
+            return None, until
+        span.marks[mark] = until
+        own = replace(span, since=since, until=until, origin=origin, arrived=arrived, are_few=are_few)
+        return LiveRunner(self.gateway, self.catalog, reader, self.execution, own, path).run(query), until
+
+    def _evaluated(self, name: str) -> Coming:
+        """The rows of a stream; those of sources are before the frontier."""
+        view = self.catalog.sequences.get(name)
+        if view is not None:
+            return view.coming(self)
+        stream = self.catalog.streams[name]
+        definition = self.catalog.definitions.get(name)
+        if definition is None or not sequences_of(self.catalog, definition.query):
+            own = self._on(stream.clock)
+            reader = Reader(self.tokens, frozenset(), frozenset())
+            runner = LiveRunner(self.gateway, self.catalog, reader, self.execution, own)
+            came = runner.arriving(name, stream.clock)
+            return Coming(came, Given(came.frame, lambda: own.until, self.span.are_few and not came.sources))
+        assert isinstance(definition.query, StreamQuery)
+        result, until = self.result(definition.query, definition.reader, f".{name}")
+        if result is None:
+            return Coming(stream, Given(stream.frame.limit(0), lambda: until, are_few=True))
+        assert isinstance(result, Stream)
+        made = result.renamed(definition.names)
+        return Coming(made, Given(made.frame, lambda: until, are_few=False))
+
+    def _on(self, clock: Clock) -> Span:
+        """The step on a clock of which the query's is the same or a finer one."""
+        span, own = self.span, self.clock
+        since = None if span.since is None else upwards(span.since, own, clock)
+        origin = span.origin * own.nanoseconds // clock.nanoseconds
+        return replace(span, since=since, until=upwards(span.until, own, clock), origin=origin)

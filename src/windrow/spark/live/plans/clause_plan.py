@@ -1,0 +1,573 @@
+"""Queries with WINDOW BY or MATCH_RECOGNIZE over live streams, and views of them, which are streams again.
+
+A step takes the rows before the frontier, as every live query does, and gives the windows and matches that
+are final (:mod:`.clauses`). What stands around a clause looks at each row by itself, so it is evaluated over
+what the step gives; a clause over another one, or over a view, follows it (:mod:`.cascade`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType, TimestampNTZType
+
+from windrow.algebra.bind import bind
+from windrow.algebra.bound_statement import Statement
+from windrow.algebra.clock import Clock
+from windrow.algebra.match_node import Match
+from windrow.algebra.names import order_key
+from windrow.algebra.rewriting.changing import refuse_changing
+from windrow.algebra.window_node import Window
+from windrow.errors import AnalysisError, NotSupportedError, WindrowError
+from windrow.errors import Span as Place
+from windrow.kernels.advance import holds
+from windrow.spark.arrow import contains, is_orderable
+from windrow.spark.catalog import Catalog
+from windrow.spark.clauses.batch import (
+    Bound,
+    WindowStage,
+    build_window,
+    explained,
+    refuse_streaming,
+    run_statement,
+)
+from windrow.spark.clauses.match_pairs import needs_positions
+from windrow.spark.clauses.matching import BoundMatch, MatchStage
+from windrow.spark.clauses.reference_mode import build_reference
+from windrow.spark.errors import raising
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.operators.clause_operator import LiveClause, bind_live
+from windrow.spark.live.operators.ended_partitions import may_end
+from windrow.spark.live.operators.expected_punctuation import bounded
+from windrow.spark.live.plans.cascade import TOLD, Cascade
+from windrow.spark.live.plans.live_plan import RowtimePlan, texts_of
+from windrow.spark.live.plans.runner import live_streams, sequences_of, views_of
+from windrow.spark.live.reading.beside import LiveRelation, beside
+from windrow.spark.live.reading.origins import origin_of
+from windrow.spark.logs.clause_view import Ends, Feed, Source, Unbounded
+from windrow.spark.logs.micro_batch import Coming, Given, MicroBatch, Span
+from windrow.spark.logs.session_streams import ROWTIME, Stream
+from windrow.syntax.nodes import Range
+from windrow.syntax.sqltext import SqlText, quoted
+from windrow.syntax.subqueries import subqueries
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["APART", "SequencePlan", "SequenceView", "sequence_plan"]
+
+APART = "__windrow_clause_"
+"""What the names of queries in brackets before a window begin with."""
+
+_BUILDERS = {"batch": build_window, "reference": build_reference}
+
+
+def sequence_plan(
+    gateway: Gateway,
+    catalog: Catalog,
+    tokens: TokenList,
+    query: Range,
+    execution: str,
+    *,
+    recorded: bool = False,
+) -> SequencePlan | None:
+    """The plan of a query with WINDOW BY or MATCH_RECOGNIZE over live streams, or over a view of one, or also
+    of `recorded` ones; None for any other.
+    """
+    behind = {name: _live_behind(catalog, name) for name in catalog.streams}
+    found = {name: live for name, live in behind.items() if live or recorded}
+    words = {token.name.lower() for token in tokens.tokens if token.is_name}
+    if words.isdisjoint(found):
+        return None
+    names = {name: name for name in found}
+    statement = bind(tokens, query, catalog.rowtimes, names, clauses=words.isdisjoint(catalog.sequences))
+    if statement is None:
+        return None
+    read = {key for item in statement.windows for key in item.rows.relations() if key in found}
+    read |= {key for key in statement.text.relations() if key in found}
+    if not read or (not statement.windows and read.isdisjoint(catalog.sequences)):
+        return None
+    live = frozenset(name for key in read for name in found[key])
+    return SequencePlan(gateway, catalog, live, tokens, query, statement, frozenset(read), execution)
+
+
+def _live_behind(catalog: Catalog, name: str) -> frozenset[str]:
+    """The live streams that a stream is, or is made of."""
+    if catalog.streams[name].live is not None:
+        return frozenset([name])
+    if name in catalog.sequences:
+        return catalog.sequences[name].streams
+    definition = catalog.definitions.get(name)
+    return live_streams(catalog, definition.query) if definition is not None else frozenset()
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """The clauses, each after those that it follows, the whole query over no rows, the columns that hold
+    rowtimes, and the streams behind what it gives.
+    """
+
+    clauses: tuple[LiveClause, ...]
+    outer: DataFrame
+    rowtimes: frozenset[str]
+    feeds: tuple[Feed, ...]
+
+
+@dataclass(frozen=True)
+class SequencePlan(RowtimePlan):
+    """A query with clauses over live streams.
+
+    Attributes
+    ----------
+    tokens, query
+        The text, and where the query is in it.
+    statement
+        Its algebra, in which the streams `read` are relations.
+    execution
+        As of :class:`windrow.spark.recorded.continuous_queries.Runner`.
+    """
+
+    tokens: TokenList
+    query: Range
+    statement: Statement
+    read: frozenset[str]
+    execution: str
+
+    @cached_property
+    def clock(self) -> Clock:
+        """That of the streams.
+
+        Raises
+        ------
+        AnalysisError
+            ``MIXED_ROWTIMES``.
+        """
+        first, *rest = sorted(self.read)
+        streams = self.catalog.streams
+        for other in rest:
+            if streams[other].clock != streams[first].clock:
+                kinds = [_shown(streams[name].clock) for name in (first, other)]
+                raise AnalysisError(
+                    f"rowtimes of {first} are {kinds[0]}, and those of {other} {kinds[1]}",
+                    condition="MIXED_ROWTIMES",
+                    sql=self.tokens.sql,
+                    span=self.span,
+                    hint="cast one of them to the type of the other where the stream is made",
+                )
+        return streams[first].clock
+
+    @property
+    def text(self) -> str:
+        """The query as written."""
+        return self.tokens.sql
+
+    @property
+    def span(self) -> Place:
+        """Where it stands."""
+        return self.tokens.span(*self.query)
+
+    @property
+    def clauses(self) -> tuple[LiveClause, ...]:
+        """Those of the query, each after those that it follows."""
+        return self.bound.clauses
+
+    @cached_property
+    def ends(self) -> dict[str, Ends]:
+        """What ends the partitions of its clauses, by their keys."""
+        return {key: ends for key, ends in self.ends_under("").items() if may_end(ends)}
+
+    def ends_under(self, path: str) -> dict[str, Ends]:
+        """The same, also of the views that it reads, by keys after the paths of these."""
+        found = {f"{path}{one.clause.key}": self._ends_of(one.keys) for one in self.clauses}
+        for name in self.read & self.catalog.sequences.keys():
+            found |= self.catalog.sequences[name].ends()
+        return found
+
+    def _ends_of(self, keys: Iterable[Feed]) -> Ends:
+        streams = self.catalog.streams
+        return tuple(Source(one.stream, streams[one.stream], one.columns) for one in keys)
+
+    @property
+    def outer(self) -> DataFrame:
+        """What the query gives, over no rows."""
+        return self.bound.outer
+
+    @property
+    def columns(self) -> list[str]:
+        """Those that it gives."""
+        return self.outer.columns
+
+    @property
+    def rowtime(self) -> str | None:
+        """The first column that holds the rowtime of a label row, or of a row of a match."""
+        return next((name for name in self.columns if name in self.bound.rowtimes), None)
+
+    def moved(self, place: int) -> None:
+        """Refuse a column for the rowtime that is not that of label rows, or of rows of matches."""
+        if self.columns[place] not in self.bound.rowtimes:
+            raise self.rowtime_differs(place, "that is not the rowtime of its rows")
+        if self.columns[place] != self.rowtime:
+            other = f"; or select {self.columns[place]} before {self.rowtime}"
+            raise self.rowtime_differs(place, f"the rowtime of its rows is {self.rowtime}", other)
+
+    def views(self) -> dict[str, str]:
+        """The texts of the views that it reads."""
+        names: set[str] = set()
+        for name in self.read:
+            definition = self.catalog.definitions.get(name)
+            if definition is not None:
+                names |= views_of(self.catalog, definition.query) | {name}
+            elif name in self.catalog.sequences:
+                names |= {name, *self.catalog.sequences[name].views}
+        return texts_of(self.catalog, frozenset(names))
+
+    def windows(self, path: str = "", prefix: str = "") -> dict[str, str]:
+        """What is kept for its clauses, and those of the views that it reads."""
+        found: dict[str, str] = {}
+        for name in self.read & self.catalog.sequences.keys():
+            found |= self.catalog.sequences[name].windows()
+        for clause in self.clauses:
+            what, name = _written(clause), f"window{path}{clause.clause.key}"
+            found |= {name: f"{prefix}{what}", f"{name}.waiting": f"{prefix}{what}, waiting"}
+        return found
+
+    @property
+    def rowtimes(self) -> tuple[str, ...]:
+        """The columns of kept rows that hold rowtimes, and not only what a clock shows at them."""
+        own = self.clock.kind == "timestamp_ntz"
+        rising = [item for one in self.clauses for item in one.rising.items()]
+        found = [name for name, kind in rising if own or not isinstance(kind, TimestampNTZType)]
+        return (ROWTIME, *found)
+
+    def unbounded(self) -> Sequence[Unbounded]:
+        """The clauses, also of views, that keep rows of partitions that are not expected to be over."""
+        found: list[Unbounded] = []
+        for name in sorted(self.read & self.catalog.sequences.keys()):
+            found += self.catalog.sequences[name].unbounded()
+        grows = map(self.grows, self.clauses)
+        return [*found, *(one for one in grows if one is not None)]
+
+    def grows(self, clause: LiveClause) -> Unbounded | None:
+        """What a clause keeps for ever, and what would bound it; None if it is bounded."""
+        ends = self.ends.get(clause.clause.key, ())
+        is_over = bool(ends) and all(bounded(self.catalog, one.name).within(one.columns) for one in ends)
+        kind = holds(clause.growing.plan, clause.frontier(0))
+        if is_over or kind == "time" or (kind == "rows" and not clause.growing.partition):
+            return None
+        keeps = "the last rows of every partition" if kind == "rows" else "the rows of what stays open"
+        promises = " and ".join(dict.fromkeys(map(str, ends)))
+        by = "WITHIN" if isinstance(clause.clause, Match) else "an END by the rowtime"
+        needs = f"it is bounded by {by}" + (f", or by punctuations of {promises}" if promises else "")
+        return Unbounded(_written(clause), keeps, needs)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What tells it from other queries, and what its kept rows hold."""
+        columns = [column for clause in self.clauses for column in clause.hoisted]
+        return {**super().fingerprint(), "columns": columns}
+
+    @cached_property
+    def bound(self) -> _Bound:
+        """The query, analysed over no rows.
+
+        Raises
+        ------
+        WindrowError
+            Where it cannot be run live, and as a query over recorded rows does.
+        """
+        try:
+            return self._bound()
+        except WindrowError as error:
+            raise error.located(self.tokens.sql) from error.__cause__
+
+    def _bound(self) -> _Bound:
+        refuse_changing(self.tokens, self.query)
+        gateway = Gateway(self.gateway.spark, self.gateway.parameters)
+        relations = {name: self._relation(gateway, name) for name in sorted(self.read)}
+        for name, known in relations.items():
+            gateway.frames[name] = gateway.spark.createDataFrame([], known.schema)
+        clauses: list[LiveClause] = []
+        for clause in self.statement.windows:
+            with explained([one.bound for one in clauses]):
+                rows = gateway.sql(clause.rows)
+            refuse_streaming(clause, rows)
+            if relations.keys().isdisjoint(clause.rows.relations()):
+                raise self._unsupported(
+                    "a clause over what is there, beside one over a live stream, is not supported",
+                    clause.span,
+                    "make a table of its result: CREATE TABLE … AS",
+                )
+            self._refuse_streams_inside(clause)
+            come = beside(gateway, clause.rows, relations)
+            come.refuse_gathering(self.tokens, self.span, clause.span)
+            if order_key(0) not in come.rowtimes or clause.order_by[0][1].descending:
+                raise self._other_order(clause)
+
+            def refuse(bound: Bound, stage: WindowStage | MatchStage, rows: DataFrame = rows) -> None:
+                self._refuse_unsteady(bound, stage, rows)
+
+            follows = any(self._waits(key) for key in clause.rows.relations())
+            made = bind_live(
+                gateway, clause, rows, self.clock, refuse, come.rowtimes, come.feeds, follows=follows
+            )
+            clauses.append(made)
+            gateway.frames[clause.key] = gateway.spark.createDataFrame([], made.shown)
+            feeds = made.feeds if may_end(self._ends_of(made.keys)) else ()
+            relations = {**relations, clause.key: LiveRelation(made.shown, made.rowtimes, feeds)}
+        with explained([one.bound for one in clauses]):
+            outer = gateway.sql(self.statement.text)
+        place = clauses[-1].clause.span if clauses else None
+        given = beside(gateway, self.statement.text, relations)
+        given.refuse_gathering(self.tokens, self.span, place)
+        return _Bound(tuple(clauses), outer, given.rowtimes, given.feeds)
+
+    def _relation(self, gateway: Gateway, name: str) -> LiveRelation:
+        """A relation that is read, and where its rows come from."""
+        if name not in self.catalog.sequences:
+            return origin_of(gateway, self.catalog, name)
+        stream = self.catalog.streams[name]
+        columns = StructType([stream.frame.schema[column] for column in stream.columns])
+        rowtimes = frozenset([] if stream.rowtime is None else [stream.rowtime])
+        return LiveRelation(columns, rowtimes, self.catalog.sequences[name].feeds)
+
+    def _waits(self, key: str) -> bool:
+        """Whether rows of a relation may come that a clause over it has to wait with."""
+        definition = self.catalog.definitions.get(key)
+        if definition is not None:
+            return bool(sequences_of(self.catalog, definition.query))
+        return key not in self.read or key in self.catalog.sequences
+
+    # -- a step --------------------------------------------------------------------------------------
+
+    def run(self, gateway: Gateway, span: Span) -> DataFrame:
+        """The rows of what is final in a step."""
+        return self.given(self._cascade(gateway, span), "").rows
+
+    def stream(self, gateway: Gateway, span: Span) -> Stream:
+        """The same with their rowtimes; the instant before which none will follow is marked."""
+        given = self.given(self._cascade(gateway, span), "")
+        span.marks[TOLD] = given.until
+        return self.as_stream(given.rows, tuple(self.outer.columns))
+
+    def _cascade(self, gateway: Gateway, span: Span) -> Cascade:
+        return Cascade(gateway, self.catalog, self.execution, span, self.clock, self.tokens)
+
+    def given(self, batch: MicroBatch, path: str) -> Given:
+        """What is final in a step of a query; rows are kept under names after a path."""
+        gateway = Gateway(self.gateway.spark, self.gateway.parameters)
+        given: dict[str, Given] = {}
+        for name in self.read:
+            one = batch.coming(name)
+            given[name] = one.given
+            gateway.frames[name] = one.rows.select(*map(quoted, one.stream.columns))
+        for clause in self.clauses:
+            key = clause.clause.key
+            with explained([one.bound for one in self.clauses]):
+                rows = gateway.sql(clause.clause.rows)
+            inputs = [given[each] for each in clause.clause.rows.relations()]
+            until = min(one.until for one in inputs)
+            few = all(one.are_few for one in inputs)
+            ended = batch.span.ended.get(f"{path}{key}")
+            given[key] = clause.step(
+                gateway, rows, batch.span, until, f"window{path}{key}", are_few=few, ended=ended
+            )
+            gateway.frames[key] = given[key].rows
+        with explained([one.bound for one in self.clauses]):
+            rows = gateway.sql(self.statement.text)
+        ends = [given[key] for key in self.statement.text.relations()]
+        return Given(rows, lambda: min(one.until for one in ends), all(one.are_few for one in ends))
+
+    def as_stream(self, rows: DataFrame | None, names: tuple[str, ...]) -> Stream:
+        """The rows that the query gives, None for none, as a stream whose columns have these names."""
+        if rows is None:
+            rows = self.gateway.spark.createDataFrame([], self.outer.schema)
+        rowtime = names[self.outer.columns.index(self.rowtime or "")]
+        clock = self.clock
+        ticks = F.expr(clock.of_column(quoted(rowtime), clock.kind, clock.unit))
+        missing = raising(
+            "NULL_ROWTIME", f"a row has NULL as its rowtime {rowtime}", "leave such rows out with WHERE"
+        )
+        named = rows.toDF(*names)
+        ordered = [item.name for item in named.schema if is_orderable(item.dataType)]
+        ties = {f"__tie{number}": F.col(quoted(name)) for number, name in enumerate(ordered)}
+        frame = named.withColumns({ROWTIME: F.coalesce(ticks, missing), **ties})
+        return Stream(frame, names, clock, tuple(ties), rowtime=rowtime)
+
+    def recorded(self) -> DataFrame | None:
+        """What the query gives over what was recorded; None of streams that only stream."""
+        if self.is_endless:
+            return None
+        gateway = Gateway(self.gateway.spark, self.gateway.parameters)
+        statement = bind(self.tokens, self.query, self.catalog.rowtimes, clauses=False)
+        assert statement is not None
+        if not statement.windows:
+            return gateway.sql(statement.text)
+        return run_statement(gateway, statement, _BUILDERS[self.execution])[0]
+
+    # -- what is refused -----------------------------------------------------------------------------
+
+    def refuse_no_stream(self) -> None:
+        """Refuse a query of which no column shows the rowtime, or two columns have one name.
+
+        Raises
+        ------
+        AnalysisError
+            ``UNKNOWN_ROWTIME``, ``DUPLICATE_COLUMN``.
+        """
+        self.refuse_twice(self.columns, "a stream")
+        if self.rowtime is None:
+            raise AnalysisError(
+                "no column of this query shows the rowtime of its rows",
+                condition="UNKNOWN_ROWTIME",
+                sqlstate="42703",
+                sql=self.tokens.sql,
+                span=self.span,
+                hint="select that of the row that a window is labelled by, START's if there is no LABEL,"
+                " or of a row of the match: s.ts, LAST(ts)",
+            )
+
+    def _other_order(self, clause: Window | Match) -> AnalysisError:
+        """The error for another order than that of the rowtime."""
+        key, _ = clause.order_by[0]
+        found = (self.catalog.streams[name].rowtime for name in clause.rows.relations() if name in self.read)
+        rowtime = next((name for name in found if name is not None), None)
+        return AnalysisError(
+            "the rows of a live stream come in the order of its rowtime",
+            condition="ORDER_NOT_ROWTIME",
+            sql=self.tokens.sql,
+            span=key.span,
+            hint=f"write ORDER BY {rowtime}, and after it what orders rows of one instant"
+            if rowtime
+            else "order by the column that shows the rowtime: of windows that of the label row, or START's",
+        )
+
+    def _refuse_streams_inside(self, clause: Window | Match) -> None:
+        """Refuse subqueries over live streams in conditions and measures, of which a step has no rows."""
+        found: list[tuple[SqlText, Place | None]] = []
+        if isinstance(clause, Match):
+            ranges = [item.range for item in (*clause.defines, *clause.measures)]
+            queries = [query for within in ranges for query in subqueries(clause.tokens, within)]
+            found = [(clause.replace(query, {}), clause.tokens.span(*query)) for query in queries]
+        else:
+            sides = (side for side in (clause.label, clause.start, clause.end) if side and side.when)
+            found = [(side.when.text, side.when.span) for side in sides if side.when]
+        for text, span in found:
+            if text.relations():
+                raise self._unsupported(
+                    "a subquery over a live stream in a condition or a measure is not supported",
+                    span or clause.span,
+                    "make a table of what it gives: CREATE TABLE … AS",
+                )
+
+    def _refuse_unsteady(self, bound: Bound, stage: WindowStage | MatchStage, rows: DataFrame) -> None:
+        """Refuse what takes a look at all rows of a partition at once."""
+        if isinstance(bound, BoundMatch) and needs_positions(bound.draft):
+            raise self._unsupported(
+                "a function of several rows that only Spark has is not supported over a live stream",
+                bound.match.span,
+                "compare columns of the rows themselves, without functions around several",
+            )
+        for name in (*stage.partition, *(key.column for key in stage.order)):
+            if name in rows.columns and contains(rows.schema[name].dataType, "collated"):
+                raise self._unsupported(
+                    "keys with a collation are not supported over a live stream",
+                    stage.window.span,
+                    "partition and order by a key in plain UTF8_BINARY, such as lower(name)",
+                )
+
+    def _unsupported(self, message: str, span: Place, hint: str) -> NotSupportedError:
+        return NotSupportedError(
+            message, condition="UNSUPPORTED_STREAM", sql=self.tokens.sql, span=span, hint=hint
+        )
+
+
+@dataclass(frozen=True)
+class SequenceView:
+    """A view of windows or matches, as a stream.
+
+    Attributes
+    ----------
+    name
+        That it has in the session.
+    plan, names
+        Its query, and the names of its columns.
+    """
+
+    name: str
+    plan: SequencePlan
+    names: tuple[str, ...]
+
+    @property
+    def streams(self) -> frozenset[str]:
+        """The live streams behind it; of recorded ones none."""
+        return self.plan.streams
+
+    @property
+    def read(self) -> frozenset[str]:
+        """The streams that its query reads."""
+        return self.plan.read
+
+    @property
+    def views(self) -> Iterable[str]:
+        """The views that it reads."""
+        return self.plan.views()
+
+    @property
+    def text(self) -> str:
+        """The statement that made it."""
+        return self.plan.text
+
+    @property
+    def shown(self) -> str:
+        """How users know it: by its name, or the query in brackets that it is."""
+        span = self.plan.span
+        is_apart = self.name.startswith(APART)
+        return "(" + " ".join(self.text[span.start : span.stop].split()) + ")" if is_apart else self.name
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether there are no recorded rows of it."""
+        return self.plan.is_endless
+
+    @property
+    def feeds(self) -> tuple[Feed, ...]:
+        """The live streams whose columns it passes on."""
+        names = dict(zip(self.names, self.plan.columns, strict=True))
+        return tuple(feed.only(names) for feed in self.plan.bound.feeds)
+
+    def windows(self) -> dict[str, str]:
+        """What is kept for its clauses, and those of the views that it reads."""
+        return self.plan.windows(f".{self.name.lower()}", f"{self.shown}: ")
+
+    def ends(self) -> dict[str, Ends]:
+        """What ends the partitions of its clauses, and of those that it follows, by their keys."""
+        return self.plan.ends_under(f".{self.name.lower()}")
+
+    def unbounded(self) -> Sequence[Unbounded]:
+        """The clauses, also of views that it reads, whose state grows as long as queries run."""
+        return self.plan.unbounded()
+
+    def coming(self, batch: MicroBatch) -> Coming:
+        """What it gives in a micro-batch."""
+        given = self.plan.given(batch, f".{self.name.lower()}")
+        stream = self.plan.as_stream(given.rows, self.names)
+        return Coming(stream, replace(given, rows=stream.frame))
+
+    def recorded(self) -> Stream:
+        """The stream of what it gives over what was recorded."""
+        made = self.plan.as_stream(self.plan.recorded(), self.names)
+        known = self.plan.catalog.streams
+        return replace(made, name=self.name, sources=tuple(known[name] for name in sorted(self.read)))
+
+
+def _written(clause: LiveClause) -> str:
+    """How a clause is called."""
+    written = clause.clause
+    return "MATCH_RECOGNIZE" if isinstance(written, Match) else f"WINDOW BY {written.name}"
+
+
+def _shown(clock: Clock) -> str:
+    unit = f" in {clock.unit.lower()}s" if clock.kind == "bigint" else ""
+    return f"of type {clock.kind.upper()}{unit}"

@@ -1,0 +1,295 @@
+"""Queries with EMIT, a step at a time in memory: what comes goes in, and what is told comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructType
+
+from windrow.algebra.watermarks import Steps as Marks
+from windrow.kernels.stages import Ending, Times
+from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.plan.event_time import HIDDEN, Completeness, Occurrence
+from windrow.plan.reader import NotPlannedError
+from windrow.spark.collected import is_plain
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.operators.emit_program import MARK, EmitProgram, EmitRun, EmitSource, Promising
+from windrow.spark.live.operators.flow import Flow
+from windrow.spark.live.plans.emit_queries import EmittedPlan
+from windrow.spark.relations.relation_of_plan import why_not_in_steps
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["EmittedFlow", "why_by_tasks"]
+
+Ints = npt.NDArray[np.int64]
+
+_DAY = 86_400_000_000_000  # nanoseconds
+
+
+class EmittedFlow:
+    """The program of a query that is evaluated so, and what it holds.
+
+    Parameters
+    ----------
+    gateway
+        Of the query's session, for the plan alone.
+    plan
+        The query.
+    envelope
+        The form of what it tells.
+    folder
+        For files of a step.
+
+    Attributes
+    ----------
+    promised
+        What the streams have promised by patterns so far.
+
+    why_not
+        What of the query is evaluated in another way, by tasks; None for nothing. Then the flow has no steps.
+    """
+
+    def __init__(self, gateway: Gateway, plan: EmittedPlan, envelope: str, folder: Path) -> None:
+        query = replace(plan.query, gateway=gateway)
+        self._plan, self._query, self._envelope = plan, query, envelope
+        self.why_not = self._by_tasks() or self._planned(gateway, folder)
+        if self.why_not is None:
+            self.emptied()
+
+    def _by_tasks(self) -> str | None:
+        """What needs tasks whatever the plan is."""
+        query = self._query
+        if query.execution != "batch":
+            return "the reference"
+        if query.how.delay is not None:
+            return "AFTER DELAY"
+        if query.timed.calls_own:
+            return "functions of your own"
+        if query.gateway.is_connect:
+            return "Spark Connect"
+        live = {name for name, stream in self._plan.catalog.streams.items() if stream.live is not None}
+        return None if live.issuperset(query.timed.streams) else "recorded streams"
+
+    def _planned(self, gateway: Gateway, folder: Path) -> str | None:
+        """What of the plan needs tasks; otherwise make its operators."""
+        query = self._query
+        if (why := why_not_in_steps(query.timed.plan)) is not None:
+            return str(why)
+        gateway.plan_only = True
+        self._flow = Flow(gateway, folder)
+        self._leaves = {each.name: self._source(each) for each in query.timed.occurrences}
+        frames = {name: frame for name, (_, frame) in self._leaves.items()}
+        try:
+            found = query.varying_over(frames)
+        except NotPlannedError as reason:
+            return str(reason)
+        self._found = found
+        kinds = StructType([found.frame.schema[name] for name in found.columns])
+        if not is_plain(kinds):
+            return "columns of types that are not plain"
+        self._flow.output(found.frame)
+        if self._flow.why_not is not None:
+            return self._flow.why_not
+        self._asked = query.asked(kinds, self._inside) if query.how.watermark else []
+        return None
+
+    def emptied(self) -> EmittedFlow:
+        """Itself, with nothing in it."""
+        self._run.empty()
+        self.promised = self._plan.promised(dict.fromkeys(self._query.streams, ()))
+        self._promised_at = -1  # when what is promised last is
+        return self
+
+    def promise(self, told: Mapping[str, Iterable[tuple[int, str]]]) -> None:
+        """Take in what streams promise by patterns, and when."""
+        for name, one in told.items():
+            news = list(one)
+            self.promised.take(name, news)
+            self._promised_at = max([self._promised_at, *(at for at, _ in news)])
+
+    @property
+    def held(self) -> int:
+        """How many rows the operators hold."""
+        return self._run.held
+
+    @property
+    def forgets(self) -> bool:
+        """Whether all that is held goes when time has passed."""
+        return self.program.forgets
+
+    def forget(self, marks: Mapping[str, Marks]) -> None:
+        """As :meth:`EmitRun.forget`."""
+        self._run.forget(marks)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """As :attr:`EmitRun.state`."""
+        return self._run.state
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Hold what was held."""
+        self._run.restore(state)
+
+    def read(self, name: str) -> list[str]:
+        """The columns of a stream that are read."""
+        leaves = [self._leaves[each.name][0] for each in self._query.timed.occurrences if each.stream == name]
+        found = frozenset[str]().union(*map(self._flow.read, leaves))
+        return [column for column in self._query.streams[name].columns if column in found]
+
+    # -- the plan --------------------------------------------------------------------------------------
+
+    def _source(self, each: Occurrence) -> tuple[int, DataFrame]:
+        """The leaf of a stream where it stands in the query, and its rows as the query reads them."""
+        stream = self._query.streams[each.stream]
+        kinds = StructType([stream.frame.schema[name] for name in stream.columns])
+        if each.watermark_of:
+            kinds = kinds.add(MARK, LongType())
+        number, rows = self._flow.leaf(kinds.add(ENTER, LongType()).add(LEAVE, LongType()), appends=True)
+        if each.is_numbered:
+            rows = rows.withColumn(each.number, F.lit(0).cast("bigint"))
+        if not each.watermark_of:
+            return number, rows
+        shown_mark = F.expr(stream.clock.to_column(MARK))
+        columns = [F.col(quoted(name)) for name in stream.columns]
+        numbers = [each.number] if each.is_numbered else []
+        return number, rows.select(*columns, *numbers, ENTER, shown_mark.alias(each.watermark), LEAVE)
+
+    @cached_property
+    def program(self) -> EmitProgram:
+        """What tasks are sent of the query."""
+        query, timed, found = self._query, self._query.timed, self._found
+        groups = self._groups
+        over = self._endings(timed.until)
+        forgets = self._flow.run.forgets and (not groups or bool(over)) and self._has_one_clock
+        complete = self._endings(timed.complete) if query.how.watermark else None
+        every = [*(complete or ()), *((*over, *self._flow.program.endings) if forgets else ())]
+        maps = tuple(dict.fromkeys((each.mapped, each.kind) for each in every))
+        return EmitProgram(
+            self._flow.program,
+            tuple(map(self._emit_source, timed.occurrences)),
+            {name: query.streams[name].clock for name in query.streams},
+            timed.streams,
+            tuple(found.names),
+            tuple(found.columns),
+            HIDDEN,
+            None if groups is None else tuple(groups),
+            complete,
+            over,
+            maps,
+            self._stay(maps),
+            forgets,
+            self._envelope,
+        )
+
+    @property
+    def _has_one_clock(self) -> bool:
+        """Whether all streams have event time of one type."""
+        streams = [self._query.streams[name].timed for name in self._query.timed.streams]
+        clocks = {None if stream is None else stream.rowtime for stream in streams}
+        return len(clocks) == 1 and None not in clocks
+
+    def _emit_source(self, each: Occurrence) -> EmitSource:
+        lateness = (self._query.how.lateness or {}).get(each.stream, 0)
+        leaf, _ = self._leaves[each.name]
+        read = self._flow.read(leaf)
+        reads = tuple(column for column in self._query.streams[each.stream].columns if column in read)
+        return EmitSource(each.stream, leaf, reads, each.watermark_of, lateness)
+
+    def _stay(self, maps: Sequence[tuple[str, str]]) -> dict[str, int]:
+        """For how long keys stay after the watermark: rows that are late may come for as long as is allowed,
+        and a date begins twice where clocks are set back over midnight, so that one is kept for a day more.
+        """
+        allowed, has_dates = self._query.how.lateness or {}, any(kind == "date" for _, kind in maps)
+        clocks = {name: self._query.streams[name].clock for name in self._query.timed.streams}
+        return {
+            name: allowed.get(name, 0) + (clock.ticks(_DAY) if has_dates else 0)
+            for name, clock in clocks.items()
+        }
+
+    @cached_property
+    def _run(self) -> EmitRun:
+        return EmitRun(self.program, self._flow.run, self._mapped)
+
+    @cached_property
+    def mapping(self) -> Flow:
+        """What maps steps of a watermark, which come at its only leaf."""
+        gateway = Gateway(self._query.gateway.spark, self._query.gateway.parameters)
+        flow = Flow(gateway, self._flow.folder.with_name(".mapping"))
+        _, frame = flow.leaf(StructType().add("at", LongType()).add("mark", LongType()))
+        flow.output(frame.selectExpr("at", "mark", *self._query.mapping(self.program.maps)))
+        return flow
+
+    def _mapped(self, steps: pa.Table) -> pa.Table:
+        (found,) = self.mapping.step({0: steps}, Times(None, 0))
+        return found
+
+    def _endings(self, told: Sequence[Completeness]) -> tuple[Ending, ...]:
+        """What is told by columns of the query, by what these are called inside."""
+        kinds, inside = self._found.frame.schema, self._inside
+        columns = [(each, inside[each.column.lower()]) for each in told]
+        return tuple(
+            Ending(column, each.origin, each.mapped, kinds[column].dataType.simpleString())
+            for each, column in columns
+        )
+
+    @property
+    def _inside(self) -> dict[str, str]:
+        found = self._found
+        return {name.lower(): column for name, column in zip(found.names, found.columns, strict=True)}
+
+    @cached_property
+    def _groups(self) -> list[str] | None:
+        """The columns by which changes are counted; None where they are not."""
+        is_counted = self._envelope == "one-sql" and self._query.timed.counts
+        return self._query.keys(self._found) if is_counted else None
+
+    # -- steps -----------------------------------------------------------------------------------------
+
+    def step(
+        self,
+        came: Mapping[str, pa.Table],
+        marks: Mapping[str, Marks],
+        since: int | None,
+        until: int,
+        origin: int,
+    ) -> pa.Table:
+        """What is told of a step from one processing time, which is left out, to another.
+
+        Parameters
+        ----------
+        came
+            The rows of each stream that came in the step, with `ARRIVED`; from the first on without `since`.
+        marks
+            Up to which rowtime each stream was known, in time.
+        origin
+            The first processing time of the logs.
+        """
+        rows = [came[source.stream] for source in self.program.sources]
+        return self._run.step(rows, marks, (since, until), origin if since is None else None, self._promising)
+
+    @property
+    def _promising(self) -> Promising | None:
+        if not self._asked:
+            return None
+
+        def since(rows: pa.Table) -> Ints:
+            found = [self.promised.since(name, asked, rows) for _, name, asked in self._asked]
+            first: Ints = np.maximum.reduce(found)
+            return first
+
+        return Promising(since, self._promised_at)
+
+
+def why_by_tasks(plan: EmittedPlan) -> str | None:
+    """What of a query is evaluated by tasks; None for one whose operators are in memory."""
+    gateway = Gateway(plan.gateway.spark, plan.gateway.parameters)
+    return EmittedFlow(gateway, plan, plan.envelope, Path("of-a-plan-alone")).why_not

@@ -1,0 +1,502 @@
+"""Queries with EMIT over live and named streams: what a step evaluates, and which rows it leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from windrow.algebra.clock import NEVER, Clock
+from windrow.algebra.watermarks import Steps as Marks
+from windrow.algebra.watermarks import held_back, value_at
+from windrow.errors import AnalysisError, NotSupportedError
+from windrow.errors import Span as Place
+from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.plan.columns import Completeness
+from windrow.plan.event_time import HIDDEN, Closed, Closing, Ending, Occurrence
+from windrow.plan.passing import ids_of
+from windrow.spark.collected import few, frame_of_few
+from windrow.spark.errors import raising
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.operators.emit_program import mark_before
+from windrow.spark.live.operators.expected_punctuation import bounded
+from windrow.spark.live.plans.live_plan import LivePlan
+from windrow.spark.logs.arrived import arrived, before_end
+from windrow.spark.logs.clause_view import Unbounded
+from windrow.spark.logs.session_streams import ROWTIME, Stream
+from windrow.spark.recorded.emission import Emitted
+from windrow.spark.recorded.promised_over import Promised
+from windrow.streams import FOREVER, NamedStream
+from windrow.streams.log_position import Told
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["EmittedPlan", "Evaluated", "Known"]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a step knows of a stream.
+
+    Attributes
+    ----------
+    rows
+        That have come and may be needed, with `ROWTIME`, `ARRIVED` and `BEFORE`.
+    marks
+        Up to which rowtime the stream was known, in time.
+    told
+        What it had promised by patterns, in time.
+    """
+
+    rows: DataFrame
+    marks: Marks
+    told: Told = ()
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What a step has found out.
+
+    Attributes
+    ----------
+    changes
+        What it gives.
+    due
+        When the next change is to be told, if no entry comes; None for never.
+    """
+
+    changes: DataFrame
+    due: int | None
+
+
+@dataclass(frozen=True)
+class EmittedPlan(LivePlan):
+    """A query that is told by processing time, over streams that go on.
+
+    Attributes
+    ----------
+    written
+        The statement.
+    query
+        The query over what had come when it was given.
+    told_as
+        The envelope of EMIT STREAM, None where rows are asked for.
+    """
+
+    written: str
+    query: Emitted
+    told_as: str | None
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What tells it from other queries, and from those of before that kept no watermarks beside rows."""
+        return {"state": "rows with the watermark before each", **super().fingerprint()}
+
+    @property
+    def clock(self) -> Clock:
+        """What processing times are counted in."""
+        return self.query.clock
+
+    @property
+    def text(self) -> str:
+        """The query as written."""
+        return self.written
+
+    @property
+    def envelope(self) -> str:
+        """That of EMIT STREAM."""
+        return self.told_as or "delta"
+
+    @property
+    def asks_changes(self) -> bool:
+        """Whether it has EMIT STREAM."""
+        return self.told_as is not None
+
+    @property
+    def columns(self) -> list[str]:
+        """Those that it gives."""
+        return list(self.shown().columns)
+
+    @property
+    def is_relation(self) -> bool:
+        """Whether rows leave it again: they may."""
+        return True
+
+    @property
+    def has_lives(self) -> bool:
+        """Whether keys have a lifetime."""
+        return self.query.timed.has_lives
+
+    @property
+    def table_columns(self) -> list[str]:
+        """Those of the query, without what EMIT STREAM adds."""
+        return [name for name in self.query.schema.names if not name.startswith(HIDDEN)]
+
+    @property
+    def span(self) -> Place:
+        """Where the query stands."""
+        return self.query.place[1]
+
+    def views(self) -> dict[str, str]:
+        """The query with those of its views."""
+        return {"expanded": self.query.reading.texts[0][0].render()}
+
+    @cached_property
+    def appends(self) -> bool:
+        """Whether its rows are those of a stream one by one, and never leave."""
+        timed = self.query.timed
+        is_plain = timed.keys is None and not timed.counts and not timed.closes
+        return is_plain and timed.holds is None and self.query.how.delay is None
+
+    @cached_property
+    def keeps(self) -> str:
+        """Which rows a step leaves behind, and why."""
+        timed, how = self.query.timed, self.query.how
+        if timed.holds is not None:
+            return f"what its operators hold, because {timed.holds}"
+        if self.appends:
+            return "rows that are not complete" if how.watermark else "no rows"
+        if not timed.closes:
+            return "all rows, because of AFTER DELAY without groups"
+        late = " and no late rows can change them" if how.lateness else ""
+        told = "sessions, which rows that come may still join" if timed.sessions else "groups"
+        kinds = {type(each) for grouping in timed.closes for each in grouping}
+        if kinds == {Closed}:
+            held = "rows, or what operators hold of them where nothing has been promised,"
+            return f"{held} until it is promised that nothing more comes to their groups"
+        return f"rows until the watermark has passed their {told}{late}"
+
+    @property
+    def keeps_by_tasks(self) -> str:
+        """The same where tasks evaluate the steps, which hold nothing from one to the next."""
+        holds = self.query.timed.holds
+        return self.keeps if holds is None else f"all rows, because {holds}"
+
+    def unbounded(self) -> Sequence[Unbounded]:
+        """Rows that are kept for ever, or until streams promise what they are not known to promise."""
+        timed = self.query.timed
+        if timed.holds is not None or (not self.appends and not timed.closes):
+            needs = "groups by windows of time, or by keys with a STATE LIFETIME, would bound it"
+            return [Unbounded("the query", self.keeps, needs)]
+        found = []
+        for name, part in [(each, part) for each in sorted(self.streams) for part in self.closes(each)]:
+            if any(isinstance(each, Closing) or self._is_expected(each) for each in part):
+                continue
+            asked = [f"{self.places[at]} ({', '.join(column for column, _ in pairs)})"
+                     for each in part if isinstance(each, Closed) for at, pairs in each.by]  # fmt: skip
+            needs = f"it is bounded by punctuations of {' and '.join(dict.fromkeys(asked))}"
+            found.append(Unbounded("the query", f"{self.keeps}, of {name}", needs))
+        return found
+
+    def _is_expected(self, ending: Ending) -> bool:
+        """Whether streams are known to promise what is asked of them."""
+        return isinstance(ending, Closed) and all(
+            bounded(self.catalog, self.places[at]).within([column for column, _ in pairs])
+            for at, pairs in ending.by
+            if self.places[at] in self.streams
+        )
+
+    # -- as a stream -----------------------------------------------------------------------------------
+
+    @property
+    def stream_columns(self) -> list[str]:
+        """Those of the query: rows that are complete stay, so no change tells more."""
+        return self.table_columns
+
+    @cached_property
+    def rowtime(self) -> str | None:
+        """The column by whose values rows are complete, so that they come in its order, where they stay.
+
+        None where rows may leave again, or no column of the query tells of all streams.
+        """
+        how = self.query.how
+        if not how.watermark or how.delay is not None or any((how.lateness or {}).values()):
+            return None
+        origins = {one.origin for one in self.query.timed.complete}
+        told = ((name, {one.origin for one in self._complete_by(name)}) for name in self.table_columns)
+        return next((name for name, of in told if of and of == origins), None)
+
+    def _complete_by(self, name: str) -> list[Completeness]:
+        """What says that rows are complete by the values of a column of the query."""
+        plan = self.query.timed.plan
+        ids = {column.name: column.id for column in plan.columns}
+        own = ids_of(plan, ids[name])
+        return [one for one in self.query.timed.complete if not own.isdisjoint(ids_of(plan, ids[one.column]))]
+
+    @cached_property
+    def rowtime_clock(self) -> Clock:
+        """What rowtimes are counted in: as that of a stream, or as the type of the column has it."""
+        kind = self.query.schema[self.rowtime or ""].dataType.simpleString()
+        own = {self.catalog.streams[name].clock for name in self.streams}
+        found = next((clock for clock in own if clock.kind == kind), None) or Clock.of(kind)
+        assert found is not None, "event time has the type of a rowtime"
+        return found
+
+    def refuse_no_stream(self) -> None:
+        """Refuse a query of which rows may leave again, or that does not show when they are complete.
+
+        Raises
+        ------
+        AnalysisError
+            ``RELATION_WHERE_STREAM_IS_NEEDED``.
+        """
+        if self.rowtime is None:
+            raise AnalysisError(
+                "rows of this query may leave again, or do not show their event time: into a stream go rows"
+                " that stay, with rowtimes",
+                condition="RELATION_WHERE_STREAM_IS_NEEDED",
+                sql=self.text,
+                span=self.span,
+                hint="write EMIT STREAM AFTER WATERMARK, without ALLOWED LATENESS; group by the end of a"
+                " window, and select it",
+            )
+
+    def refuse_into(self, stream: NamedStream, columns: tuple[str, ...]) -> None:  # noqa: ARG002 - of others
+        """Refuse a stream in order where promises may complete rows before others with an earlier time.
+
+        Raises
+        ------
+        NotSupportedError
+            ``UNSUPPORTED_STREAM``.
+        """
+        if self.query.timed.plain and stream.definition.ordering.lag is not None:
+            raise NotSupportedError(
+                "promises of keys may complete rows before others with an earlier time, and the stream takes"
+                " rows in the order of their rowtimes",
+                condition="UNSUPPORTED_STREAM",
+                sql=self.text,
+                span=self.span,
+                hint="make the stream UNORDERED",
+            )
+
+    def moved(self, place: int) -> None:
+        """Refuse a column for the rowtime that is not that by which rows are complete."""
+        if self.stream_columns[place] != self.rowtime:
+            raise self.rowtime_differs(
+                place, f"its rows are complete by {self.rowtime}", f"; or give {self.rowtime}"
+            )
+
+    def as_stream(self, told: DataFrame) -> Stream:
+        """Rows that are complete, of a changelog in the envelope ``delta``."""
+        clock, rowtime = self.rowtime_clock, self.rowtime or ""
+        changed = raising(
+            "UNSTABLE_VALUES", "a row that was complete has changed", "leave AFTER WATERMARK out"
+        )
+        of_row = F.expr(clock.of_column(quoted(rowtime), clock.kind, clock.unit))
+        ticks = F.when(F.col("_change_type") == "insert", of_row).otherwise(changed)
+        rows = told.withColumn(ROWTIME, ticks).select(*map(quoted, self.stream_columns), ROWTIME)
+        return Stream(rows, tuple(self.stream_columns), clock, (), rowtime=rowtime)
+
+    def rowtime_until(self, gateway: Gateway, marks: Mapping[str, Marks], until: int) -> int | None:
+        """The rowtime before which no row is told after a processing time; None while that is not known."""
+        known = [
+            self.known(name, marks[name]) if name in marks else arrival.watermark
+            for name in sorted(self.query.timed.streams)
+            if (arrival := self.query.streams[name].timed) is not None
+        ]
+        mark = value_at(held_back(known), until)
+        if mark is None:
+            return None
+        if all(value_at(steps, until) == FOREVER for steps in marks.values()):
+            return FOREVER
+        clock = self.rowtime_clock
+        parts = []
+        for one in self._complete_by(self.rowtime or ""):
+            own = self.query.streams[self.places[one.origin]].clock
+            mapped = one.mapped.replace("{t}", own.to_column(f"{mark}L"))
+            parts.append(clock.of_column(f"({mapped})", clock.kind, clock.unit))
+        least = parts[0] if len(parts) == 1 else f"least({', '.join(parts)})"
+        with gateway.translated():
+            found = gateway.spark.sql(f"SELECT {least} AS until").collect()[0][0]
+        return None if found is None else int(found)
+
+    def shown(self) -> DataFrame:
+        """No rows, of the columns that the query shows."""
+        return (self.query.told(self.told_as) if self.told_as is not None else self.query.at(0)).limit(0)
+
+    def evaluate(
+        self,
+        gateway: Gateway,
+        known: Mapping[str, Known],
+        span: tuple[int | None, int],
+        origin: int,
+        envelope: str,
+    ) -> Evaluated:
+        """The changes of a step.
+
+        Parameters
+        ----------
+        gateway
+            Of the step.
+        known
+            Of each live stream what has come by the end of the step.
+        span
+            The processing times that the step goes from and to: changes after the first of them, which is
+            None at the beginning, up to the last are given.
+        origin
+            The first processing time of the logs.
+        envelope
+            The form of the changes.
+        """
+        since, until = span
+        query = self.query_over(gateway, known, (origin, until))
+        shown, due = query.shown, None
+        if query.how.delay is not None:
+            table = few(shown.frame)
+            if table is not None:
+                shown = replace(shown, frame=frame_of_few(gateway.spark, table, shown.frame.schema))
+            due = _next(shown.frame, until) if table is None else _next_of(table, until)
+        first = None if since is None else since + 1
+        return Evaluated(query.told(envelope, since=first, shown=shown), due)
+
+    def query_over(self, gateway: Gateway, known: Mapping[str, Known], span: tuple[int, int]) -> Emitted:
+        """The query over what is known of the live streams by the end of the processing times."""
+        streams = {
+            name: arrived(
+                stream, known[name].rows, self.known(name, known[name].marks), span, known[name].told
+            )
+            if name in known
+            else stream
+            for name, stream in self.query.streams.items()
+        }
+        how = replace(self.query.how, until=span[1])
+        return replace(self.query, gateway=gateway, streams=streams, how=how)
+
+    def marks_before(self, each: Occurrence, rows: pa.Table, marks: Mapping[str, Marks]) -> pa.Array:
+        """The watermark before each row of a stream, where it stands in the query: `Emitted` in memory.
+
+        Parameters
+        ----------
+        rows
+            With `ROWTIME`, `ARRIVED` and `BEFORE`.
+        marks
+            Up to which rowtime each live stream was known, in time.
+        """
+        others = [
+            self.known(name, marks[name]) if name in marks else arrival.watermark
+            for name in sorted(each.watermark_of - {each.stream})
+            if (arrival := self.query.streams[name].timed) is not None
+        ]
+        return mark_before(rows, others, (self.query.how.lateness or {}).get(each.stream, 0))
+
+    def known(self, name: str, marks: Marks) -> Marks:
+        """Up to which rowtime a stream was known, in time, by when its clock has moved."""
+        return before_end(self.catalog.streams[name].clock, marks)
+
+    @cached_property
+    def places(self) -> dict[int, str]:
+        """The streams, by where they stand in the query."""
+        return {each.place: each.stream for each in self.query.timed.occurrences}
+
+    def promised(self, told: Mapping[str, Told]) -> Promised:
+        """What streams have promised by patterns."""
+        streams = {
+            name: self.catalog.streams.get(name, stream) for name, stream in self.query.streams.items()
+        }
+        found = Promised(streams)
+        for name, stream in streams.items():
+            if name in told:
+                found.take(name, [(0, text) for text in (stream.live.domain if stream.live else ())])
+            elif stream.timed is not None:
+                found.take(name, stream.timed.promises)
+            found.take(name, told.get(name, ()))
+        return found
+
+    @cached_property
+    def asks_promises(self) -> bool:
+        """Whether it is asked what streams promise by patterns."""
+        timed = self.query.timed
+        endings = [each for grouping in (*timed.closes, timed.told) for each in grouping]
+        return bool(timed.plain) or any(isinstance(each, Closed) for each in endings)
+
+    @property
+    def tells_at_once(self) -> bool:
+        """Whether rows are told when they come, and never again."""
+        return self.appends and not self.query.how.watermark
+
+    @property
+    def has_sessions(self) -> bool:
+        """Whether it depends on other rows until when a row is needed."""
+        return bool(self.query.timed.sessions) and self.query.timed.holds is None
+
+    def endings(self, name: str) -> list[list[Ending]]:
+        """What says that no change is made of a stream's rows any more: of each of these, any.
+
+        Of queries without sessions.
+        """
+        timed = self.query.timed
+        if not self.appends:
+            return self.closes(name) or [[]]
+        places = [each.place for each in timed.occurrences if each.stream == name]
+        by_time = [Closing("{t}", "{t}", at) for at in places] if timed.complete else []
+        return [[*by_time, *(each for each in timed.told if each.origin in places)]]
+
+    def over(self, groupings: Sequence[Sequence[Ending]], name: str, mark: str) -> Column:
+        """Whether no change is made of a row any more, by its rowtime.
+
+        `mark` is SQL for what :meth:`mark_of` says, in ticks.
+        """
+        over = F.lit(True)
+        for grouping in groupings:
+            closed = F.lit(False)
+            for each in (each for each in grouping if isinstance(each, Closing)):
+                closed = closed | self.below(each.greatest, each.least, name, mark)
+            over = over & closed
+        return over
+
+    def closes(self, name: str) -> list[list[Ending]]:
+        """What says that rows of a stream are over, wherever it stands in the query: one of each."""
+        timed = self.query.timed
+        places = [each.place for each in timed.occurrences if each.stream == name]
+        parts = [
+            [each for each in grouping if each.origin == at] for grouping in timed.closes for at in places
+        ]
+        return [part for part in parts if part]
+
+    def closes_in_time(self, name: str) -> list[list[Closing]]:
+        """The same by the watermark alone."""
+        return [[each for each in part if isinstance(each, Closing)] for part in self.closes(name)]
+
+    def mark_of(self, name: str, marks: Mapping[str, Marks], until: int) -> int | None:
+        """The watermark below which what is complete by a processing time has been told for good."""
+        arrivals = {each: self.query.streams[each].timed for each in self.query.timed.streams}
+        if self.catalog.streams[name].rowtime is None:
+            return None
+        if len({each.rowtime for each in arrivals.values() if each is not None}) > 1:
+            return None  # of rowtimes of several types there is no least
+        known = [
+            self.known(each, marks[each]) if each in marks else arrival.watermark
+            for each, arrival in arrivals.items()
+            if arrival is not None
+        ]
+        # by then what was changed last has been told
+        mark = value_at(held_back(known), until - (self.query.how.delay or 0))
+        late = 0 if self.appends else (self.query.how.lateness or {}).get(name, 0)
+        return None if mark is None else mark - late
+
+    def below(self, greatest: str, least: str, name: str, mark: str, column: str | None = None) -> Column:
+        """Whether what is greatest of a row, of its rowtime or another column, is below the watermark."""
+        stream = self.catalog.streams[name]
+        shown = stream.clock.to_column(mark)
+        row = greatest.replace("{t}", quoted(column or stream.rowtime or ""))
+        return F.coalesce(F.expr(f"{row} < {least.replace('{t}', shown)}"), F.lit(False))
+
+
+def _next(frame: DataFrame, until: int) -> int | None:
+    """The first instant after one at which rows enter or leave."""
+
+    def after(column: str) -> Column:
+        return F.min(F.when((F.col(column) > until) & (F.col(column) != NEVER), F.col(column)))
+
+    found: Sequence[int | None] = frame.agg(after(ENTER), after(LEAVE)).collect()[0]
+    return min((at for at in found if at is not None), default=None)
+
+
+def _next_of(table: pa.Table, until: int) -> int | None:
+    """The same of a table."""
+    ticks = np.concatenate([table.column(name).to_numpy() for name in (ENTER, LEAVE)])
+    return min(ticks[(ticks > until) & (ticks != NEVER)].tolist(), default=None)

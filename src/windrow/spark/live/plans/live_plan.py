@@ -1,0 +1,537 @@
+"""A query over live streams, ready to be started."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Self
+
+from windrow.algebra.clock import Clock
+from windrow.algebra.continuous import (
+    ChangelogOf,
+    Continuous,
+    NamedRelation,
+    Reader,
+    StreamQuery,
+    WindowedStream,
+)
+from windrow.algebra.names import POSITIONAL
+from windrow.errors import AnalysisError, WindrowError
+from windrow.errors import Span as Place
+from windrow.kernels.stages import Window
+from windrow.plan.nodes import Distinct, Project
+from windrow.spark.catalog import Catalog
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.operators.expected_punctuation import bounded
+from windrow.spark.live.plans.cascade import Cascade
+from windrow.spark.live.plans.runner import LiveRunner, live_windows, sequences_of, views_of
+from windrow.spark.live.reading.beside import Beside
+from windrow.spark.live.reading.closed_keys import bounding_ends, ends_of_stage
+from windrow.spark.live.reading.moved_rowtime import Moved, UnknownRowtimeError, moved_rowtime
+from windrow.spark.live.reading.origins import comes_at_rowtime, passes_on, read_live, shows_instant
+from windrow.spark.live.reading.windowed_queries import Stage, staged
+from windrow.spark.logs.clause_view import Ends, Source, Unbounded
+from windrow.spark.logs.micro_batch import Span
+from windrow.spark.logs.session_streams import ROWTIME, Stream
+from windrow.spark.recorded.continuous_queries import Result
+from windrow.streams import FOREVER, NamedStream, Ordering
+from windrow.syntax.tokens import tokenize
+
+__all__ = ["ContinuousPlan", "LivePlan", "ReaderPlan", "RowtimePlan", "said_of", "texts_of"]
+
+
+@dataclass(frozen=True)
+class LivePlan(ABC):
+    """A query over live streams, and all that is needed to run it.
+
+    Attributes
+    ----------
+    gateway, catalog
+        The session, and the streams in it.
+    streams
+        The names of the live streams that it reads.
+    """
+
+    gateway: Gateway
+    catalog: Catalog
+    streams: frozenset[str]
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether there are no recorded rows to run it over: not all of the streams are named ones."""
+        return any(name not in self.catalog.named for name in self.streams)
+
+    @property
+    @abstractmethod
+    def clock(self) -> Clock:
+        """What instants are counted in."""
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """The query as written."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> list[str]:
+        """Those that the query gives, but for those of time."""
+
+    def started(self) -> Self:
+        """The query with the streams and views of now, which it goes on with when they are dropped."""
+        same = copy.copy(self)
+        object.__setattr__(same, "catalog", self.catalog.as_it_is())
+        return same
+
+    @property
+    def is_relation(self) -> bool:
+        """Whether rows leave it again, as those of a stream do not."""
+        return False
+
+    @property
+    def has_lives(self) -> bool:
+        """Whether keys have a lifetime, so that a row of one may follow another that stays."""
+        return False
+
+    @property
+    def asks_changes(self) -> bool:
+        """Whether the text asks for the changes of a relation, and not for its rows."""
+        return False
+
+    @property
+    def table_columns(self) -> list[str]:
+        """Those of the relation, of which a changelog tells."""
+        return self.columns
+
+    @property
+    def stream_columns(self) -> list[str]:
+        """Those that go into a stream."""
+        return self.columns
+
+    @property
+    def rowtime_clock(self) -> Clock:
+        """What rowtimes of its rows are counted in, where they go into a stream."""
+        return self.clock
+
+    @property
+    @abstractmethod
+    def span(self) -> Place:
+        """Where the query stands in the text."""
+
+    @property
+    def envelope(self) -> str:
+        """The form of a relation's changelog, where nobody has named one."""
+        return "delta"
+
+    def refuse_no_stream(self) -> None:
+        """Refuse a query that does not give a stream, as this one.
+
+        Raises
+        ------
+        AnalysisError
+            ``RELATION_WHERE_STREAM_IS_NEEDED``, ``UNKNOWN_ROWTIME``, ``DUPLICATE_COLUMN``.
+        """
+        raise AnalysisError(
+            "this query gives rows without rowtimes, and rows with rowtimes go into a stream",
+            condition="RELATION_WHERE_STREAM_IS_NEEDED",
+            sql=self.text,
+            span=self.span,
+            hint="relation.start(sink) starts it, into a folder or a table",
+        )
+
+    def refuse_into(self, stream: NamedStream, columns: tuple[str, ...]) -> None:  # noqa: B027 - most refuse none
+        """Refuse a named stream that cannot take the rows, in these columns of it by position."""
+
+    def refuse_twice(self, names: Sequence[str], what: str) -> None:
+        """Refuse two columns of one name, where what has them cannot.
+
+        Raises
+        ------
+        AnalysisError
+            ``DUPLICATE_COLUMN``.
+        """
+        lower = [name.lower() for name in names]
+        twice = next((name for name in names if lower.count(name.lower()) > 1), None)
+        if twice is not None:
+            raise AnalysisError(
+                f"column {twice} of {what} is given twice",
+                condition="DUPLICATE_COLUMN",
+                sqlstate="42711",
+                sql=self.text,
+                span=self.span,
+                hint="give each its own name with AS",
+            )
+
+    def moved(self, place: int) -> Moved | None:  # noqa: ARG002 - of some
+        """How one of its columns goes with the rowtime, where that is computed of it; None where it is the
+        rowtime, or only rows can tell.
+
+        Raises
+        ------
+        AnalysisError
+            ``ROWTIME_DIFFERS``.
+        """
+        return None
+
+    def rowtime_differs(self, place: int, why: str, other: str = "") -> AnalysisError:
+        """The error for a column that cannot be the rowtime of a stream; with what else may be done."""
+        return AnalysisError(
+            f"the query gives {self.stream_columns[place]} for the rowtime of the stream, and {why}",
+            condition="ROWTIME_DIFFERS",
+            sql=self.text,
+            span=self.span_of(place),
+            hint=f"leave it out, so that rows have their rowtime{other}",
+        )
+
+    def span_of(self, place: int) -> Place:  # noqa: ARG002 - of some
+        """Where one of its columns is written; the query, where that is not known."""
+        return self.span
+
+    def into(self, stream: NamedStream, columns: Sequence[str] | None) -> LivePlan:  # noqa: ARG002 - of some
+        """The query as it is run where its rows go into these columns of a named stream."""
+        return self
+
+    @abstractmethod
+    def views(self) -> dict[str, str]:
+        """The texts of the views that it reads, by their names."""
+
+    def windows(self) -> dict[str, str]:
+        """How what keeps rows is written, by the names under which they are kept."""
+        return {}
+
+    @property
+    def rowtimes(self) -> tuple[str, ...]:
+        """The columns of rows that are kept in which their rowtimes are."""
+        return (ROWTIME,)
+
+    @property
+    def passes_on(self) -> bool:
+        """Whether each row that it gives is made of one row of a stream alone, at the rowtime of that."""
+        return False
+
+    def taken_before(self, frontier: int) -> int:
+        """The first instant of which a step with this frontier leaves the rows to later ones.
+
+        Rows at the frontier itself may still come. Operators that need all of an instant wait for them; a
+        merge by rowtime does not.
+        """
+        return frontier + 1 if self.passes_on and frontier != FOREVER else frontier
+
+    def unbounded(self) -> Sequence[Unbounded]:
+        """The operators whose state grows as long as the query runs."""
+        return ()
+
+    @property
+    def ends(self) -> Mapping[str, Ends]:
+        """Of clauses by their keys, what ends their partitions."""
+        return {}
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What tells it from other queries."""
+        streams = {
+            name: [
+                *self.catalog.streams[name].frame.schema.simpleString().split(","),
+                *said_of(live.ordering),
+                live.identity,
+            ]
+            for name in sorted(self.streams)
+            if (live := self.catalog.streams[name].live) is not None
+        }
+        views = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in self.views().items()}
+        told = {"text": _in_one_line(self.text), "clock": str(self.clock), "streams": streams, "views": views}
+        values = self._parameters()
+        return {**told, "parameters": values} if values else told
+
+    def _parameters(self) -> dict[str, str]:
+        """The values of the named parameters in its text, or of all positional ones."""
+        tokens, given = tokenize(self.text), self.gateway.parameters
+        read = {token.text for before, token in pairwise(tokens.tokens) if before.text == ":"}
+        return {name: repr(given[name]) for name in given if name in read or name.startswith(POSITIONAL)}
+
+
+def said_of(ordering: Ordering) -> list[str]:
+    """What a checkpoint says of a stream's order: the same as before there was FUTURE, where it has none."""
+    said = f"Ordering(lag={ordering.lag}, is_promise={ordering.is_promise})"
+    return [said] if ordering.future is None else [said, str(ordering.future)]
+
+
+@dataclass(frozen=True)
+class ReaderPlan(LivePlan):
+    """A query of CQL.
+
+    Attributes
+    ----------
+    reader, query
+        The text, and the query in it.
+    """
+
+    reader: Reader
+    query: Continuous
+
+    @property
+    def text(self) -> str:
+        """The query as written."""
+        return self.reader.tokens.sql
+
+    @property
+    def span(self) -> Place:
+        """Where the query stands."""
+        return self.query.span
+
+
+@dataclass(frozen=True)
+class RowtimePlan(LivePlan):
+    """A query whose steps go from one instant of rowtime to the next."""
+
+    @abstractmethod
+    def run(self, gateway: Gateway, span: Span) -> Result | None:
+        """What a step gives: a relation's changes, a stream's rows, or rows; `span.keep` is filled in.
+
+        None where it does not get further than the step before.
+        """
+
+    def stream(self, gateway: Gateway, span: Span) -> Stream | None:
+        """The rows of a step of a query that gives a stream."""
+        found = self.run(gateway, span)
+        assert found is None or isinstance(found, Stream)
+        return found
+
+    @property
+    def stage(self) -> Stage | None:
+        """What a step does with tables in memory; None where other operators are needed."""
+        return None
+
+    @property
+    def forgets(self) -> bool:
+        """Whether keys of what never leaves a window are expected to be over, by what streams promise."""
+        return False
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What tells it from other queries, and how its state is kept."""
+        return {**super().fingerprint(), "state": "rows" if self.stage is None else "chunks"}
+
+
+@dataclass(frozen=True)
+class ContinuousPlan(RowtimePlan, ReaderPlan):
+    """A query of relations that vary, evaluated by the operators for whole logs."""
+
+    execution: str
+    names: tuple[str, ...] = ()
+
+    @cached_property
+    def clock(self) -> Clock:
+        """What instants are counted in."""
+        nothing = Span(None, 0, 0, {}, lambda _: None)
+        runner = LiveRunner(self.gateway, self.catalog, self.reader, self.execution, nothing)
+        return runner.clock_of(self.query)
+
+    @property
+    def columns(self) -> list[str]:
+        """Those that it gives."""
+        return list(self.names)
+
+    @property
+    def is_relation(self) -> bool:
+        """Whether it varies."""
+        return not isinstance(self.query, StreamQuery) and self.query.varies
+
+    def refuse_no_stream(self) -> None:
+        """Refuse a relation."""
+        if not isinstance(self.query, StreamQuery):
+            raise AnalysisError(
+                "this is a relation, and rows with rowtimes go into a stream",
+                condition="RELATION_WHERE_STREAM_IS_NEEDED",
+                sql=self.text,
+                span=self.span,
+                hint="SELECT STREAM … gives rows as they come, ISTREAM(query) what is inserted into a"
+                " relation",
+            )
+
+    @property
+    def stage(self) -> Stage | None:
+        """What a step does with tables in memory; None where the operators for whole logs are needed."""
+        return self._staged if isinstance(self._staged, Stage) else None
+
+    @cached_property
+    def passes_on(self) -> bool:
+        """Whether each row that it gives is made of one row of a stream alone, at the rowtime of that."""
+        if self.stage is not None and self.stage.flows is None:
+            return self.stage.passes_on
+        return passes_on(self.gateway, self.catalog, self.query, self.reader)
+
+    @cached_property
+    def _read(self) -> Beside:
+        """Its plan, in which views stand for themselves."""
+        return read_live(self.gateway, self.catalog, self.query, self.reader)
+
+    def moved(self, place: int) -> Moved | None:
+        """How one of its columns goes with the rowtime."""
+        assert isinstance(self.query, StreamQuery)
+        comes = self.passes_on or comes_at_rowtime(self.gateway, self.catalog, self.query, self.reader)
+        if not comes and shows_instant(self._read, self.query, place):
+            return None
+        if not comes or self._read.plan is None:
+            raise self.rowtime_differs(place, "it is not known to be the rowtime of each row")
+        try:
+            return moved_rowtime(self.gateway, self._read, place)
+        except UnknownRowtimeError as found:
+            other = "; or shift the rowtime by a length of time, or truncate it"
+            raise self.rowtime_differs(place, str(found), other) from None
+
+    def span_of(self, place: int) -> Place:
+        """Where one of its columns is written."""
+        node = self._read.plan
+        while isinstance(node, Distinct):
+            node = node.input
+        at = node.outputs[place][1].at if isinstance(node, Project) else None
+        return self.span if at is None else self.reader.tokens.span(*at)
+
+    @cached_property
+    def ends(self) -> Mapping[str, Ends]:
+        """What ends the keys of a stage's windows, and of clauses that it follows."""
+        found = {} if self.stage is None else ends_of_stage(self.stage, self.catalog)
+        for name in sequences_of(self.catalog, self.query):
+            found |= self.catalog.sequences[name].ends()
+        return found
+
+    @property
+    def not_staged(self) -> str | None:
+        """What of the query no stage does; None if all of it is one."""
+        return None if isinstance(self._staged, Stage) else self._staged
+
+    @cached_property
+    def _staged(self) -> Stage | str:
+        if self.execution == "reference":
+            return "the reference"
+        if sequences_of(self.catalog, self.query):
+            return "windows or matches that it follows"
+        gateway = Gateway(self.gateway.spark, self.gateway.parameters)
+        nothing = Span(None, 0, 0, {}, lambda _: None)
+        runner = LiveRunner(gateway, self.catalog, self.reader, self.execution, nothing)
+        inner = self.query.query if isinstance(self.query, StreamQuery) else self.query
+        windows = {}
+        try:
+            for item in inner.inputs:
+                if not isinstance(item, WindowedStream):
+                    return "what is no window of a stream"
+                if (item.window.row_slide or 1) > 1 or item.window.on is not None:
+                    return "windows that move by rows, or by values"
+                sizes = runner.sizes(item, self.clock)
+                length = sizes.granularity if item.window.is_now else sizes.range_
+                windows[item.key] = Window(ROWTIME, length, sizes.slide, item.window.rows)
+            return staged(gateway, self.catalog, self.reader, self.query, self.clock, windows)
+        except WindrowError as error:  # what is wrong with the query as a whole is told of it as a whole
+            return f"an expression that has no meaning alone ({error.condition})"
+
+    def unbounded(self) -> Sequence[Unbounded]:
+        """The windows that rows, or keys, never leave, and of which no key is expected to be over."""
+        found: list[Unbounded] = []
+        for name in sorted(sequences_of(self.catalog, self.query)):
+            found += self.catalog.sequences[name].unbounded()
+        for item in live_windows(self.catalog, self.query):
+            window, name = item.window, item.source if isinstance(item.source, str) else "a stream"
+            if window.is_unbounded:
+                told = f"a length of time would bound it: [RANGE 1 HOUR]{self._or_promises(item)}"
+                if self._is_promised(item):
+                    continue
+                goes_on = self.stage is not None and self.stage.block.going_on() is not None
+                kept = "a few numbers for each key" if goes_on else "all rows"
+                found.append(Unbounded(f"{name} [RANGE UNBOUNDED]", kept, told))
+            elif window.rows is not None and window.partition_by and window.range_ is None:
+                told = (
+                    "a length of time would bound it: [PARTITION BY … ROWS … RANGE …]"
+                    f"{self._or_promises(item)}"
+                )
+                if self._is_promised(item):
+                    continue
+                found.append(Unbounded(f"{name} [PARTITION BY … ROWS]", "the last rows of every key", told))
+        return found
+
+    def _bounding(self, item: WindowedStream) -> list[Source]:
+        """What lets go of the rows of a window that time does not take away; nothing if something else reads
+        them.
+        """
+        return [] if self.stage is None else bounding_ends(self.stage, self.ends, f"window{item.key}")
+
+    def _is_promised(self, item: WindowedStream) -> bool:
+        """Whether all that it holds is expected to be over some time."""
+        ends = self._bounding(item)
+        return bool(ends) and all(bounded(self.catalog, one.name).within(one.columns) for one in ends)
+
+    @property
+    def forgets(self) -> bool:
+        """Whether keys of what never leaves a window are expected to be over, by what streams promise."""
+        windows = live_windows(self.catalog, self.query)
+        return any(self._is_promised(item) for item in windows if item.window.is_unbounded)
+
+    def _or_promises(self, item: WindowedStream) -> str:
+        told = dict.fromkeys(map(str, self._bounding(item)))
+        return f", or punctuations of {' and '.join(told)}" if told else ""
+
+    def run(self, gateway: Gateway, span: Span) -> Result | None:
+        """What a step gives."""
+        tokens = self.reader.tokens
+        cascade = Cascade(gateway, self.catalog, self.execution, span, self.clock, tokens)
+        return cascade.result(self.query, self.reader)[0]
+
+    def views(self) -> dict[str, str]:
+        """The texts of the views that it reads."""
+        return texts_of(self.catalog, views_of(self.catalog, self.query))
+
+    def windows(self) -> dict[str, str]:
+        """What is kept for windows, and for clauses that it follows, by the names in a step."""
+        found = _windows(self.catalog, self.query, self.text)
+        for name in sequences_of(self.catalog, self.query):
+            view = self.catalog.sequences[name]
+            found |= {f"window.{name}.waiting": f"{view.shown}, waiting", **view.windows()}
+        return found
+
+
+def _in_one_line(sql: str) -> str:
+    r"""A text without comments, with one space wherever there are some, but for those in strings.
+
+    >>> _in_one_line("SELECT k, -- a key\n   'a  b' FROM  t")
+    "SELECT k, 'a  b' FROM t"
+    """
+    tokens = tokenize(sql).tokens
+    parts = [tokens[0].text] if tokens else []
+    for before, token in pairwise(tokens):
+        parts.append(f" {token.text}" if token.span.start > before.span.stop else token.text)
+    return "".join(parts)
+
+
+def texts_of(catalog: Catalog, names: frozenset[str]) -> dict[str, str]:
+    """The texts of these views."""
+    return {
+        name: catalog.sequences[name].text
+        if name in catalog.sequences
+        else catalog.definitions[name].reader.tokens.sql
+        for name in sorted(names)
+    }
+
+
+def _windows(catalog: Catalog, query: Continuous, sql: str, path: str = "") -> dict[str, str]:
+    """How the windows of a query are written, by the names under which their rows are kept."""
+    relation = query.query if isinstance(query, StreamQuery) else query
+    found: dict[str, str] = {}
+    definitions = catalog.definitions
+    for item in relation.inputs:
+        if isinstance(item, WindowedStream):
+            found[f"window{path}{item.key}"] = " ".join(sql[item.span.start : item.span.stop].split())
+            if isinstance(item.source, StreamQuery):
+                found |= _windows(catalog, item.source, sql, path)
+            elif item.source.lower() in definitions:
+                inner = definitions[item.source.lower()]
+                own = f"{path}.{item.source.lower()}"
+                found |= _windows(catalog, inner.query, inner.reader.tokens.sql, own)
+        elif isinstance(item, ChangelogOf):
+            found |= _windows(catalog, item.query, sql, path)
+        elif isinstance(item, NamedRelation):
+            name = item.name.lower()
+            inner = definitions[name]
+            found |= _windows(catalog, inner.query, inner.reader.tokens.sql, f"{path}.{name}{item.key}")
+    return found

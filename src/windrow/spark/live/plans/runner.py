@@ -1,0 +1,229 @@
+"""One step of a live query: what it gives from one frontier to the next, and the rows that it still needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from windrow.algebra.clock import NEVER, Clock, common_clock
+from windrow.algebra.continuous import (
+    ChangelogOf,
+    Continuous,
+    NamedRelation,
+    Query,
+    Reader,
+    StreamQuery,
+    WindowedStream,
+)
+from windrow.errors import NotSupportedError
+from windrow.spark.catalog import Catalog
+from windrow.spark.gateway import Gateway
+from windrow.spark.logs.micro_batch import Kept, Span
+from windrow.spark.logs.session_streams import ROWTIME, Stream
+from windrow.spark.recorded.continuous_queries import Runner
+from windrow.spark.relations.stream_windows import Sizes, partition_keys, windowed
+from windrow.spark.relations.varying import AT, ENTER, LEAVE, Varying
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["LiveRunner", "live_streams", "live_windows", "reads", "sequences_of", "views_of"]
+
+
+class LiveRunner(Runner):
+    """Runs a query over what a step knows.
+
+    Parameters
+    ----------
+    gateway, catalog, reader, execution
+        As of :class:`windrow.spark.recorded.continuous_queries.Runner`.
+    span
+        The step.
+    path
+        The views in which the query stands.
+    """
+
+    def __init__(
+        self, gateway: Gateway, catalog: Catalog, reader: Reader, execution: str, span: Span, path: str = ""
+    ) -> None:
+        super().__init__(gateway, catalog, reader, execution)
+        self.span, self.path = span, path
+
+    def clock_of(self, query: Continuous) -> Clock:
+        """What instants are counted in.
+
+        Raises
+        ------
+        NotSupportedError
+            ``UNSUPPORTED_STREAM`` for changelogs in several units.
+        """
+        if isinstance(query, Query) and query.inputs and not query.varies:
+            changelogs = [item for item in query.inputs if isinstance(item, ChangelogOf)]
+            first, *others = [self.clock_of(item.query) for item in changelogs]
+            for item, clock in zip(changelogs[1:], others, strict=True):
+                if clock != first:
+                    raise self._refused("changelogs of live relations in several units", item)
+            return first
+        return common_clock(*self._clocks_and_lengths(query))
+
+    def relation(self, query: Query, clock: Clock) -> Varying:
+        """The relation, of which the changes of the step are told."""
+        return replace(super().relation(query, clock), since=self.span.since)
+
+    def named(self, item: NamedRelation, clock: Clock) -> Varying:
+        """A view, evaluated in the same step."""
+        name = item.name.lower()
+        definition = self.catalog.definitions[name]
+        assert isinstance(definition.query, Query)
+        inner = self._inside(definition.reader, f"{name}{item.key}")
+        return inner.relation(definition.query, clock).renamed(definition.names)
+
+    def arriving(self, name: str, clock: Clock) -> Stream:
+        """The rows of a stream that the step takes, with rowtimes in ticks of the query's clock."""
+        if name.lower() in self.span.arrived:
+            stream = self.span.arrived[name.lower()].on(clock)
+            return replace(stream, frame=stream.frame.where(F.col(ROWTIME) < self.span.until))
+        definition = self.catalog.definitions.get(name.lower())
+        if definition is None:  # it is recorded, and its rows come when their time has come
+            stream = self.catalog.streams[name.lower()].on(clock)
+            rows = stream.frame.where(F.col(ROWTIME) < self.span.until)
+            since = self.span.since
+            return replace(stream, frame=rows if since is None else rows.where(F.col(ROWTIME) >= since))
+        assert isinstance(definition.query, StreamQuery)
+        return (
+            self._inside(definition.reader, name.lower())
+            .stream(definition.query, clock)
+            .renamed(definition.names)
+        )
+
+    def windowed(self, stream: Stream, item: WindowedStream, sizes: Sizes) -> Varying:
+        """The window over the rows that it still needs and those that the step takes."""
+        name = f"window{self.path}{item.key}"
+        span = self.span
+        hidden = (ROWTIME, *stream.ties)
+        rows = stream.frame.select(*map(quoted, stream.columns), *hidden)
+        before = span.before(name)
+        whole = rows if before is None else before.unionByName(rows)
+        carried = replace(stream, frame=whole, columns=(*stream.columns, *hidden), known_ends=span.ends)
+        made = windowed(self.gateway, carried, item, sizes, self.execution)
+        if (item.window.row_slide or 1) > 1:
+            needed = _last_groups(self.gateway, carried, item)
+        else:
+            there = made.frame.where(F.col(LEAVE) >= span.until)
+            needed = there.select(*made.columns).toDF(*made.names)
+        span.keep[name] = Kept(needed, span.are_few and not stream.sources)
+        return self._clipped(made, len(stream.columns))
+
+    def _clipped(self, made: Varying, count: int) -> Varying:
+        """What the step knows of a window: the first `count` columns, in its time."""
+        span = self.span
+        enter, leave = F.col(ENTER), F.col(LEAVE)
+        frame = made.frame.where(enter < span.until)
+        if span.since is not None:
+            frame = frame.where(leave >= span.since).withColumn(
+                ENTER, F.greatest(enter, F.lit(span.since - 1).cast("bigint"))
+            )
+        frame = frame.withColumn(LEAVE, F.when(leave >= span.until, F.lit(NEVER)).otherwise(leave))
+        instants = made.instants.where(F.col(AT) < span.until)
+        if span.since is not None:
+            instants = instants.where(F.col(AT) >= span.since)
+        shown = made.columns[:count]
+        return replace(
+            made, frame=frame.select(*shown, ENTER, LEAVE), names=made.names[:count], instants=instants
+        )
+
+    def table(self, query: Query) -> DataFrame:
+        """What a query of changelogs alone gives of the changes of the step."""
+        changes = super().changelog
+        return self.gateway.sql(
+            query.text, {item.key: changes(item) for item in query.inputs if isinstance(item, ChangelogOf)}
+        )
+
+    def changelog(self, item: ChangelogOf) -> DataFrame:
+        """Refused: of endless input there is no table of all changes."""
+        raise self._refused("CHANGELOG OF a live relation beside what varies", item)
+
+    def _refused(self, what: str, item: ChangelogOf) -> NotSupportedError:
+        return NotSupportedError(
+            f"{what} is not supported",
+            condition="UNSUPPORTED_STREAM",
+            sql=self.sql,
+            span=item.span,
+            hint="start the relation itself: what it gives is its changelog",
+        )
+
+    def _inside(self, reader: Reader, path: str) -> LiveRunner:
+        return LiveRunner(
+            self.gateway, self.catalog, reader, self.execution, self.span, f"{self.path}.{path}"
+        )
+
+
+def _last_groups(gateway: Gateway, stream: Stream, item: WindowedStream) -> DataFrame:
+    """Of windows that move by groups of rows, those from which on rows are counted again."""
+    rows, keys = partition_keys(gateway, stream, item)
+    size, moves = item.window.rows or 0, item.window.row_slide or 1
+    partition = Window.partitionBy(*keys)
+    place = F.row_number().over(partition.orderBy(ROWTIME, *stream.ties)) - 1
+    entered = F.floor(F.count(F.lit(1)).over(partition) / moves) * moves
+    first = F.floor(F.greatest(entered - size, F.lit(0)) / moves) * moves
+    numbered = rows.withColumns({"__place0": place, "__first0": first})
+    return numbered.where("__place0 >= __first0").select(*map(quoted, stream.columns))
+
+
+def live_streams(catalog: Catalog, query: Continuous) -> frozenset[str]:
+    """The names of the live streams that a query reads, also through views."""
+    found = {name for name in reads(catalog, query) if _is_live(catalog, name)}
+    for name in sequences_of(catalog, query):
+        found |= catalog.sequences[name].streams
+    return frozenset(found)
+
+
+def views_of(catalog: Catalog, query: Continuous) -> frozenset[str]:
+    """The names of the views that a query reads, also through others."""
+    found = {name for name in reads(catalog, query) if name in catalog.definitions}
+    for name in sequences_of(catalog, query):
+        found |= {name, *catalog.sequences[name].views}
+    return frozenset(found)
+
+
+def sequences_of(catalog: Catalog, query: Continuous) -> frozenset[str]:
+    """The streams of windows and matches that a query reads, also through views of other queries."""
+    return frozenset(name for name in reads(catalog, query) if name in catalog.sequences)
+
+
+def live_windows(catalog: Catalog, query: Continuous) -> Iterator[WindowedStream]:
+    """The windows in a query of live streams and of streams made by queries, also in views."""
+    inputs = query.query.inputs if isinstance(query, StreamQuery) else query.inputs
+    for item in inputs:
+        if isinstance(item, ChangelogOf):
+            yield from live_windows(catalog, item.query)
+            continue
+        name = item.name if isinstance(item, NamedRelation) else item.source
+        if isinstance(item, WindowedStream):
+            if isinstance(item.source, StreamQuery):
+                yield from live_windows(catalog, item.source)
+            is_made = isinstance(item.source, StreamQuery) or item.source.lower() in catalog.definitions
+            if is_made or _is_live(catalog, str(item.source).lower()):
+                yield item
+        if isinstance(name, str) and name.lower() in catalog.definitions:
+            yield from live_windows(catalog, catalog.definitions[name.lower()].query)
+
+
+def reads(catalog: Catalog, query: Continuous) -> Iterator[str]:
+    """The names that a query reads, also through views, but for those of windows and matches."""
+    inputs = query.query.inputs if isinstance(query, StreamQuery) else query.inputs
+    for item in inputs:
+        if isinstance(item, ChangelogOf):
+            yield from reads(catalog, item.query)
+        elif isinstance(item, WindowedStream) and isinstance(item.source, StreamQuery):
+            yield from reads(catalog, item.source)
+        else:
+            name = item.name if isinstance(item, NamedRelation) else str(item.source)
+            yield name.lower()
+            if name.lower() in catalog.definitions:
+                yield from reads(catalog, catalog.definitions[name.lower()].query)
+
+
+def _is_live(catalog: Catalog, name: str) -> bool:
+    return name in catalog.streams and catalog.streams[name].live is not None

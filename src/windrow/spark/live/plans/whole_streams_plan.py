@@ -1,0 +1,127 @@
+"""A query over whole streams that live: what it waits for are punctuations and bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from windrow.algebra.clock import Clock, common_clock
+from windrow.algebra.continuous import Query
+from windrow.errors import AnalysisError, WindrowError
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.operators.expected_punctuation import bounded
+from windrow.spark.live.plans.live_plan import ReaderPlan, texts_of
+from windrow.spark.live.plans.runner import views_of
+from windrow.spark.live.reading.unbounded_state import unbounded
+from windrow.spark.live.reading.whole_stream_queries import Blocking, blocking, in_order_of
+from windrow.spark.logs.clause_view import Unbounded
+from windrow.spark.logs.columns_taken import TextPlace, columns_taken
+from windrow.spark.logs.storable import in_spark
+from windrow.streams import NamedStream
+
+__all__ = ["BlockingPlan"]
+
+
+@dataclass(frozen=True)
+class BlockingPlan(ReaderPlan):
+    """A query of live streams without windows.
+
+    Attributes
+    ----------
+    names
+        The columns that it gives.
+    within
+        By how many ticks of its clock rows may come out of order, of the stream that is put in order.
+    written
+        The text with the words that reading leaves out, for errors; None where it has none.
+    in_order
+        Which of its columns is the rowtime of the stream that its rows go into, if that is in order.
+    """
+
+    query: Query
+    names: tuple[str, ...]
+    within: Mapping[str, int] = field(default_factory=dict)
+    written: str | None = None
+    in_order: int | None = None
+
+    @property
+    def clock(self) -> Clock:
+        """What instants are counted in."""
+        return common_clock(self.catalog.streams[name].clock for name in self.streams)
+
+    @property
+    def columns(self) -> list[str]:
+        """Those that it gives."""
+        return list(self.names)
+
+    @cached_property
+    def blocking(self) -> Blocking:
+        """Its operators.
+
+        Raises
+        ------
+        NotSupportedError
+            ``UNSUPPORTED_STREAM``.
+        """
+        gateway = Gateway(self.gateway.spark, self.gateway.parameters)
+        try:
+            found = blocking(gateway, self.catalog, self.reader, self.query, self.names)
+        except WindrowError as error:
+            if error.sql == self.text:
+                error.sql = self.written or self.text
+            raise self.gateway.as_written(error) from error.__cause__
+        return found if self.in_order is None else in_order_of(found, self.in_order)
+
+    def into(self, stream: NamedStream, columns: Sequence[str] | None) -> BlockingPlan:
+        """The query whose rows come in the order of a stream, where that is in order."""
+        taken = columns_taken(stream, self.names, columns, TextPlace(self.written or self.text, self.span))
+        rowtime = stream.definition.rowtime.column
+        if stream.definition.ordering.lag is None or rowtime not in taken:
+            return self
+        return replace(self, in_order=taken.index(rowtime))
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What tells it from other queries."""
+        by = {} if self.in_order is None else {"order": self.names[self.in_order]}
+        return {**super().fingerprint(), **by, "state": "plan, of rows that are there"}
+
+    def refuse_no_stream(self) -> None:
+        """Refuse nothing: which column holds rowtimes, the stream says into which the rows go."""
+
+    def refuse_into(self, stream: NamedStream, columns: tuple[str, ...]) -> None:
+        """Refuse a stream whose rowtime no column of the query is for.
+
+        Raises
+        ------
+        AnalysisError
+            ``RELATION_WHERE_STREAM_IS_NEEDED``, ``MIXED_ROWTIMES``.
+        """
+        rowtime = stream.definition.rowtime.column
+        if rowtime not in columns:
+            raise AnalysisError(
+                f"no column of this query is for {rowtime}, the rowtime of the stream",
+                condition="RELATION_WHERE_STREAM_IS_NEEDED",
+                sql=self.written or self.text,
+                span=self.span,
+                hint="select it: a key of groups, MAX(ts), window_end; or start the query into a table",
+            )
+        given = self.blocking.result[columns.index(rowtime)].dataType.simpleString()
+        wanted = in_spark(stream)[rowtime].dataType.simpleString()
+        if given != wanted:
+            raise AnalysisError(
+                f"the column for {rowtime} is of type {given.upper()}, and the rowtime {wanted.upper()}",
+                condition="MIXED_ROWTIMES",
+                sql=self.written or self.text,
+                span=self.span,
+                hint="cast it to the type of the rowtime",
+            )
+
+    def views(self) -> dict[str, str]:
+        """The texts of the views that it reads."""
+        return texts_of(self.catalog, views_of(self.catalog, self.query))
+
+    def unbounded(self) -> Sequence[Unbounded]:
+        """The operators whose state grows as long as the query runs."""
+        return unbounded(self.blocking, {name: bounded(self.catalog, name) for name in self.streams})

@@ -1,0 +1,1 @@
+"""What kind of live query a text is, and what it needs of its streams."""

@@ -1,0 +1,284 @@
+"""Queries over live streams, windows or matches that look at each row by itself, read into plans.
+
+What stands beside a clause is evaluated over what a step gives, so none of its rows may depend on others that
+come. Where that holds, what is known of columns of the streams is known of those that pass them on: that they
+hold the rowtime, and what their streams promise of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.sql.types import StructField, StructType
+
+from windrow.algebra.continuous import Continuous, Reader, StreamQuery
+from windrow.algebra.continuous import Input as Given
+from windrow.algebra.names import ROW
+from windrow.errors import AnalysisError, NotSupportedError, Span, WindrowError
+from windrow.plan import nodes as plan
+from windrow.plan.nodes import Node, Project, walk
+from windrow.plan.passing import Leaf, gathering, origins
+from windrow.plan.reader import NotPlannedError, QueryReader
+from windrow.spark.analysis.schemas import SparkAnalyser
+from windrow.spark.gateway import Gateway
+from windrow.spark.logs.clause_view import Feed
+from windrow.syntax.queries import UnknownShapeError
+from windrow.syntax.sqltext import SqlText, quoted
+from windrow.syntax.tokens import TokenList, tokenize
+
+__all__ = ["Beside", "LiveRelation", "beside", "of_query", "relation_of"]
+
+
+@dataclass(frozen=True)
+class LiveRelation:
+    """A stream, or what a clause gives, as queries beside clauses know it.
+
+    Attributes
+    ----------
+    schema
+        Its columns.
+    rowtimes
+        Those of its columns that hold the rowtime; fields of structs are called `row.field`.
+    feeds
+        The live streams behind it; none where they are not known.
+    """
+
+    schema: StructType
+    rowtimes: frozenset[str] = frozenset()
+    feeds: tuple[Feed, ...] = ()
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A query that is to look at each row by itself.
+
+    Attributes
+    ----------
+    relations
+        What it reads, by name.
+    plan
+        Its plan; None where it has none, for the `reason`.
+    """
+
+    relations: Mapping[str, LiveRelation]
+    plan: Node | None
+    reason: str = ""
+
+    @cached_property
+    def gathers(self) -> bool:
+        """Whether a row of it depends on others that come, as far as is known."""
+        return self.plan is None or gathering(self.plan) is not None
+
+    @cached_property
+    def columns(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
+        """Its columns that pass others on: the relation and column of each stream that it takes rows from.
+
+        Fields of structs are called `row.field`.
+        """
+        if self.plan is None or self.gathers:
+            return {}
+        found = {name: origins(*of) for name, of in _columns(self.plan)}
+        return {
+            name: tuple((relation_of(leaf), own) for leaf, own in several)
+            for name, several in found.items()
+            # those of tables beside the streams say nothing of these
+            if several and all(relation_of(leaf) in self.relations for leaf, _ in several)
+        }
+
+    @cached_property
+    def rowtimes(self) -> frozenset[str]:
+        """The columns that hold the rowtime of each row."""
+        return frozenset(
+            name
+            for name, several in self.columns.items()
+            if all(column in self.relations[relation].rowtimes for relation, column in several)
+        )
+
+    def is_rowtime(self, node: Node, column: str) -> bool:
+        """Whether a column of a node of the plan is the rowtime of each row, where it comes from."""
+        of = origins(node, column)
+        return bool(of) and all(self._holds(relation_of(leaf), own) for leaf, own in of)
+
+    @property
+    def mixes_rowtimes(self) -> bool:
+        """Whether UNION ALL has a rowtime in a column that is not that of all that it puts together."""
+        return self.plan is not None and any(self._mixed(one) for one in walk(self.plan))
+
+    @property
+    def feeds(self) -> tuple[Feed, ...]:
+        """The live streams whose columns it passes on; none if they are not known."""
+        found: list[Feed] = []
+        for branch in zip(*self.columns.values(), strict=True):
+            feeds = self.relations[branch[0][0]].feeds
+            if not feeds:
+                return ()
+            names = dict(zip(self.columns, (own for _, own in branch), strict=True))
+            found += [feed.only(names) for feed in feeds]
+        return tuple(found)
+
+    def refuse_gathering(
+        self,
+        tokens: TokenList,
+        query: Span,
+        clause: Span | None,
+        beside: str = "WINDOW BY or MATCH_RECOGNIZE",
+    ) -> None:
+        """Refuse it where a row of it depends on others that come.
+
+        Parameters
+        ----------
+        tokens
+            Of the statement that it is of.
+        query, clause
+            Where the query stands in that, and its clause of windows or patterns, if it has one.
+        beside
+            What the clause is.
+
+        Raises
+        ------
+        NotSupportedError
+            ``UNSUPPORTED_STREAM``, at the word that says so, or at the clause or the query.
+        AnalysisError
+            ``ORDER_NOT_ROWTIME`` where what UNION ALL puts together has the rowtime in different columns.
+        """
+
+        def place(word: str) -> Span:
+            spans = [token.span for token in tokens.tokens if token.word == word]
+            outside = [one for one in spans if clause is None or not clause.start <= one.start < clause.stop]
+            return outside[0] if outside else clause or query
+
+        if self.gathers:
+            found = None if self.plan is None else gathering(self.plan)
+            what = self.reason if found is None else _word(found)
+            raise NotSupportedError(
+                f"{what} over a live stream beside {beside} is not supported",
+                condition="UNSUPPORTED_STREAM",
+                sql=tokens.sql,
+                span=place(what.split()[0]),
+                hint="beside the clause each row is looked at by itself; what gathers rows needs a window of"
+                " time over the clause: FROM (SELECT …) [RANGE 1 HOUR]",
+            )
+        if self.mixes_rowtimes:
+            raise AnalysisError(
+                "what UNION ALL puts together has its rowtime in different columns",
+                condition="ORDER_NOT_ROWTIME",
+                sql=tokens.sql,
+                span=place("UNION"),
+                hint="select the rowtime in the same place in each query",
+            )
+
+    def _holds(self, relation: str, column: str) -> bool:
+        return relation in self.relations and column in self.relations[relation].rowtimes
+
+    def _mixed(self, node: Node) -> bool:
+        """Whether a UNION has in a column the rowtime of the left side, and not of the right."""
+        if not isinstance(node, plan.SetOperation):
+            return False
+        sides = [
+            [self.is_rowtime(side, column.id) for column in side.columns] for side in (node.left, node.right)
+        ]
+        return any(left and not right for left, right in zip(*sides, strict=True))
+
+
+def _word(node: Node) -> str:
+    """What users write for a node that gathers rows."""
+    match node:
+        case plan.Aggregate():
+            return "GROUP"
+        case plan.Over():
+            return "OVER"
+        case plan.Distinct():
+            return "DISTINCT"
+        case plan.Sort():
+            return "ORDER" if node.keys else "LIMIT"
+        case plan.SetOperation():
+            return node.operator.upper()
+        case plan.Join(is_of_subquery=False):
+            return "JOIN"
+        case plan.Pieces():
+            return str(node.why)
+    return "a subquery"
+
+
+def relation_of(leaf: Leaf) -> str:
+    """The name of a relation that comes."""
+    match leaf:
+        case plan.Scan():
+            return leaf.name
+        case plan.StreamWindow():
+            return leaf.input.name
+    return leaf.key
+
+
+def _columns(node: Node) -> Iterator[tuple[str, tuple[Node, str, str]]]:
+    """The columns of a query, and fields of those that are structs, each with where it is and its path.
+
+    The fields of the column `ROW` are the columns of the relations in FROM.
+    """
+    for column in node.columns:
+        yield column.name, (node, column.id, "")
+        if isinstance(column.type, StructType):
+            for inner in column.type.fieldNames():
+                yield f"{column.name}.{inner}", (node, column.id, inner)
+    while isinstance(node, Project) and not node.scope.parts:
+        node = node.input
+    if isinstance(node, Project) and any(column.name == ROW for column in node.columns):
+        for part in node.scope.parts:
+            for name, own in zip(part.names, part.columns, strict=True):
+                yield f"{ROW}.{name}", (node.input, own, "")
+
+
+def beside(gateway: Gateway, text: SqlText, relations: Mapping[str, LiveRelation]) -> Beside:
+    """A query over live relations, which stand in its text under their keys.
+
+    It may also read what is there in the session.
+    """
+    tokens = tokenize(text.render({name: quoted(name) for name in relations}))
+    names = frozenset(relations)
+    body = Reader(tokens, names, frozenset()).after_with(0, len(tokens))
+    reader = Reader(tokens, names, frozenset(), selects=frozenset([tokens[body].start]))
+    found = reader.read(0, len(tokens))
+    return of_query(gateway, reader, found.query if isinstance(found, StreamQuery) else found, relations)
+
+
+def of_query(
+    gateway: Gateway,
+    reader: Reader,
+    query: Continuous,
+    relations: Mapping[str, LiveRelation],
+    others: Mapping[str, StructType] | None = None,
+) -> Beside:
+    """A query of a statement over live relations, and over what else varies, by its key there."""
+    inner = query.query if isinstance(query, StreamQuery) else query
+    readers = QueryReader(reader, SparkAnalyser(gateway), _Known(relations, others or {}))
+    try:
+        is_whole = inner.items is None and not isinstance(query, StreamQuery)
+        read = readers.whole(*inner.tokens) if is_whole else readers.relation(inner)
+        return Beside(relations, read)
+    except (NotPlannedError, UnknownShapeError) as reason:
+        return Beside(relations, None, str(reason))
+    except WindrowError as error:
+        return Beside(relations, None, f"what Spark does not know alone ({error.condition})")
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Live relations by their names in lower case, and what else varies by its key."""
+
+    relations: Mapping[str, LiveRelation]
+    others: Mapping[str, StructType]
+
+    def stream(self, name: str) -> StructType | None:
+        """The columns of a live relation."""
+        found = self.relations.get(name)
+        return None if found is None else found.schema
+
+    def view(self, name: str) -> None:
+        """None: views are relations."""
+
+    def given(self, item: Given) -> tuple[Sequence[StructField], bool] | None:
+        """The columns of what is no stream, which varies."""
+        found = self.others.get(item.key)
+        return None if found is None else (found.fields, True)

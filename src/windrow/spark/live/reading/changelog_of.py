@@ -1,0 +1,25 @@
+"""CHANGELOG OF a live relation: a step gives the changes of its instants, so each is looked at by itself."""
+
+from __future__ import annotations
+
+from windrow.algebra.continuous import ChangelogOf, Query, Reader
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.reading.beside import of_query
+from windrow.spark.recorded.continuous_queries import Runner
+
+__all__ = ["refuse_gathered_changes"]
+
+
+def refuse_gathered_changes(gateway: Gateway, runner: Runner, query: Query, reader: Reader) -> None:
+    """Refuse a query of changelogs alone that puts changes together.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_STREAM``.
+    """
+    changelogs = [item for item in query.inputs if isinstance(item, ChangelogOf)]
+    read = of_query(
+        gateway, reader, query, {}, {item.key: runner.changelog(item).schema for item in changelogs}
+    )
+    read.refuse_gathering(reader.tokens, query.span, changelogs[0].span, beside="CHANGELOG OF")

@@ -1,0 +1,107 @@
+"""What the windows of a staged query need not hold any more, as its streams promise that keys are over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from windrow.kernels.advance import Ended
+from windrow.kernels.stages.holding import Holding
+from windrow.kernels.stages.settled import settled_alone, settled_pairs
+from windrow.spark.catalog import Catalog
+from windrow.spark.live.operators.ended_partitions import Endings
+from windrow.spark.live.reading.windowed_queries import Side, Stage
+from windrow.spark.logs.clause_view import Ends, Source
+
+__all__ = ["bounding_ends", "ends_of_stage", "settled"]
+
+_GROUPS = "groups"
+
+
+def ends_of_stage(stage: Stage, catalog: Catalog) -> dict[str, Ends]:
+    """What ends the partitions of its windows, its groups, and the keys with which rows are joined."""
+    found: dict[str, Ends] = {}
+    if stage.flows is not None:  # of which operators nothing is asked
+        return found
+
+    def note(key: str, names: Sequence[str], side: Side, own: Sequence[str]) -> None:
+        """These columns of rows are keys; what ends them are columns of a side."""
+        columns = {
+            name: side.columns[inner] for name, inner in zip(names, own, strict=True) if inner in side.columns
+        }
+        if names and len(columns) == len(names):
+            found[key] = (Source(side.stream, catalog.streams[side.stream], columns),)
+
+    for side in stage.sides:
+        if side.window.rows is not None and (side.window.length is None or stage.block.joined is not None):
+            note(side.name, side.window.partition, side, side.window.partition)
+    if stage.block.aggregates is not None and stage.sides[0].window.length is None:
+        note(_GROUPS, stage.block.key, stage.sides[0], stage.block.key)
+    if stage.block.joined is not None:
+        kinds = [
+            [side.schema.field(name).type for name in names]
+            for side, names in zip(stage.sides, stage.block.joined, strict=True)
+        ]
+        for at, side in enumerate(stage.sides):
+            if kinds[0] == kinds[1]:
+                note(_beside(side), stage.block.joined[at], stage.sides[1 - at], stage.block.joined[1 - at])
+    return found
+
+
+def bounding_ends(stage: Stage, ends: Mapping[str, Ends], name: str) -> list[Source]:
+    """What has to end before all rows of a window go that time does not take; none if that is not enough."""
+    if all(side.name != name for side in stage.sides):
+        return []
+    wanted = [side.name for side in stage.sides if side.window.rows is not None]
+    wanted += [_GROUPS] if stage.block.aggregates is not None else []
+    wanted += [_beside(side) for side in stage.sides] if stage.block.joined is not None else []
+    return (
+        [one for key in wanted for one in ends[key]] if wanted and all(key in ends for key in wanted) else []
+    )
+
+
+def settled(
+    stage: Stage, holdings: Mapping[str, Holding], endings: Endings
+) -> tuple[dict[str, Holding], bool]:
+    """What is still held, and whether more may go without further promises."""
+    waits = False
+
+    def ended(key: str, side: Side) -> Ended | None:
+        """What has ended by the promises of a side's stream, and by its rows that wait."""
+        nonlocal waits
+        waiting = holdings[side.name].waiting
+        inner = {column: name for name, column in side.columns.items()}
+        found = endings.ended(
+            key, lambda _, columns: pa.table({one: waiting.column(inner[one]) for one in columns})
+        )
+        waits |= found is not None and found.waiting is not None
+        return found
+
+    own = [ended(side.name, side) for side in stage.sides]
+    held = [holdings[side.name].held for side in stage.sides]
+    first, *others = stage.sides
+    if stage.block.joined is None:
+        is_grouped = stage.block.aggregates is not None
+        over = ended(_GROUPS, first) if is_grouped else None
+        gone = [settled_alone(held[0], first.window, own[0], stage.block.key if is_grouped else None, over)]
+        closed = over if is_grouped else own[0]
+        waits |= closed is not None and bool((closed.rows(held[0].rows) & held[0].alive & ~gone[0]).any())
+    else:
+        (second,) = others
+        over_each = ended(_beside(first), second), ended(_beside(second), first)
+        windows = first.window, second.window
+        gone = list(
+            settled_pairs((held[0], held[1]), windows, (own[0], own[1]), stage.block.joined, over_each)
+        )
+        waits |= any(one is not None for one in over_each)
+    after = dict(holdings)
+    for side, one, rows in zip(stage.sides, held, gone, strict=True):
+        if rows.any():
+            after[side.name] = replace(holdings[side.name], held=one.where(~rows))
+    return after, waits
+
+
+def _beside(side: Side) -> str:
+    return f"{side.name} beside"

@@ -1,0 +1,152 @@
+"""Rows whose rowtime a query replaces by an expression, and where their bounds go with them.
+
+``INSERT INTO t SELECT STREAM ts + INTERVAL 100 SECONDS AS ts, … FROM s`` gives rows another rowtime. Where
+the expression never falls while the rowtime rises, a bound of the query becomes one of the target by the
+expression too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyspark.sql.types import DataType, DateType, IntegralType, TimestampNTZType, TimestampType
+
+from windrow.algebra.clock import Clock
+from windrow.plan.columns import Expression, column_named
+from windrow.plan.nodes import Node, Project, SetOperation
+from windrow.spark.gateway import Gateway, is_ansi
+from windrow.spark.live.reading.beside import Beside
+from windrow.syntax.expression_nodes import Name
+from windrow.syntax.expressions import parse_expression
+from windrow.syntax.monotone import going
+from windrow.syntax.rising import STEADY, goes_by_zone
+from windrow.syntax.sqltext import Relation, SqlText
+from windrow.syntax.tokens import tokenize
+
+__all__ = ["Moved", "UnknownRowtimeError", "moved_rowtime"]
+
+_NO_ROWTIME = "it is not the rowtime of a row"
+_UNKNOWN = "it is not known to rise with the rowtime"
+_ROWTIME, _BOUND, _ROWS = "__rowtime", "__bound", "__rows"
+
+
+class UnknownRowtimeError(Exception):
+    """A column is not known to rise with the rowtime; with the reason."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """An expression that goes with the rowtime: SQL before and after it, for the session that it is of.
+
+    It rises with it, or `falls`.
+    """
+
+    gateway: Gateway
+    before: SqlText = field(default_factory=SqlText)
+    after: SqlText = field(default_factory=SqlText)
+    falls: bool = False
+
+    def of(self, inner: Moved) -> Moved:
+        """The same of what another expression gives."""
+        before = SqlText.of(self.before, "(", inner.before)
+        return Moved(
+            self.gateway, before, SqlText.of(inner.after, ")", self.after), self.falls != inner.falls
+        )
+
+    def bound(self, until: int, clock: Clock, target: Clock, kind: str) -> int:
+        """A bound put through the expression, in ticks of the target.
+
+        Parameters
+        ----------
+        until, clock
+            The bound, in ticks of the query's clock.
+        target, kind
+            The clock of the target's rowtime, and its type.
+        """
+        of = self.gateway.spark.range(1).selectExpr(f"{clock.to_column(f'{until}L')} AS {_ROWTIME}")
+        moved = SqlText.of("CAST((", self.before, f" {_ROWTIME} ", self.after, f") AS {kind})")
+        text = SqlText.of("SELECT ", moved, f" AS {_BOUND} FROM ", Relation(_ROWS))
+        frame = Gateway(self.gateway.spark, self.gateway.parameters).sql(text, {_ROWS: of})
+        found = frame.selectExpr(target.of_column(_BOUND, target.kind, target.unit)).collect()[0][0]
+        return int(found)
+
+
+def moved_rowtime(gateway: Gateway, read: Beside, place: int) -> Moved | None:
+    """How a column of a query that looks at each row by itself goes with the rowtime; None if it is that.
+
+    Parameters
+    ----------
+    gateway
+        The session.
+    read, place
+        The query, and which of its columns.
+
+    Raises
+    ------
+    UnknownRowtimeError
+        With the reason.
+    """
+    assert read.plan is not None
+    node, column = read.plan, read.plan.columns[place].id
+    moved: Moved | None = None
+    why = _NO_ROWTIME
+    while not read.is_rowtime(node, column):
+        above = _where_made(node, column)
+        if above is None:
+            raise UnknownRowtimeError(why)
+        one = next(one for made, one in above.outputs if made.id == column)
+        node = above.input
+        if one.column is not None:
+            column = one.column
+            continue
+        step, column, written = _computed(gateway, above, one)
+        why = f"{written} is not the rowtime of a row"
+        moved = step if moved is None else moved.of(step)
+    if moved is not None and moved.falls:
+        raise UnknownRowtimeError("it falls where the rowtime rises")
+    return moved
+
+
+def _where_made(node: Node, column: str) -> Project | None:
+    """What gives a column; None where it comes from a relation, or only a list as a whole gives it."""
+    while not isinstance(node, Project):
+        if isinstance(node, SetOperation):
+            raise UnknownRowtimeError("it is not the rowtime in each part of the UNION ALL")
+        below = [one for one in node.inputs if any(own.id == column for own in one.columns)]
+        if not below:
+            return None
+        node = below[0]
+    return None if node.is_whole else node
+
+
+def _computed(gateway: Gateway, node: Project, one: Expression) -> tuple[Moved, str, str]:
+    """How an expression goes with a column that it reads, that column, and how it is written."""
+    tokens = tokenize(one.text.render())
+    inner, steps = (0, len(tokens)), []
+    while not isinstance(parse_expression(tokens, *inner), Name):
+        step = going(tokens, *inner)
+        if step is None or step.wants == "text":
+            raise UnknownRowtimeError(_UNKNOWN)
+        steps.append(step)
+        inner = step.part
+    column = column_named(tokens, inner, node.scope)
+    written = tokens.text(*inner)
+    if column is None:
+        raise UnknownRowtimeError(f"{written} is not the rowtime of a row")
+    family = _family(next(own.type for own in node.input.columns if own.id == column))
+    for step in reversed(steps):
+        if step.wants != family or (family == "number" and not is_ansi(gateway)):
+            raise UnknownRowtimeError(_UNKNOWN)
+        family = step.gives
+    zone = gateway.spark.conf.get("spark.sql.session.timeZone")
+    if zone not in STEADY and goes_by_zone(tokens, 0, len(tokens)):
+        raise UnknownRowtimeError(f"it goes by the clocks of {zone}, which are set back")
+    span = tokens.span(*inner)
+    before, after = one.text.slice(0, span.start), one.text.slice(span.stop, len(tokens.sql))
+    return Moved(gateway, before, after, sum(not step.rises for step in steps) % 2 == 1), column, written
+
+
+def _family(kind: DataType) -> str:
+    if isinstance(kind, DateType | TimestampType | TimestampNTZType):
+        return "time"
+    return "number" if isinstance(kind, IntegralType) else "text"

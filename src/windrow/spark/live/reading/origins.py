@@ -1,0 +1,102 @@
+"""Of live streams, views of them and queries over them: where rows come from, and at which rowtimes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql.types import StructType
+
+from windrow.algebra.continuous import Continuous, NamedRelation, Reader, StreamQuery, WindowedStream
+from windrow.plan.nodes import Scan, StreamWindow
+from windrow.plan.passing import origins
+from windrow.spark.catalog import Catalog
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.reading.beside import Beside, LiveRelation, of_query
+from windrow.spark.live.reading.whole_stream_queries import is_bare
+from windrow.spark.logs.clause_view import Feed
+from windrow.syntax.cql_clauses import StreamWindow as Bracket
+
+__all__ = ["comes_at_rowtime", "origin_of", "passes_on", "read_live", "shows_instant"]
+
+
+def origin_of(gateway: Gateway, catalog: Catalog, name: str) -> LiveRelation:
+    """A live stream, or a view of rows as they come, as queries that read it know it."""
+    stream, definition = catalog.streams[name], catalog.definitions.get(name)
+    columns = StructType([stream.frame.schema[one] for one in stream.columns])
+    of_its_own = LiveRelation(columns, frozenset([] if stream.rowtime is None else [stream.rowtime]))
+    if stream.live is not None:
+        feed = Feed(name, {column: column for column in stream.columns})
+        return LiveRelation(columns, of_its_own.rowtimes, (feed,))
+    if definition is None or not isinstance(definition.query, StreamQuery):
+        return of_its_own
+    query = definition.query
+    if not all(is_bare(item) for item in query.query.inputs):
+        return of_its_own
+    read = read_live(gateway, catalog, query, definition.reader)
+    if read.gathers or read.mixes_rowtimes or read.plan is None:
+        return of_its_own
+    shown = [column.name for column in read.plan.columns]
+    names = dict(zip(definition.names, shown, strict=True))
+    rowtime = next((name for name, own in names.items() if own in read.rowtimes), None)
+    rowtimes = frozenset([] if rowtime is None else [rowtime])
+    return LiveRelation(columns, rowtimes, tuple(feed.only(names) for feed in read.feeds))
+
+
+def read_live(gateway: Gateway, catalog: Catalog, query: Continuous, reader: Reader) -> Beside:
+    """The plan of a query over live streams, in which views stand for themselves."""
+    inner = query.query if isinstance(query, StreamQuery) else query
+    windows = [item for item in inner.inputs if isinstance(item, WindowedStream)]
+    names = {str(item.source).lower() for item in windows}
+    relations = {name: origin_of(gateway, catalog, name) for name in names if name in catalog.streams}
+    varying = [item for item in inner.inputs if isinstance(item, NamedRelation)]
+    others = {
+        item.key: catalog.relations[item.name.lower()].visible().schema
+        for item in varying
+        if item.name.lower() in catalog.relations
+    }
+    return of_query(gateway, reader, query, relations, others)
+
+
+def passes_on(gateway: Gateway, catalog: Catalog, query: Continuous, reader: Reader) -> bool:
+    """Whether each row of a query is made of one row of a live stream alone, at the rowtime of that."""
+    if not isinstance(query, StreamQuery) or query.kind != "RSTREAM":
+        return False
+    return _looks_at_each(gateway, catalog, query, reader, lambda window: window.is_now)
+
+
+def comes_at_rowtime(gateway: Gateway, catalog: Catalog, query: StreamQuery, reader: Reader) -> bool:
+    """Whether each row that enters a relation is made of one row of a live stream, at the rowtime of that."""
+    if query.kind != "ISTREAM" or query.using:
+        return False
+    return _looks_at_each(gateway, catalog, query, reader, _has_no_steps)
+
+
+def shows_instant(read: Beside, query: StreamQuery, place: int) -> bool:
+    """Whether a column of each row is the rowtime of a row that is in its window at that instant alone."""
+    if query.kind == "DSTREAM" or read.plan is None:
+        return False
+    column = read.plan.columns[place].id
+    return read.is_rowtime(read.plan, column) and all(
+        isinstance(leaf, Scan) or (isinstance(leaf, StreamWindow) and leaf.window.is_now)
+        for leaf, _ in origins(read.plan, column)
+    )
+
+
+def _has_no_steps(window: Bracket) -> bool:
+    """Whether rows enter a window at their rowtimes."""
+    return window.slide is None and (window.row_slide or 1) == 1 and window.on is None
+
+
+def _looks_at_each(
+    gateway: Gateway, catalog: Catalog, query: StreamQuery, reader: Reader, fits: Callable[[Bracket], bool]
+) -> bool:
+    """Whether a query looks at each row of such windows of live streams by itself."""
+    for item in query.query.inputs:
+        if not isinstance(item, WindowedStream) or not fits(item.window) or not isinstance(item.source, str):
+            return False
+        source = item.source.lower()
+        stream, definition = catalog.streams.get(source), catalog.definitions.get(source)
+        is_live = stream is not None and stream.live is not None
+        if not (is_live or (definition and passes_on(gateway, catalog, definition.query, definition.reader))):
+            return False
+    return not read_live(gateway, catalog, query, reader).gathers

@@ -1,0 +1,177 @@
+"""Queries over whole streams: their plans, as operators over punctuated streams.
+
+Windows bound what a query keeps by time. Without them, groups, joins, DISTINCT, set operators and ORDER BY
+wait for what the streams promise: a :class:`~windrow.kernels.punctuated.flow.Flow`. What the text computes of
+rows Spark computes as they come (:mod:`windrow.spark.live.operators.row_maps`), the rest is done by kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql.types import StructType
+
+from windrow.algebra.aggregates import calls_aggregate
+from windrow.algebra.continuous import Query, Reader, WindowedStream
+from windrow.errors import NotSupportedError
+from windrow.kernels.punctuated import Project, Sort
+from windrow.kernels.punctuated.flow import Flow, Node
+from windrow.kernels.sorting import SortKey
+from windrow.plan.columns import schema_of
+from windrow.plan.lineage import Lineage, lineage
+from windrow.plan.nodes import Node as PlanNode
+from windrow.plan.nodes import Sort as PlanSort
+from windrow.plan.reader import NotPlannedError, QueryReader, Texts, reason_of
+from windrow.plan.reader.read_queries import order_at
+from windrow.plan.reasons import Reason
+from windrow.plan.rules import BY_KEYS, applied
+from windrow.spark.analysis.schemas import SparkAnalyser
+from windrow.spark.catalog import Catalog
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.operators.flow_of_plan import flow_of
+from windrow.spark.live.operators.known_streams import KnownStreams
+from windrow.spark.live.operators.row_maps import RowMap
+from windrow.syntax.queries import Select, SetOperation, Shape, UnknownShapeError, parse_query
+from windrow.syntax.sqltext import SqlText
+from windrow.syntax.window_calls import is_over
+
+__all__ = ["Blocking", "blocking", "in_order_of", "is_bare", "is_blocking"]
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """A query over whole streams.
+
+    Attributes
+    ----------
+    plan
+        The query.
+    flow
+        Its operators; their inputs are streams by their names, and tables by keys.
+    tables
+        The queries of tables that stand beside the streams.
+    lineage
+        Of which columns of streams the columns of the plan are.
+    """
+
+    plan: PlanNode
+    flow: Flow
+    tables: Mapping[str, SqlText]
+    lineage: Lineage
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns as the query knows them."""
+        return tuple(column.name for column in self.plan.columns)
+
+    @property
+    def result(self) -> StructType:
+        """The columns as the flow has them."""
+        return schema_of(self.plan.columns)
+
+    @property
+    def sorted_by(self) -> str | None:
+        """The first key of the query's own ORDER BY, if it ascends."""
+        (above,) = self.plan.inputs
+        if not isinstance(above, PlanSort) or above.keys[0].descending:
+            return None
+        return above.keys[0].column
+
+    @property
+    def only_orders(self) -> bool:
+        """Whether all that it keeps rows for is ORDER BY."""
+        return all(isinstance(node.operator, Project | RowMap | Sort) for node in self.flow.nodes)
+
+
+def is_bare(item: object) -> bool:
+    """Whether it is a stream without a window."""
+    is_stream = isinstance(item, WindowedStream) and isinstance(item.source, str)
+    return is_stream and item.window.tokens[0] == item.window.tokens[1]  # type: ignore[attr-defined]
+
+
+def is_blocking(reader: Reader, query: Query) -> bool:
+    """Whether a query over streams without windows waits for what they promise, or only looks at each row."""
+    tokens, (start, stop) = reader.tokens, query.tokens
+    if not query.inputs or not all(is_bare(item) for item in query.inputs):
+        return False
+    body = reader.after_with(start, stop)
+    if order_at(tokens, body, stop) is not None:
+        return True
+    try:
+        return _merged(Texts(reader), _shape(reader, start, stop)) != len(query.inputs)
+    except UnknownShapeError:
+        return len(query.inputs) > 1
+
+
+def _shape(reader: Reader, start: int, stop: int) -> Shape:
+    """The shape of a query, which may stand in brackets and have a WITH list."""
+    while reader.tokens.is_symbol(start, "(") and reader.tokens.partner[start] == stop - 1:
+        start, stop = start + 1, stop - 1
+    return parse_query(reader.tokens, reader.after_with(start, stop), stop, wholly=True)
+
+
+def _merged(texts: Texts, shape: Shape) -> int:
+    """How many streams a query takes its rows from, looking at each row by itself; 0 if it does more."""
+    tokens = texts.tokens
+    if isinstance(shape, SetOperation):
+        left, right = _merged(texts, shape.left), _merged(texts, shape.right)
+        return left + right if shape.operator == "union" and shape.all and left and right else 0
+    if not isinstance(shape, Select) or shape.distinct or shape.window or shape.qualify:
+        return 0
+    if any(is_over(tokens, at) for item in shape.items for at in range(*item)):
+        return 0
+    if shape.group_by or shape.having or any(calls_aggregate(tokens, item) for item in shape.items):
+        return 0
+    varying = [one.source for one in shape.source if texts.varies(one.source)]
+    if len(varying) != 1:
+        return 0
+    ((start, stop),) = varying
+    cte = texts.cte(start) if stop - start == 1 and tokens[start].is_name else None
+    if cte is not None or tokens.is_symbol(start, "("):
+        return _merged(texts, _shape(texts.reader, *(cte.body if cte is not None else (start, stop))))
+    return 1
+
+
+def blocking(
+    gateway: Gateway, catalog: Catalog, reader: Reader, query: Query, names: Sequence[str]
+) -> Blocking:
+    """The operators of a query over streams without windows.
+
+    Parameters
+    ----------
+    names
+        Those of the query's columns.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_STREAM``: what no operator does.
+    """
+    try:
+        queries = QueryReader(reader, SparkAnalyser(gateway), KnownStreams(catalog))
+        plan = applied(queries.whole(*query.tokens, names), BY_KEYS)
+    except (NotPlannedError, UnknownShapeError) as found:
+        raise _unsupported(reader, query, reason_of(found)) from None
+    made = flow_of(gateway, plan)
+    if isinstance(made, Reason):
+        raise _unsupported(reader, query, made)
+    return Blocking(plan, *made, lineage(plan))
+
+
+def _unsupported(reader: Reader, query: Query, why: Reason) -> NotSupportedError:
+    return NotSupportedError(
+        f"{why} over live streams without windows is not supported",
+        condition="UNSUPPORTED_STREAM",
+        sql=reader.tokens.sql,
+        span=query.span if why.at is None else reader.tokens.span(*why.at),
+        hint=why.hint or "run it over what was recorded: leave STREAM out",
+    )
+
+
+def in_order_of(query: Blocking, column: int) -> Blocking:
+    """The query whose rows come in the order of a column, and those that have none in the end."""
+    by = query.plan.columns[column]
+    sort = Sort((SortKey(by.id, nulls_first=False),))
+    node = Node(f"in order of {by.name}", sort, (len(query.flow.nodes) - 1,))
+    return replace(query, flow=Flow((*query.flow.nodes, node)))

@@ -1,0 +1,550 @@
+"""Queries as stages: what a step does with tables in memory, read once from the query's text.
+
+A stage is one block over one window of a live stream, with groups or without, or over two windows joined by
+equal columns: what the text computes of a row, Spark computes when the row comes, and what it computes of a
+group, over the groups that change. Or it is any other plan over such windows that has operators in memory
+(:mod:`windrow.spark.live.operators.window_flow`). Of other queries :func:`staged` says why they are none;
+they are evaluated by the operators for whole logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql.types import BooleanType, StructType
+
+from windrow.algebra.clock import Clock
+from windrow.algebra.continuous import Continuous, Query, Reader, StreamQuery, WindowedStream
+from windrow.kernels.stages import Block, Window, WindowInput
+from windrow.plan import nodes as plan
+from windrow.plan.columns import ROWS, Column, Expression, Scope, schema_of
+from windrow.plan.nodes import Node
+from windrow.plan.reader import NotPlannedError, QueryReader
+from windrow.plan.reasons import Reason
+from windrow.plan.rules import applied
+from windrow.spark.analysis.schemas import SparkAnalyser
+from windrow.spark.arrow import arrow_type, contains, is_orderable, travelling_type
+from windrow.spark.catalog import Catalog
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.operators.known_streams import KnownStreams
+from windrow.spark.live.operators.window_flow import WindowFlow, WindowQuery
+from windrow.spark.logs.session_streams import ROWTIME, Stream
+from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
+from windrow.spark.relations.varying import ENTER, LEAVE
+from windrow.syntax.queries import UnknownShapeError
+from windrow.syntax.sqltext import SqlText, quoted
+
+__all__ = ["MINE", "Side", "Stage", "staged"]
+
+MINE = "__mine"
+"""Whether a row is one of the stream: not of another, nor an entry that is no row."""
+_PASSES = "__passes"
+
+Joined = tuple[tuple[str, ...], tuple[str, ...]]
+"""Of either side the columns that are equal."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """A window of a live stream.
+
+    Attributes
+    ----------
+    stream
+        Whose rows they are, in lower case.
+    columns
+        What is kept of a row: names inside, and the stream's columns; `ROWTIME` is kept besides.
+    computed
+        The query that computes further columns of the rows, whose key in the text is ``__w``; and the names
+        that the stream's columns have in it. Those rows have `MINE` too, where it does not hold nothing is
+        computed; all their columns are given, and after them those that are computed.
+    kept
+        What its block knows of it.
+    """
+
+    stream: str
+    columns: Mapping[str, str]
+    computed: tuple[SqlText, tuple[str, ...]] | None
+    kept: WindowInput
+
+    @property
+    def name(self) -> str:
+        """Of what it holds, in the checkpoint."""
+        return self.kept.name
+
+    @property
+    def window(self) -> Window:
+        """When rows enter and leave."""
+        return self.kept.window
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of what is kept, as it is in memory."""
+        return self.kept.schema
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A query as a step does it.
+
+    Attributes
+    ----------
+    plan
+        The query.
+    sides
+        Its windows, one or two.
+    block
+        What is made of them.
+    kind
+        ISTREAM or DSTREAM, or RSTREAM of rows of one instant; None for the changes of the relation.
+    names, result
+        The columns of the query, and their types.
+    is_net
+        Whether no row enters at the instant at which an equal one leaves.
+    shows
+        The columns of the first side that are columns of the query as they are.
+    after
+        Of groups: the query that makes the rows of them, over rows with their columns; None where
+        these are the keys and aggregates that the block gives.
+    groups
+        The columns that `after` reads, but for `ENTER` and `LEAVE`.
+    flows
+        Any other plan, whose operators take what enters and leaves the sides; None for those above.
+    """
+
+    plan: Node
+    sides: tuple[Side, ...]
+    block: Block
+    kind: str | None
+    names: tuple[str, ...]
+    result: StructType
+    is_net: bool
+    shows: frozenset[str] = frozenset()
+    after: SqlText | None = None
+    groups: StructType = field(default_factory=StructType)
+    flows: WindowQuery | None = None
+
+    @property
+    def passes_on(self) -> bool:
+        """Whether all it does with rows is to give them, at their rowtimes, with what is computed of each."""
+        window = self.sides[0].window
+        alone = len(self.sides) == 1 and self.block.aggregates is None
+        return alone and self.kind == "RSTREAM" and window.length == 1 and window.slide is window.rows is None
+
+
+def staged(
+    gateway: Gateway,
+    catalog: Catalog,
+    reader: Reader,
+    query: Continuous,
+    clock: Clock,
+    sizes: Mapping[str, Window],
+) -> Stage | str:
+    """The stage of a query, or what of it none does.
+
+    Parameters
+    ----------
+    sizes
+        The windows of its streams, by the keys of the inputs; their keys are not known yet.
+    """
+    kind = query.kind if isinstance(query, StreamQuery) else None
+    inner = query.query if isinstance(query, StreamQuery) else query
+    if isinstance(query, StreamQuery) and (query.using or (kind == "RSTREAM" and not _of_one_instant(inner))):
+        return "this kind of stream"
+    frames = {}
+    for item in inner.inputs:
+        if not isinstance(item, WindowedStream) or not isinstance(item.source, str):
+            return "what is no window of a stream with a name"
+        stream = catalog.streams.get(item.source.lower())
+        if stream is None or stream.live is None:
+            return "a recorded stream or a view"
+        if stream.clock.kind != clock.kind and clock.kind == "timestamp":
+            return "rowtimes of two kinds"
+        frames[item.key] = stream.frame.select(*map(quoted, stream.columns))
+    shown = gateway.sql(inner.text, frames).schema
+    try:
+        plan = applied(QueryReader(reader, SparkAnalyser(gateway), KnownStreams(catalog)).relation(inner))
+    except (NotPlannedError, UnknownShapeError) as found:
+        return str(found)
+    lowering = _Lowering(gateway, catalog, reader, sizes, kind, shown)
+    made = lowering.stage(plan)
+    if isinstance(made, Stage):
+        return made
+    return lowering.flowing(plan, WindowQuery(catalog, reader, inner, clock), made)
+
+
+def _of_one_instant(query: Query) -> bool:
+    """Whether a relation has each row of one stream at its rowtime alone."""
+    (item, *others) = query.inputs
+    return not others and isinstance(item, WindowedStream) and item.window.is_now
+
+
+@dataclass
+class _Reads:
+    """What a stage reads of a window, found while its plan is gone through.
+
+    Attributes
+    ----------
+    window
+        The window, whose rows have the columns of `stream`.
+    held
+        Of ids of the plan, the columns of the stream that they are.
+    parts
+        The names by which the texts know the columns.
+    plain, texts, conditions
+        What is kept of a row by the names inside: columns of the stream, and what is computed; and what rows
+        must satisfy.
+    """
+
+    window: plan.StreamWindow
+    stream: Stream
+    held: dict[str, str]
+    computed_ids: dict[str, Expression] = field(default_factory=dict)
+    scope: Scope = field(default_factory=Scope)
+    plain: dict[str, str] = field(default_factory=dict)
+    texts: list[tuple[Expression, str]] = field(default_factory=list)
+    conditions: list[SqlText] = field(default_factory=list)
+
+    def holding(self, column: str) -> str:
+        """What holds a column of the plan."""
+        if column in self.computed_ids:
+            return self.computed(self.computed_ids[column])
+        name = self.held[column]
+        for inside, own in self.plain.items():
+            if own == name:
+                return inside
+        made = f"x{len(self.plain) + len(self.texts)}"
+        self.plain[made] = name
+        return made
+
+    def computed(self, expression: Expression) -> str:
+        """What holds the value of an expression."""
+        if expression.column is not None:
+            return self.holding(expression.column)
+        made = f"x{len(self.plain) + len(self.texts)}"
+        self.texts.append((expression, made))
+        return made
+
+    def has(self, column: str) -> bool:
+        """Whether a column of the plan is of this window."""
+        return column in self.held or column in self.computed_ids
+
+
+@dataclass
+class _Lowering:
+    """Makes a stage of a plan."""
+
+    gateway: Gateway
+    catalog: Catalog
+    reader: Reader
+    sizes: Mapping[str, Window]
+    kind: str | None
+    shown: StructType
+
+    def stage(self, node: plan.Node) -> Stage | str:
+        """The stage of one block, or what of the plan none does."""
+        if (why := self._beyond(node)) is not None:
+            return why
+        if not isinstance(node, plan.Project) or node.is_whole:
+            return _KINDS.get(type(node), "more than one block")
+        having = node.input if isinstance(node.input, plan.Filter) else None
+        below = node.input if having is None else having.input
+        if isinstance(below, plan.Aggregate):
+            return "groups of each instant" if self.kind == "RSTREAM" else self._groups(node, having, below)
+        if isinstance(below, plan.Join):
+            return self._pairs(node, having, below)
+        side = self._side(below)
+        return side if isinstance(side, str) else self._rows(node, having, [side], None)
+
+    def _rows(
+        self, node: plan.Project, having: plan.Filter | None, sides: Sequence[_Reads], joined: Joined | None
+    ) -> Stage | str:
+        """The stage of a block without groups, over a window or two."""
+        if len(node.outputs) != len(self.shown):
+            return "columns that are made in another way"
+        for side in sides:
+            self._name(side, node.scope)
+        for condition in () if having is None else having.conditions:
+            if (read := _read_by(sides, condition)) is None:
+                return _OF_BOTH
+            read.conditions.append(condition.text)
+        outputs = []
+        for _, one in node.outputs:
+            if (read := _read_by(sides, one)) is None:
+                return _OF_BOTH
+            outputs.append((sides.index(read), read.computed(one)))
+        made = []
+        for at, side in enumerate(sides):
+            kept = self._made(side, () if joined is None else (joined[at],))
+            if isinstance(kept, str):
+                return kept
+            made.append(kept)
+        rowtimes = [None if side.window.window.slide is not None else side.stream.rowtime for side in sides]
+        is_net = all(
+            rowtime is not None
+            and any(at == place and made[at].columns.get(name) == rowtime for place, name in outputs)
+            for at, rowtime in enumerate(rowtimes)
+        )
+        names = tuple(self.shown.names)
+        block = Block(tuple(side.kept for side in made), tuple(outputs), joined=joined)
+        shows = frozenset(name for at, name in outputs if at == 0)
+        return Stage(node, tuple(made), block, self.kind, names, self.shown, is_net, shows)
+
+    def flowing(self, node: plan.Node, query: WindowQuery, instead: str) -> Stage | str:
+        """The same of any plan over windows, or what of it has no operators in memory.
+
+        `instead` says what makes it more than a block over one window, or two that are joined.
+        """
+        windows = {one.key: one for one in plan.walk(node) if isinstance(one, plan.StreamWindow)}
+        items = query.windows()
+        if self.kind == "RSTREAM" or windows.keys() != {item.key for item in items}:
+            return instead
+        if self.gateway.is_connect:
+            return f"{instead}, on Spark Connect"
+        if any(isinstance(one, plan.Scan) and not one.is_stream for one in plan.walk(node)):
+            return "a table beside windows"
+        gateway = Gateway(self.gateway.spark, self.gateway.parameters)
+        flow = WindowFlow(gateway, query, Path("of-a-plan-alone"))
+        if flow.why_not is not None or len(flow.columns) != len(self.shown):
+            return flow.why_not or instead
+        sides = []
+        for item in items:
+            window = windows[item.key]
+            side = _Reads(window, self.catalog.streams[window.input.name], {})
+            scanned = dict(zip((column.id for column in window.columns), window.input.sources, strict=True))
+            keys = {scanned[column] for column in window.partition if column is not None}
+            read = flow.read(item.key)
+            side.held.update(scanned)
+            side.plain.update(
+                {own: name for own, name in query.columns(item).items() if own in read or name in keys}
+            )
+            made = self._made(side, ())
+            if isinstance(made, str):
+                return made
+            sides.append(made)
+        names = tuple(self.shown.names)
+        block = Block(tuple(side.kept for side in sides))
+        return Stage(node, tuple(sides), block, self.kind, names, self.shown, is_net=False, flows=query)
+
+    # -- windows -------------------------------------------------------------------------------------
+
+    def _side(self, node: plan.Node) -> _Reads | str:
+        """A window, with what is computed of its rows and what they must satisfy; or what it is instead."""
+        if isinstance(node, plan.Scan) and node.is_stream:  # its rows as they come, as of [NOW]
+            bare = self.reader.inputs[node.at]
+            assert isinstance(bare, WindowedStream)
+            node = plan.StreamWindow(node, bare.key, bare.window, (), node.label, node.at)
+        if isinstance(node, plan.StreamWindow):
+            stream = self.catalog.streams[node.input.name]
+            held = {column.id: name for column, name in zip(node.columns, node.input.sources, strict=True)}
+            return _Reads(node, stream, held)
+        if isinstance(node, plan.TimeWindows):
+            return self._side(node.spelled)
+        if not isinstance(node, plan.Filter | plan.Project):
+            return _KINDS.get(type(node), "more than one block")
+        side = self._side(node.input)
+        if isinstance(side, str):
+            return side
+        if isinstance(node, plan.Filter):
+            self._name(side, node.scope)
+            side.conditions += [one.text for one in node.conditions]
+            return side
+        passed = [one.column for _, one in node.outputs]
+        if not side.conditions and all(column in side.held for column in passed):
+            side.held |= {made.id: side.held[one.column or ""] for made, one in node.outputs}
+            return side
+        kept = [(column.id, column.id) for column in node.input.columns]
+        if [(made.id, one.column) for made, one in node.outputs[: len(kept)]] == kept:
+            self._name(side, node.scope)
+            side.computed_ids |= {made.id: one for made, one in node.outputs[len(kept) :]}
+            return side
+        return "more than one block"
+
+    def _name(self, side: _Reads, scope: Scope) -> None:
+        """Note the names by which texts know the columns of a window."""
+        ids = {name: own for own, name in reversed(side.held.items())}  # a stream's column has its first id
+        parts = tuple(
+            replace(part, columns=tuple(ids[side.held[column]] for column in part.columns))
+            for part in scope.parts
+            if all(column in side.held for column in part.columns)
+        )
+        side.scope = Scope(parts, scope.prefix)
+
+    def _pairs(self, node: plan.Project, having: plan.Filter | None, join: plan.Join) -> Stage | str:
+        """The stage of a block over two windows."""
+        if join.kind != "inner" or join.conditions:
+            return "an outer join, or one of a subquery"
+        if not join.keys:
+            return "a join without an equality"
+        left, right = self._side(join.left), self._side(join.right)
+        if isinstance(left, str):
+            return left
+        if isinstance(right, str):
+            return right
+        kinds = {column.id: column.type for column in join.left.columns}
+        if not all(is_orderable(kinds[column]) for column, _ in join.keys):
+            return "keys without an order"
+        keys = (
+            tuple(left.holding(one) for one, _ in join.keys),
+            tuple(right.holding(other) for _, other in join.keys),
+        )
+        return self._rows(node, having, [left, right], keys)
+
+    # -- groups --------------------------------------------------------------------------------------
+
+    def _groups(self, node: plan.Project, having: plan.Filter | None, groups: plan.Aggregate) -> Stage | str:
+        if not groups.keys or not groups.calls:
+            return "these groups"
+        if not all(is_orderable(column.type) for column, _ in groups.keys):
+            return "keys without an order"
+        below = groups.input
+        assert isinstance(below, plan.Project)
+        side = self._side(below.input)
+        if isinstance(side, str):
+            return side
+        self._name(side, below.scope)
+        read = {column.id: one for column, one in below.outputs}
+        inside = tuple(side.computed(read[source]) for _, source in groups.keys)
+        arguments = {
+            one.argument: side.computed(read[one.argument])
+            for one in groups.calls
+            if one.argument is not None
+        }
+        specs = kernel_aggregates(self.gateway, groups, lambda column: arguments[column])
+        if isinstance(specs, Reason):
+            return str(specs)
+        made = self._made(side, (inside,))
+        if isinstance(made, str):
+            return made
+        names = {column.id: key for (column, _), key in zip(groups.keys, inside, strict=True)}
+        names |= {one.column.id: one.column.id for one in groups.calls}
+        shown = [one.column for _, one in node.outputs]
+        after = None
+        if having is not None or None in shown:
+            times = f", {ROWS}.{ENTER}, {ROWS}.{LEAVE}"
+            conditions = () if having is None else [one.text for one in having.conditions]
+            after = node.scope.select(SqlText.of(node.listed, times), conditions)
+        outputs = tuple((0, names[column]) for column in shown if column is not None) if after is None else ()
+        is_net = after is None and names.keys() <= set(shown)
+        return Stage(
+            node,
+            (made,),
+            Block((made.kept,), outputs, inside, specs),
+            self.kind,
+            tuple(self.shown.names),
+            self.shown,
+            is_net,
+            frozenset(names[column] for column in shown if column is not None),
+            after,
+            schema_of(groups.columns),
+        )
+
+    # -- what a window keeps -------------------------------------------------------------------------
+
+    def _made(self, side: _Reads, marked: tuple[tuple[str, ...], ...]) -> Side | str:
+        """What is kept of a window, or why it is not in memory."""
+        if None in side.window.partition:
+            return "a computed key of a window"
+        scanned = {
+            column.id: name
+            for column, name in zip(side.window.columns, side.window.input.sources, strict=True)
+        }
+        again = {name: own for own, name in reversed(side.held.items())}
+        partition = tuple(side.holding(again[scanned[column or ""]]) for column in side.window.partition)
+        kinds = {field.name: field.dataType for field in side.stream.frame.schema}
+        types = {inside: kinds[name] for inside, name in side.plain.items()}
+        types |= {inside: one.type for one, inside in side.texts}
+        if side.conditions:
+            types[_PASSES] = BooleanType()
+        for kind in types.values():
+            if travelling_type(kind) != kind or arrow_type(kind) is None or contains(kind, "collated"):
+                return "columns of this type"
+        if not all(is_orderable(types[name]) for name in partition):
+            return "keys without an order"
+        sizes = self.sizes[side.window.key]
+        live = side.stream.live
+        assert live is not None
+        ties = side.stream.ties if live.identity and sizes.rows is not None else ()
+        window = Window(ROWTIME, sizes.length, sizes.slide, sizes.rows, partition, ties)
+        fields = [pa.field(name, arrow_type(kind)) for name, kind in types.items()]
+        of_ties = dict(zip(side.stream.ties, (pa.int64(), pa.string(), pa.int64()), strict=False))
+        text = _computing(side)
+        columns = tuple(again[name] for name in side.stream.columns)
+        if text is not None:  # what is computed alone may have no meaning alone, as by a name of SELECT's
+            known = [
+                Column(own, name, kinds[name]) for own, name in zip(columns, side.stream.columns, strict=True)
+            ]
+            SparkAnalyser(self.gateway).schema(text, (*known, Column(MINE, MINE, BooleanType())))
+        keys = (partition,) if sizes.rows is not None and partition else ()
+        schema = pa.schema(
+            [*fields, *(pa.field(tie, of_ties[tie]) for tie in ties), pa.field(ROWTIME, pa.int64())]
+        )
+        passes, all_marked = _PASSES if side.conditions else None, tuple(dict.fromkeys((*keys, *marked)))
+        kept = WindowInput(f"window{side.window.key}", window, passes, all_marked, schema)
+        computed = None if text is None else (text, columns)
+        return Side(side.window.input.name, dict(side.plain), computed, kept)
+
+    def _beyond(self, node: plan.Node) -> str | None:
+        """What reads several rows, and subqueries over tables, which every micro-batch would run."""
+        tokens = self.reader.tokens
+        for one in plan.walk(node):
+            if isinstance(one, plan.Pieces):
+                return str(one.why)
+            if type(one) in _KINDS:
+                return _KINDS[type(one)]
+            for expression in _expressions(one):
+                if expression.at is not None and any(
+                    tokens.word(at) in ("SELECT", "WITH") for at in range(*expression.at)
+                ):
+                    return "a subquery"
+        return None
+
+
+_KINDS = {
+    plan.Mark: "a subquery",
+    plan.Value: "a subquery",
+    plan.OneRow: "a subquery",
+    plan.Over: "OVER",
+    plan.Distinct: "DISTINCT",
+    plan.SetOperation: "a set operator",
+    plan.Sort: "ORDER BY with LIMIT",
+    plan.Session: "SESSION",
+}
+
+
+_OF_BOTH = "an expression over both sides"
+
+
+def _read_by(sides: Sequence[_Reads], expression: Expression) -> _Reads | None:
+    """The one window that an expression reads."""
+    if len(sides) == 1:
+        return sides[0]
+    reads = expression.reads or frozenset()
+    found = [side for side in sides if reads and all(map(side.has, reads))]
+    return found[0] if len(found) == 1 else None
+
+
+def _expressions(node: plan.Node) -> Sequence[Expression]:
+    match node:
+        case plan.Project():
+            return [one for _, one in node.outputs]
+        case plan.Filter() | plan.Join():
+            return node.conditions
+    return ()
+
+
+def _computing(side: _Reads) -> SqlText | None:
+    """The query for what is computed of rows; of those for which the condition does not hold nothing is."""
+    condition = SqlText.join(" AND ", [SqlText.of("(", one, ")") for one in side.conditions])
+    mine = f"CASE WHEN {ROWS}.{MINE} THEN ("
+    guard = (mine, "CASE WHEN ", condition, " THEN (") if side.conditions else (mine,)
+    end = ") END) END" if side.conditions else ") END"
+    listed = [SqlText.of(*guard, one.text, f"{end} AS {name}") for one, name in side.texts]
+    if side.conditions:
+        listed.append(SqlText.of(mine, condition, f") END AS {_PASSES}"))
+    if not listed:
+        return None
+    return side.scope.select(SqlText.of(f"{ROWS}.*, ", SqlText.join(", ", listed)))

@@ -1,0 +1,129 @@
+"""How far a live query is, for people and listeners."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from windrow.algebra.clock import Clock
+from windrow.spark.live.plans.live_plan import LivePlan
+from windrow.spark.runtime.settings import zone_named
+from windrow.streams import FOREVER, NO_BOUND
+
+__all__ = ["described", "in_words", "shown_instant"]
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_END = "the end"
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def described(name: str, plan: LivePlan, told: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    """What a step tells of itself, with its rates and how far the query is behind the clock.
+
+    Parameters
+    ----------
+    name, plan
+        The query.
+    told
+        What the step has counted.
+    seconds
+        How long it took.
+    """
+    if not told:
+        return {}
+    zone = str(plan.gateway.spark.conf.get("spark.sql.session.timeZone") or "UTC")
+    frontier = told["frontier"]
+    return {
+        "query": name,
+        **told,
+        "seconds": round(seconds, 3),
+        "rows_per_second": round(told["came"] / seconds, 1) if seconds else 0.0,
+        "bound": None if frontier is None else shown_instant(plan.clock, frontier, zone),
+        "lag": None if frontier is None else _behind(plan.clock, frontier, zone),
+    }
+
+
+def in_words(progress: Mapping[str, Any], rate: float | None = None) -> str:
+    """What is said of a query.
+
+    >>> told = {"query": "highs", "rows_in": 1200, "rows_given": 7, "rows_held": 12, "rows_late": 1}
+    >>> told |= {"rows_in_windows": 800, "state_bytes": 41_000, "bound": "2026-01-31 10:00:00", "lag": 3.2}
+    >>> in_words(told, rate=250.4)
+    'highs: 250 rows/s · bound 2026-01-31 10:00:00, 3 s ago · 12 held · 1 late · 800 in windows, 41 kB'
+    >>> in_words({**told, "bound": None, "lag": None})
+    'highs: 1,200 rows in, 7 out · no bound yet · 12 held · 1 late · 800 in windows, 41 kB'
+    """
+    rows = (
+        f"{progress['rows_in']:,} rows in, {progress['rows_given']:,} out"
+        if rate is None
+        else f"{rate:,.0f} rows/s"
+    )
+    bound = "no bound yet" if progress["bound"] is None else f"bound {progress['bound']}"
+    if progress["lag"] is not None and 0 <= progress["lag"] < 86_400:
+        bound += f", {progress['lag']:.0f} s ago"
+    parts = [
+        rows,
+        bound,
+        f"{progress['rows_held']:,} held",
+        f"{progress['rows_late']:,} late",
+        *([f"{malformed:,} malformed"] if (malformed := progress.get("rows_malformed", 0)) else []),
+        f"{progress['rows_in_windows']:,} in windows, {_size(progress['state_bytes'])}",
+    ]
+    return f"{progress['query']}: {' · '.join(parts)}"
+
+
+def _size(count: float) -> str:
+    """Bytes as one reads them.
+
+    >>> _size(999), _size(41_000), _size(3_200_000_000)
+    ('999 B', '41 kB', '3.2 GB')
+    """
+    unit = 0
+    while count >= 1000 and unit < len(_UNITS) - 1:
+        count, unit = count / 1000, unit + 1
+    return f"{count:.1f} {_UNITS[unit]}" if unit and count < 10 else f"{count:.0f} {_UNITS[unit]}"
+
+
+def shown_instant(clock: Clock, tick: int, zone: str = "UTC") -> str | None:
+    """An instant as a text; None for none, and ``the end`` for that after all rows.
+
+    >>> shown_instant(Clock("timestamp_ntz", "MICROSECOND"), 1_767_261_600_000_000)
+    '2026-01-01 10:00:00'
+    >>> shown_instant(Clock("bigint", "SECOND"), 12)
+    '12'
+    """
+    if tick in (NO_BOUND, FOREVER):
+        return None if tick == NO_BOUND else _END
+    if clock.kind == "bigint":
+        return str(tick)
+    at = _instant(clock, tick)
+    if at is None:
+        return f"{tick} {clock.unit.lower()}s"
+    if clock.kind == "date":
+        return at.date().isoformat()
+    if clock.kind == "timestamp":
+        at = at.astimezone(_zone(zone))
+    return at.replace(tzinfo=None).isoformat(" ")
+
+
+def _behind(clock: Clock, tick: int, zone: str) -> float | None:
+    """Seconds from an instant to now; None where it is no time of day, or the end of all."""
+    at = None if clock.kind == "bigint" or tick == FOREVER else _instant(clock, tick)
+    if at is None:
+        return None
+    if clock.kind != "timestamp":
+        at = at.replace(tzinfo=_zone(zone))
+    return round(time.time() - at.timestamp(), 3)
+
+
+def _instant(clock: Clock, tick: int) -> datetime.datetime | None:
+    try:
+        return _EPOCH + datetime.timedelta(microseconds=tick * clock.nanoseconds // 1000)
+    except OverflowError:
+        return None
+
+
+def _zone(name: str) -> datetime.tzinfo:
+    return zone_named(name) or datetime.UTC

@@ -1,0 +1,224 @@
+"""A named stream as the sink of a live query: the query is one of its producers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+
+from windrow.algebra.clock import Clock
+from windrow.errors import AnalysisError, InputError, NotSupportedError
+from windrow.punctuations import Pattern
+from windrow.spark.live.plans.live_plan import LivePlan
+from windrow.spark.live.reading.moved_rowtime import Moved
+from windrow.spark.live.sinks.sink import Receiver
+from windrow.spark.logs.columns_taken import TextPlace, columns_taken
+from windrow.spark.logs.session_streams import ROWTIME, Stream
+from windrow.spark.logs.storable import clock_of, in_spark, in_types
+from windrow.streams import FOREVER, NamedStream, Producer
+from windrow.streams.row_arguments import to_table
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["IntoStream", "refuse_other", "rescaled_tick"]
+
+_TICKS = "__ticks"
+_WAIT = 30.0
+"""Seconds: a process that was killed has its producer for some time yet."""
+
+
+class IntoStream(Receiver):
+    """Inserts the rows of a query into a named stream, and promises what the query has reached.
+
+    A micro-batch is one insert. Its rows have the numbers that follow those of all rows given before it, so
+    what is in already is left out when it is repeated.
+
+    Parameters
+    ----------
+    stream
+        The stream.
+    columns
+        Those of its columns that the rows are for, by position; by default all, or all but the rowtime.
+    """
+
+    def __init__(self, stream: NamedStream, columns: Sequence[str] | None = None) -> None:
+        self.stream, self.columns = stream, columns
+        self.moved: Moved | None = None
+        """How the rowtimes of the stream go with those of the query, where they are computed of these."""
+        self._producer: Producer | None = None
+
+    @property
+    def target(self) -> str:
+        """The stream."""
+        return f"stream {self.stream.folder}"
+
+    def had(self, identity: str) -> bool:
+        """Whether the query is one of the stream's producers."""
+        return _name(identity) in self.stream.position().clock.producers
+
+    def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - of other sinks
+        """Rows have numbers, and those that are in are left out."""
+        return True
+
+    def begin(self, spark: SparkSession, identity: str) -> None:  # noqa: ARG002 - of other sinks
+        """Attach the query as a producer."""
+        self._producer = self.stream.producer(_name(identity), wait=_WAIT)
+
+    def insert(self, rows: Stream, until: int | None, before: int) -> int:
+        """Insert the rows of a micro-batch; how many they were.
+
+        Parameters
+        ----------
+        rows
+            With rowtimes in ticks of their clock.
+        until
+            No later row has a rowtime before it, in the same ticks; None while that is not known.
+        before
+            How many rows all micro-batches before have given.
+        """
+        producer = self._producer
+        assert producer is not None
+        table = self._stored(rows)
+        bound = None if until is None else self._bound(until, rows.clock)
+        if table.num_rows:
+            producer.insert(table, sequence=before + 1, bound=bound)
+        elif bound is None:
+            return 0
+        elif producer.bound_ticks is None or producer.bound_ticks < bound:
+            producer.bound(bound)
+        return int(table.num_rows)
+
+    def put(self, rows: Stream, promises: Sequence[Pattern], before: int) -> int:
+        """Insert the rows of a micro-batch, and promise what the query does after them; how many they were.
+
+        Parameters
+        ----------
+        promises
+            What no later row of the query matches, by the stream's columns.
+        before
+            How many rows all micro-batches before have given.
+        """
+        count = self.insert(rows, None, before)
+        assert self._producer is not None
+        for pattern in promises:
+            if pattern.names:
+                self._producer.promise(pattern)
+            else:
+                self._producer.finish()
+        return count
+
+    def end(self) -> None:
+        """Hold the stream back no longer; what was promised stays promised."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.leave()
+
+    def _bound(self, until: int, clock: Clock) -> int:
+        """What a bound of the query is of the stream."""
+        target = clock_of(self.stream)
+        if self.moved is None or until == FOREVER:
+            return rescaled_tick(until, clock, target)
+        kind = in_spark(self.stream)[self.stream.definition.rowtime.column].dataType.simpleString()
+        return self.moved.bound(until, clock, target, kind)
+
+    def _stored(self, rows: Stream) -> pa.Table:
+        """The rows as the stream stores them, in the order of their rowtimes."""
+        definition = self.stream.definition
+        rowtime = definition.rowtime
+        target = clock_of(self.stream)
+        columns = columns_taken(self.stream, rows.columns, self.columns)
+        own = rows.frame.withColumn(_TICKS, _rescaled(rows.clock, target))
+        instant = F.expr(target.to_column(_TICKS))
+        if self.moved is not None:
+            instant = F.col(quoted(rows.columns[columns.index(rowtime.column)]))
+        placed = own.select(*map(quoted, rows.columns), instant)
+        typed = in_types(self.stream, placed, (*columns, rowtime.column))
+        table = typed.toDF(*(f"c{place}" for place in range(len(columns) + 1))).toArrow()
+        instants = table.column(len(columns))
+        if rowtime.column not in columns:
+            columns = (*columns, rowtime.column)
+        else:
+            given = table.column(columns.index(rowtime.column))
+            if given.null_count:
+                raise InputError(
+                    f"a row has NULL as its rowtime {rowtime.column}",
+                    condition="NULL_ROWTIME",
+                    hint=f"leave {rowtime.column} out of the query: it is the rowtime of each row",
+                )
+            if not pc.all(pc.fill_null(pc.equal(given, instants), False), min_count=0).as_py():
+                raise InputError(
+                    f"a row has another value as its {rowtime.column} than its rowtime",
+                    condition="ROWTIME_DIFFERS",
+                    hint=f"leave {rowtime.column} out of the query: it is the rowtime of each row",
+                )
+        named = pa.table(table.columns[: len(columns)], names=list(columns))
+        whole = to_table(named, definition.columns)
+        order = np.argsort(rowtime.ticks(whole.column(rowtime.column)), kind="stable")
+        return whole.take(pa.array(order))
+
+
+def _name(identity: str) -> str:
+    """The name of a query as a producer."""
+    return f"query-{identity}"
+
+
+def refuse_other(sink: IntoStream, plan: LivePlan) -> None:
+    """Refuse a query that is none of streams, or of which the stream cannot take the rows.
+
+    The sink learns how the rowtimes of the stream go with those of the query.
+
+    Raises
+    ------
+    AnalysisError
+        ``RELATION_WHERE_STREAM_IS_NEEDED``, ``INSERT_COLUMN_ARITY_MISMATCH``, ``MIXED_ROWTIMES``,
+        ``ROWTIME_DIFFERS``, ``DUPLICATE_COLUMN``.
+    NotSupportedError
+        ``UNSUPPORTED_STREAM`` for a query that reads the stream.
+    """
+    plan.refuse_no_stream()
+    for name in plan.streams:
+        live = plan.catalog.streams[name].live
+        if live is not None and live.identity == sink.stream.definition.identity:
+            raise NotSupportedError(
+                f"the query reads stream {name}, into which its rows go",
+                condition="UNSUPPORTED_STREAM",
+                sql=plan.text,
+                span=plan.span,
+                hint="insert them into a stream of their own",
+            )
+    plan.refuse_twice(plan.stream_columns, "a stream")
+    taken = columns_taken(sink.stream, plan.stream_columns, sink.columns, TextPlace(plan.text, plan.span))
+    plan.refuse_into(sink.stream, taken)
+    target, rowtime = clock_of(sink.stream), sink.stream.definition.rowtime.column
+    sink.moved = plan.moved(taken.index(rowtime)) if rowtime in taken else None
+    kind = plan.rowtime_clock.kind
+    if sink.moved is None and target.kind != kind:
+        raise AnalysisError(
+            f"rowtimes of the query are of type {kind.upper()},"
+            f" and those of the stream in {sink.stream.folder} of type {target.kind.upper()}",
+            condition="MIXED_ROWTIMES",
+            sql=plan.text,
+            span=plan.span,
+            hint=f"make the stream with a rowtime of type {kind.upper()}",
+        )
+
+
+def rescaled_tick(tick: int, old: Clock, new: Clock) -> int:
+    """A tick in those of another clock, that in which it is; the last of all stays it.
+
+    >>> rescaled_tick(1999, Clock("bigint", "MILLISECOND"), Clock("bigint", "SECOND"))
+    1
+    """
+    if tick == FOREVER:
+        return tick
+    return tick * old.nanoseconds // new.nanoseconds
+
+
+def _rescaled(old: Clock, new: Clock) -> Column:
+    if old.nanoseconds >= new.nanoseconds:
+        return F.expr(f"{ROWTIME} * {old.nanoseconds // new.nanoseconds}L")
+    factor = new.nanoseconds // old.nanoseconds
+    return F.expr(f"({ROWTIME} - pmod({ROWTIME}, {factor}L)) DIV {factor}L")

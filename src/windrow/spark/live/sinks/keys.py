@@ -1,0 +1,163 @@
+"""The key of a relation that is kept up to date: as it is given, or as it shows in the query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from windrow.algebra.aggregates import calls_aggregate
+from windrow.errors import AnalysisError, did_you_mean
+from windrow.spark.live.plans.live_plan import LivePlan
+from windrow.syntax.blocks import with_items
+from windrow.syntax.expression_nodes import Name
+from windrow.syntax.expressions import parse_expression
+from windrow.syntax.nodes import Range
+from windrow.syntax.queries import FromItem, Ordered, Select, Shape, UnknownShapeError, parse_query
+from windrow.syntax.select_list import without_alias
+from windrow.syntax.tokens import Kind, TokenList, tokenize
+
+__all__ = ["key_places", "key_shown"]
+
+_GENERATORS = {"EXPLODE", "EXPLODE_OUTER", "POSEXPLODE", "POSEXPLODE_OUTER", "INLINE", "INLINE_OUTER"}
+_GENERATORS |= {"STACK", "JSON_TUPLE", "VARIANT_EXPLODE", "VARIANT_EXPLODE_OUTER"}
+
+
+def key_places(plan: LivePlan, given: Sequence[str] | None) -> tuple[int, ...]:
+    """The places of a key among the columns of a query's relation.
+
+    Parameters
+    ----------
+    given
+        The names of its columns; None to find it in the query.
+
+    Raises
+    ------
+    AnalysisError
+        ``UNRESOLVED_COLUMN``, ``AMBIGUOUS_REFERENCE``; ``MISSING_KEY`` where none is given or seen.
+    """
+    names = plan.table_columns
+    if given is not None:
+        return tuple(dict.fromkeys(_place(names, name) for name in given))
+    found = None if plan.has_lives else key_shown(plan.text[plan.span.start : plan.span.stop])
+    if found is None or any(place >= len(names) for place in found):
+        raise AnalysisError(
+            "nothing shows which columns tell the rows of this query apart",
+            condition="MISSING_KEY",
+            sql=plan.text,
+            span=plan.span,
+            hint="name them: relation.start(…, mode='upsert', key=['a', 'b']); or select all that it is"
+            " grouped by",
+        )
+    return found
+
+
+def key_shown(text: str) -> tuple[int, ...] | None:
+    """The places of columns of which each combination is in one row at most; None if that is not seen.
+
+    >>> key_shown("SELECT COUNT(*) AS n, k FROM s GROUP BY k")
+    (1,)
+    >>> key_shown("SELECT upper(k) AS k, COUNT(*) AS n FROM s GROUP BY k")
+    """
+    tokens = tokenize(text)
+    items = with_items(tokens, 0) if tokens.word(0) == "WITH" else []
+    try:
+        return _of(tokens, parse_query(tokens, items[-1].item[1] if items else 0, len(tokens)))
+    except UnknownShapeError:
+        return None
+
+
+def _of(tokens: TokenList, shape: Shape) -> tuple[int, ...] | None:
+    if isinstance(shape, Ordered):
+        return _of(tokens, shape.query)
+    if not isinstance(shape, Select):
+        return None
+    expressions = [without_alias(tokens, item) for item in shape.items]
+    if any(_is_several(tokens, item) for item in shape.items):
+        return None
+    if shape.distinct:
+        return tuple(range(len(expressions)))
+    if shape.group_by is None:
+        return () if any(calls_aggregate(tokens, item) for item in shape.items) else None
+    keys = _grouped_by(tokens, shape.group_by, expressions)
+    places = [None] if keys is None else [_place_in(tokens, expressions, each, shape.source) for each in keys]
+    found = tuple(place for place in places if place is not None)
+    # of two keys of one name it is not seen which of them is selected
+    return found if len({*found}) == len(places) else None
+
+
+def _grouped_by(tokens: TokenList, clause: Range, expressions: Sequence[Range]) -> list[Range] | None:
+    """The expressions of GROUP BY; None for several sets of them."""
+    start, stop = clause
+    if stop - start == 1 and tokens.word(start) == "ALL":
+        return [each for each in expressions if not calls_aggregate(tokens, each)]
+    if {tokens.word(at) for at in tokens.level(start, stop)} & {"ROLLUP", "CUBE", "GROUPING"}:
+        return None
+    keys = []
+    for first, last in tokens.split(start, stop):
+        key = (first, last)
+        if last - first == 1 and tokens[first].kind is Kind.NUMBER:
+            number = tokens[first].text
+            if not number.isdigit() or not 1 <= int(number) <= len(expressions):
+                return None
+            key = expressions[int(number) - 1]
+        keys.append(key)
+    return keys
+
+
+def _place(names: Sequence[str], name: str) -> int:
+    found = [place for place, known in enumerate(names) if known.lower() == name.lower()]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise AnalysisError(
+            f"the relation has {len(found)} columns {name}",
+            condition="AMBIGUOUS_REFERENCE",
+            sqlstate="42704",
+            hint="give each its own name with AS",
+        )
+    raise AnalysisError(
+        f"the relation has no column {name}",
+        condition="UNRESOLVED_COLUMN",
+        sqlstate="42703",
+        hint=did_you_mean(name, names) or f"columns are {', '.join(names)}",
+    )
+
+
+def _is_several(tokens: TokenList, item: Range) -> bool:
+    """Whether an item of SELECT may be several columns or rows: a star, or a call of a generator."""
+    start = item[0]
+    star = start if tokens.is_symbol(start, "*") else start + 2
+    if tokens.is_symbol(star, "*") and (star == start or tokens.is_symbol(start + 1, ".")):
+        return True
+    return tokens.word(start) in _GENERATORS and tokens.is_symbol(start + 1, "(")
+
+
+def _place_in(
+    tokens: TokenList, keys: Sequence[Range], item: Range, source: Sequence[FromItem]
+) -> int | None:
+    """Which of some keys an expression is; None if it is not certainly one of them.
+
+    Spaces and capitals do not matter, nor the relation of a name in FROM, if one of the two leaves it out.
+    """
+    aliases = [((each.alias or "").lower(),) for each in source if all(of.using == () for of in source)]
+    parts = [_parts(tokens, each) for each in (item, *keys)]
+    own, listed = parts[0], parts[1:]
+    if own in listed:
+        return listed.index(own)
+    found = [
+        place
+        for place, each in enumerate(listed)
+        if own[0] == each[0] == "" and own[-1] == each[-1] and min(len(own), len(each)) == 2
+        if max(own, each, key=len)[1:-1] in aliases
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _parts(tokens: TokenList, item: Range) -> tuple[str, ...]:
+    """An expression: the parts of a name after an empty one, or its text."""
+    expression = parse_expression(tokens, *item)
+    if isinstance(expression, Name):
+        return ("", *(part.lower() for part in expression.parts))
+    texts = (
+        tokens[at].text if tokens[at].kind is Kind.STRING else tokens[at].text.lower() for at in range(*item)
+    )
+    return (" ".join(texts),)

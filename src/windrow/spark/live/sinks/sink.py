@@ -1,0 +1,338 @@
+"""Where a live query's rows go: those of a micro-batch once, however often it is repeated."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, Protocol, runtime_checkable
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from windrow.errors import ExecutionError, UsageError
+from windrow.streams.durable_files import flush
+
+__all__ = [
+    "Around",
+    "Files",
+    "Memory",
+    "Receiver",
+    "Sink",
+    "TableSink",
+    "called",
+    "console",
+    "is_owned",
+    "take_folder",
+    "takes_tables",
+    "uri",
+    "write_one",
+    "written_to",
+]
+
+FileFormat = Literal["parquet", "json", "csv"]
+_OPTIONS: dict[str, dict[str, str]] = {
+    "parquet": {},
+    "json": {"ignoreNullFields": "false"},
+    "csv": {"header": "true", "escape": '"'},
+    "orc": {},
+}
+_OWNER = ".checkpoint"
+
+
+class Receiver(Protocol):
+    """Takes what a query gives, in a way of its own.
+
+    Attributes
+    ----------
+    mode
+        What it is given of a relation, if not its changelog.
+    """
+
+    mode: str | None = None
+
+    @property
+    def target(self) -> str:
+        """Where rows go, as errors name it: a checkpoint is gone on with for one target."""
+        return type(self).__name__
+
+    def had(self, identity: str) -> bool:  # noqa: ARG002 - few know
+        """Whether the target has had rows of the query with this identity, under whatever name."""
+        return False
+
+    def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - few look at it
+        """Whether a micro-batch that failed may be written again by the same process."""
+        return False
+
+    def begin(self, spark: SparkSession, identity: str) -> None:  # noqa: ARG002 - not all need to
+        """Get ready for the rows of a query; after a restart it has the same identity."""
+        return
+
+    def end(self) -> None:
+        """Take no more rows, for now."""
+        return
+
+
+@runtime_checkable
+class Sink(Receiver, Protocol):
+    """Takes rows."""
+
+    def write(self, rows: DataFrame, number: int) -> int | None:
+        """Take the rows of a micro-batch; how many they were, if that is known."""
+
+
+@runtime_checkable
+class TableSink(Protocol):
+    """A sink that also takes rows that are in memory."""
+
+    def write_table(self, rows: pa.Table, number: int) -> int:
+        """Take the rows of a micro-batch; how many they were."""
+
+
+class Around(Sink):
+    """Gives what it makes of rows to another sink, which is ready when it is."""
+
+    def __init__(self, inner: Sink) -> None:
+        self.inner = inner
+
+    @property
+    def target(self) -> str:
+        """That of the sink."""
+        return self.inner.target
+
+    def had(self, identity: str) -> bool:
+        """Whether the sink has had rows of a query."""
+        return self.inner.had(identity)
+
+    def may_repeat(self, number: int) -> bool:
+        """Whether the sink may be given a micro-batch again."""
+        return self.inner.may_repeat(number)
+
+    def begin(self, spark: SparkSession, identity: str) -> None:
+        """Have the sink get ready."""
+        self.inner.begin(spark, identity)
+
+    def end(self) -> None:
+        """Have the sink take no more rows."""
+        self.inner.end()
+
+
+class Files(Sink):
+    """A folder of files, one for each micro-batch that gave rows.
+
+    A file gets its name when all of it is there, so that any reader sees whole micro-batches. A micro-batch
+    that is repeated gives the same file again.
+
+    Parameters
+    ----------
+    folder
+        The folder, of one query.
+    format
+        ``"parquet"``, ``"json"``: an object a line, or ``"csv"``: with a header line.
+    """
+
+    def __init__(self, folder: str | Path, format: FileFormat = "parquet") -> None:  # noqa: A002 - as Spark's
+        if format not in ("parquet", "json", "csv"):
+            raise UsageError(
+                f"format {format!r} of files is unknown",
+                condition="UNKNOWN_FORMAT",
+                hint="use 'parquet', 'json' or 'csv'",
+            )
+        self.folder, self.format = Path(folder).resolve(), format
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def target(self) -> str:
+        """The folder."""
+        return f"folder {self.folder}"
+
+    def had(self, identity: str) -> bool:
+        """Whether the folder is that of a query."""
+        return is_owned(self.folder, identity)
+
+    def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - of other sinks
+        """Its file is replaced."""
+        return True
+
+    def begin(self, spark: SparkSession, identity: str) -> None:  # noqa: ARG002 - of other sinks
+        """Take the folder for the query of a checkpoint.
+
+        Raises
+        ------
+        UsageError
+            ``SINK_IN_USE``: it has rows of another, which files of this one would replace.
+        """
+        take_folder(self.folder, identity)
+
+    def write(self, rows: DataFrame, number: int) -> int | None:
+        """Write the file of a micro-batch."""
+        return write_one(rows, self.folder, f"part-{number:09}", self.format)
+
+    def write_table(self, rows: pa.Table, number: int) -> int:
+        """Write the file of a micro-batch, in Parquet."""
+        name = f"part-{number:09}"
+        pending = _pending(self.folder, name)
+        if rows.num_rows:
+            pending.mkdir()
+            written = pending / "rows.parquet"
+            pq.write_table(rows, written)
+            _named(written, self.folder / f"{name}.parquet")
+            shutil.rmtree(pending, ignore_errors=True)
+        return int(rows.num_rows)
+
+
+def take_folder(folder: Path, identity: str) -> None:
+    """Take a folder for the query of a checkpoint.
+
+    Raises
+    ------
+    UsageError
+        ``SINK_IN_USE``: it has rows of another.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    owner = folder / _OWNER
+    if is_owned(folder, identity):
+        return
+    if not owner.exists() and not any(folder.glob("part-*")):
+        pending = folder / f".{uuid.uuid4().hex}.pending"
+        pending.write_text(identity)
+        flush(pending)
+        pending.replace(owner)
+        return
+    raise UsageError(
+        f"the folder {folder} has the rows of another checkpoint's query",
+        condition="SINK_IN_USE",
+        hint="go on with that checkpoint, or name an empty folder",
+    )
+
+
+def is_owned(folder: Path, identity: str) -> bool:
+    """Whether a folder is that of the query of a checkpoint."""
+    owner = folder / _OWNER
+    return owner.exists() and owner.read_text() == identity
+
+
+def takes_tables(sink: object) -> bool:
+    """Whether a sink takes rows that are in memory as it takes others."""
+    return sink.format == "parquet" if isinstance(sink, Files) else isinstance(sink, TableSink)
+
+
+def write_one(rows: DataFrame, folder: Path, name: str, format: str) -> int:  # noqa: A002 - as Spark's
+    """Write rows as one file of a folder, which has its name when it is whole; none if there are none."""
+    pending = _pending(folder, name)
+    rows.coalesce(1).write.format(format).options(**_OPTIONS[format]).save(uri(pending))
+    written = written_to(pending, f"part-*.{format}")
+    count = sum(_count(path, format) for path in written)
+    if count:
+        (path,) = written
+        _named(path, folder / f"{name}.{format}")
+    shutil.rmtree(pending, ignore_errors=True)
+    return count
+
+
+def _pending(folder: Path, name: str) -> Path:
+    for left in folder.glob(f".{name}.*.pending"):  # by a process that ended
+        shutil.rmtree(left, ignore_errors=True)
+    # a name of its own: the tasks of a process that was killed may go on for a while
+    return folder / f".{name}.{uuid.uuid4().hex}.pending"
+
+
+def _named(written: Path, path: Path) -> None:
+    flush(written)
+    written.replace(path)
+    flush(path.parent)
+
+
+def _count(path: Path, format: str) -> int:  # noqa: A002 - as Spark's
+    """How many rows are in a file."""
+    if format == "parquet":
+        return int(pq.read_metadata(path).num_rows)
+    if format == "orc":
+        from pyarrow import orc
+
+        return int(orc.ORCFile(path).nrows)
+    with path.open(encoding="utf-8", newline="") as file:
+        return max(sum(1 for _ in csv.reader(file)) - 1, 0) if format == "csv" else sum(1 for _ in file)
+
+
+class Memory(Sink):
+    """Keeps the rows of every micro-batch on the driver, as long as the process lasts."""
+
+    def __init__(self) -> None:
+        self.batches: dict[int, pa.Table] = {}
+
+    def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - of other sinks
+        """Its table is replaced."""
+        return True
+
+    def write(self, rows: DataFrame, number: int) -> int | None:
+        """Keep the rows of a micro-batch."""
+        return self.write_table(rows.toArrow(), number)
+
+    def write_table(self, rows: pa.Table, number: int) -> int:
+        """Keep the rows of a micro-batch."""
+        self.batches[number] = rows
+        return int(rows.num_rows)
+
+
+class _Console(Sink):
+    target = "console"
+
+    def write(self, rows: DataFrame, number: int) -> int | None:
+        table = rows.toArrow()
+        if table.num_rows:
+            print(f"-- micro-batch {number}")  # noqa: T201 - what a console is for
+            rows.sparkSession.createDataFrame(table).show(table.num_rows, truncate=False)
+        return int(table.num_rows)
+
+
+class _Call(Sink):
+    target = "a function"
+
+    def __init__(self, function: Callable[[DataFrame, int], object]) -> None:
+        self.function, self._called_for = function, -1
+
+    def may_repeat(self, number: int) -> bool:
+        """A function is called with a number again only by another process."""
+        return number != self._called_for
+
+    def write(self, rows: DataFrame, number: int) -> int | None:
+        self._called_for = number
+        self.function(rows, number)
+        return None
+
+
+def uri(path: Path) -> str:
+    """How Spark names a path of this machine, whatever its default file system is."""
+    return f"file://{path}"
+
+
+def written_to(folder: Path, pattern: str = "part-*.parquet") -> list[Path]:
+    """The files that tasks have written into a folder.
+
+    Raises
+    ------
+    ExecutionError
+        ``NOT_SHARED``.
+    """
+    found = list(folder.glob(pattern))
+    if not found:
+        raise ExecutionError(
+            f"what the workers wrote into {folder.parent} is not there for the driver",
+            condition="NOT_SHARED",
+            hint="name folders on a file system that the driver and all workers share, under one path",
+        )
+    return found
+
+
+def console() -> Sink:
+    """Prints the rows."""
+    return _Console()
+
+
+def called(function: Callable[[DataFrame, int], object]) -> Sink:
+    """Calls a function with the rows of every micro-batch and its number."""
+    return _Call(function)

@@ -1,0 +1,140 @@
+"""What a user names as the sink of a live query, and what it is to be given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from pyspark.sql import DataFrame
+
+from windrow.errors import AnalysisError, NotSupportedError, UsageError, did_you_mean
+from windrow.spark.live.plans.live_plan import LivePlan
+from windrow.spark.live.sinks.full_refresh import Replaced, Whole
+from windrow.spark.live.sinks.into_stream import IntoStream, refuse_other
+from windrow.spark.live.sinks.kafka import Kafka
+from windrow.spark.live.sinks.keys import key_places
+from windrow.spark.live.sinks.sink import Files, Memory, Sink, called, console
+from windrow.spark.live.sinks.tables import Table
+from windrow.spark.live.sinks.upserts import Upserts
+from windrow.streams import NamedStream
+
+__all__ = ["MODES", "Mode", "Target", "in_mode", "sink_of"]
+
+Mode = Literal["changelog", "upsert", "table"]
+MODES: tuple[Mode, ...] = ("changelog", "upsert", "table")
+"""What a sink is given of a relation."""
+
+Target = str | Path | Files | Memory | Table | Kafka | NamedStream | Callable[[DataFrame, int], object]
+
+
+def sink_of(target: Target | Sink | IntoStream) -> Sink | IntoStream:
+    """The sink that a user names.
+
+    Raises
+    ------
+    UsageError
+        ``UNKNOWN_SINK``.
+    """
+    if target == "console":
+        return console()
+    if isinstance(target, NamedStream):
+        return IntoStream(target)
+    if isinstance(target, str | Path):
+        is_stream = (Path(target) / "stream.json").is_file()
+        return IntoStream(NamedStream.open(target)) if is_stream else Files(target)
+    if isinstance(target, Sink | IntoStream):
+        return target
+    if callable(target):
+        return called(target)
+    raise UsageError(
+        f"{type(target).__name__} is no sink",
+        condition="UNKNOWN_SINK",
+        hint="give a folder, a named stream, 'console', windrow.Files, Table, Kafka or Memory, or a function"
+        " of a DataFrame and a number",
+    )
+
+
+def in_mode(
+    sink: Sink | IntoStream,
+    plan: LivePlan,
+    mode: str,
+    key: str | Sequence[str] | None,
+    envelope: str | None,
+    folder: Path,
+) -> tuple[Sink | IntoStream, str]:
+    """The sink as a query is to write to it, and the envelope of the changes that it is given.
+
+    Parameters
+    ----------
+    mode, key, envelope
+        As :meth:`windrow.relation.Relation.start` has them.
+    folder
+        Of the query's checkpoint.
+
+    Raises
+    ------
+    UsageError
+        ``INVALID_ARGUMENT``.
+    AnalysisError
+        ``STREAM_WHERE_RELATION_IS_NEEDED``, ``DUPLICATE_COLUMN``, and those of
+        :func:`windrow.spark.live.sinks.keys.key_places`.
+    NotSupportedError
+        ``UNSUPPORTED_SINK`` for a target that cannot be replaced at once.
+    """
+    _refuse_arguments(mode, key, envelope)
+    if mode == "changelog" and isinstance(sink, IntoStream):
+        return sink, "delta"  # in which each row is one
+    if mode == "changelog":
+        if isinstance(sink, Files | Table):
+            plan.refuse_twice(plan.columns, "a file")
+        return sink, envelope or plan.envelope
+    if isinstance(sink, IntoStream):
+        refuse_other(sink, plan)
+        raise _no_rows_leave(plan)  # a query that gives a stream
+    if not plan.is_relation:
+        raise _no_rows_leave(plan)
+    names = plan.table_columns
+    plan.refuse_twice(names, "a table")
+    if mode == "upsert":
+        given = [key] if isinstance(key, str) else key
+        return Upserts(sink, names, key_places(plan, given)), "diff"
+    if isinstance(sink, Files) and sink.format == "parquet":
+        sink = Replaced(sink.folder)
+    elif isinstance(sink, Files | Table | Kafka):
+        raise NotSupportedError(
+            f"{type(sink).__name__} cannot be replaced at once by the whole table of a query",
+            condition="UNSUPPORTED_SINK",
+            sql=plan.text,
+            span=plan.span,
+            hint="name a folder, which will have Parquet files; or a function of a DataFrame and a number",
+        )
+    return Whole(sink, names, folder / "table"), "diff"
+
+
+def _refuse_arguments(mode: str, key: str | Sequence[str] | None, envelope: str | None) -> None:
+    if mode not in MODES:
+        hint = did_you_mean(mode, MODES) or f"modes are {', '.join(MODES)}"
+        raise UsageError(f"mode {mode!r} is unknown", condition="INVALID_ARGUMENT", hint=hint)
+    if key is not None and mode != "upsert":
+        raise UsageError(
+            f"mode {mode!r} has no key",
+            condition="INVALID_ARGUMENT",
+            hint="mode='upsert' gives what became of each key",
+        )
+    if envelope is not None and mode != "changelog":
+        raise UsageError(
+            f"mode {mode!r} has no envelope",
+            condition="INVALID_ARGUMENT",
+            hint="leave the envelope out: upserts have _op and _at before the columns, a table has its rows",
+        )
+
+
+def _no_rows_leave(plan: LivePlan) -> AnalysisError:
+    return AnalysisError(
+        "this query gives a stream, of which no row changes or leaves",
+        condition="STREAM_WHERE_RELATION_IS_NEEDED",
+        sql=plan.text,
+        span=plan.span,
+        hint="start it as it is, without a mode; or write the relation that the stream is made of",
+    )

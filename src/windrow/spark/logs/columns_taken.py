@@ -1,0 +1,48 @@
+"""Which columns of a named stream the columns of a query are for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from windrow.errors import AnalysisError, Span
+from windrow.streams import NamedStream
+
+__all__ = ["TextPlace", "columns_taken"]
+
+
+@dataclass(frozen=True)
+class TextPlace:
+    """Where something stands in a text."""
+
+    sql: str
+    span: Span
+
+
+def columns_taken(
+    stream: NamedStream,
+    given: Sequence[str],
+    chosen: Sequence[str] | None = None,
+    place: TextPlace | None = None,
+) -> tuple[str, ...]:
+    """The columns of a stream that those of a query are for, by position.
+
+    Raises
+    ------
+    AnalysisError
+        ``INSERT_COLUMN_ARITY_MISMATCH``.
+    """
+    every = tuple(chosen if chosen is not None else stream.definition.columns.names)
+    without = tuple(name for name in every if name != stream.definition.rowtime.column)
+    found = next((names for names in (every, without) if len(names) == len(given)), None)
+    if found is None:
+        raise AnalysisError(
+            f"the query has {len(given)} columns, and the stream takes {len(without)} beside the rowtime:"
+            f" {', '.join(without)}",
+            condition="INSERT_COLUMN_ARITY_MISMATCH",
+            sqlstate="21S01",
+            sql=place.sql if place is not None else None,
+            span=place.span if place is not None else None,
+            hint="name the columns that the query has: INSERT INTO s (a, b) …",
+        )
+    return found

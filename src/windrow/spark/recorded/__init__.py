@@ -1,0 +1,1 @@
+"""Continuous queries and queries with EMIT over recorded logs."""

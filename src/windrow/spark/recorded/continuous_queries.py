@@ -1,0 +1,232 @@
+"""Runs continuous queries over recorded streams: relations that vary, and the streams made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from windrow.algebra.clock import Clock, common_clock
+from windrow.algebra.continuous import (
+    ChangelogOf,
+    Continuous,
+    NamedRelation,
+    Query,
+    Reader,
+    StreamQuery,
+    WindowedStream,
+)
+from windrow.errors import AnalysisError, NotSupportedError, Span, WindrowError, did_you_mean
+from windrow.plan.nodes import Node
+from windrow.plan.reader import NotPlannedError, reason_of
+from windrow.plan.reasons import Reason
+from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
+from windrow.spark.catalog import Catalog
+from windrow.spark.gateway import Gateway
+from windrow.spark.logs.session_streams import Stream
+from windrow.spark.relations.changelog import changelog
+from windrow.spark.relations.relation_of_plan import plan_of, relation_of_plan
+from windrow.spark.relations.snapshots import by_snapshots
+from windrow.spark.relations.stream_windows import Sizes, windowed
+from windrow.spark.relations.varying import ENTER, LEAVE, Varying, columns_of
+from windrow.syntax.cql_clauses import StreamWindow
+from windrow.syntax.lengths import Length
+from windrow.syntax.queries import UnknownShapeError
+
+__all__ = ["Result", "Runner"]
+
+Result = Varying | Stream | DataFrame
+"""What a continuous query gives; a DataFrame where nothing in it varies."""
+
+
+class Runner:
+    """Runs one statement.
+
+    Parameters
+    ----------
+    gateway, catalog
+        The session, and the streams and varying relations in it.
+    reader
+        Of the statement.
+    execution
+        ``"batch"`` or ``"reference"``.
+
+    Attributes
+    ----------
+    plans
+        Of each query that was run, its plan; of none in the reference, which has none.
+    """
+
+    def __init__(self, gateway: Gateway, catalog: Catalog, reader: Reader, execution: str) -> None:
+        self.gateway, self.catalog, self.reader, self.execution = gateway, catalog, reader, execution
+        self.tokens, self.sql = reader.tokens, reader.tokens.sql
+        self.plans: dict[Span, Node] = {}
+        self._lengths: dict[tuple[int, int], Decimal] = {}
+
+    def run(self, query: Continuous) -> Result:
+        """The relation or stream of a query."""
+        try:
+            clock = (
+                common_clock(*self._clocks_and_lengths(query))
+                if _varies(query)
+                else Clock("bigint", "SECOND")
+            )
+            if isinstance(query, StreamQuery):
+                return self.stream(query, clock)
+            return self.relation(query, clock) if query.varies else self.table(query)
+        except WindrowError as error:
+            raise error.located(self.sql) from error.__cause__
+
+    def relation(self, query: Query, clock: Clock) -> Varying:
+        """The relation of a query that may vary, on this clock."""
+        inputs: dict[str, Varying] = {}
+        tables: dict[str, DataFrame] = {}
+        for item in query.inputs:
+            if isinstance(item, WindowedStream):
+                inputs[item.key] = self.window(item, clock)
+            elif isinstance(item, NamedRelation):
+                inputs[item.key] = self.named(item, clock)
+            else:
+                tables[item.key] = self.changelog(item)
+        unrun = self.unrun(
+            query, inputs, tables, clock
+        )  # what is wrong with the text is told of it as written
+        if self.execution == "reference":
+            if self.gateway.plan_only:
+                return unrun
+            return by_snapshots(self.gateway, query.text, inputs, tables, clock)
+        try:
+            plan = plan_of(self.gateway, self.reader, query, inputs, tables)
+            found = relation_of_plan(self.gateway, plan, clock, inputs, tables, self.tokens)
+        except (NotPlannedError, UnknownShapeError) as refused:
+            raise self._not_planned(query, reason_of(refused)) from None
+        self.plans[query.span] = plan
+        return found.renamed(unrun.names)
+
+    def _not_planned(self, query: Query, reason: Reason) -> NotSupportedError:
+        return NotSupportedError(
+            f"{reason} over windows of streams is not supported",
+            condition="UNSUPPORTED_QUERY",
+            sql=self.sql,
+            span=query.span if reason.at is None else self.tokens.span(*reason.at),
+            hint=reason.hint or "Session(execution='reference') evaluates it, instant by instant",
+        )
+
+    def unrun(
+        self, query: Query, inputs: dict[str, Varying], tables: dict[str, DataFrame], clock: Clock
+    ) -> Varying:
+        """A relation of the query's columns and no rows."""
+        nothing = {key: item.visible().limit(0) for key, item in inputs.items()}
+        frame = self.gateway.sql(query.text, {**nothing, **tables}).limit(0)
+        never = {ENTER: F.lit(0).cast("bigint"), LEAVE: F.lit(0).cast("bigint")}
+        names = frame.columns
+        return Varying.of(frame.toDF(*columns_of(names)).withColumns(never), clock, []).renamed(tuple(names))
+
+    def named(self, item: NamedRelation, clock: Clock) -> Varying:
+        """A view that varies."""
+        return self.catalog.relations[item.name.lower()].on(clock)
+
+    def table(self, query: Query) -> DataFrame:
+        """The rows of a query of which nothing varies."""
+        tables = {item.key: self.changelog(item) for item in query.inputs if isinstance(item, ChangelogOf)}
+        return self.gateway.sql(query.text, tables)
+
+    def stream(self, query: StreamQuery, clock: Clock) -> Stream:
+        """The stream that is made of a relation."""
+        relation = self.relation(query.query, clock)
+        known = {name.lower(): column for name, column in zip(relation.names, relation.columns, strict=True)}
+        using = []
+        for name, span in query.using:
+            if name.lower() not in known:
+                raise AnalysisError(
+                    f"the query has no column {name}",
+                    condition="UNRESOLVED_COLUMN",
+                    sqlstate="42703",
+                    sql=self.sql,
+                    span=span,
+                    hint=did_you_mean(name, list(relation.names))
+                    or f"columns are {', '.join(relation.names)}",
+                )
+            using.append(known[name.lower()])
+        with self.gateway.translated():
+            return relation.stream(query.kind, using)
+
+    def window(self, item: WindowedStream, clock: Clock) -> Varying:
+        """A window of a stream as a relation."""
+        source = item.source
+        stream = (
+            self.stream(source, clock) if isinstance(source, StreamQuery) else self.arriving(source, clock)
+        )
+        return self.windowed(stream.on(clock), item, self.sizes(item, clock))
+
+    def sizes(self, item: WindowedStream, clock: Clock) -> Sizes:
+        """The lengths of a window in ticks of a clock."""
+        source = item.source
+        # a stream made by a query has that query's clock
+        own = (
+            common_clock(*self._clocks_and_lengths(source))
+            if isinstance(source, StreamQuery)
+            else self.catalog.streams[source.lower()].clock
+        )
+        granularity = own.nanoseconds // clock.nanoseconds
+        window = item.window
+        return Sizes(self._ticks(window.range_, clock), self._ticks(window.slide, clock), granularity)
+
+    def arriving(self, name: str, clock: Clock) -> Stream:  # noqa: ARG002 - of live streams
+        """The rows of a stream with a name."""
+        return self.catalog.streams[name.lower()]
+
+    def windowed(self, stream: Stream, item: WindowedStream, sizes: Sizes) -> Varying:
+        """The relation that a window makes of these rows."""
+        return windowed(self.gateway, stream, item, sizes, self.execution)
+
+    def changelog(self, item: ChangelogOf) -> DataFrame:
+        """The changelog of a query as a table."""
+        relation = self.run(item.query)
+        assert isinstance(relation, Varying)
+        with self.gateway.translated():
+            return changelog(relation, key=item.key_columns)
+
+    # -- lengths of time -----------------------------------------------------------------------------
+
+    def _ticks(self, length: Length | None, clock: Clock) -> int | None:
+        return None if length is None else clock.ticks(self._length(length))
+
+    def _length(self, length: Length) -> Decimal:
+        """Nanoseconds."""
+        if length.tokens not in self._lengths:
+            self._lengths[length.tokens] = nanoseconds_of(self.gateway, self.tokens, length, default="SECOND")
+        return self._lengths[length.tokens]
+
+    def _clocks_and_lengths(self, query: Continuous) -> tuple[list[Clock], list[Decimal]]:
+        clocks, lengths = [], []
+        for item in _inputs(query):
+            if isinstance(item, NamedRelation):
+                clocks.append(self.catalog.relations[item.name.lower()].clock)
+            elif isinstance(item, WindowedStream):
+                if isinstance(item.source, str):
+                    clocks.append(self.catalog.streams[item.source.lower()].clock)
+                lengths += [self._length(part) for part in _durations(item.window)]
+        return clocks, lengths
+
+
+def _inputs(query: Continuous) -> Iterator[WindowedStream | NamedRelation]:
+    """All that varies in a query, also in the streams that its windows are of."""
+    if isinstance(query, StreamQuery):
+        query = query.query
+    for item in query.inputs:
+        if isinstance(item, ChangelogOf):
+            continue
+        yield item
+        if isinstance(item, WindowedStream) and isinstance(item.source, StreamQuery):
+            yield from _inputs(item.source)
+
+
+def _varies(query: Continuous) -> bool:
+    return any(True for _ in _inputs(query))
+
+
+def _durations(window: StreamWindow) -> list[Length]:
+    return [part for part in (window.range_, window.slide) if part is not None]

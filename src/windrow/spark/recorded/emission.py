@@ -1,0 +1,589 @@
+"""Queries over recorded logs as their entries came: tables as of a processing time, and their changes.
+
+A stream is here the table of the rows that have come so far. So a query is a relation that varies on the
+clock of processing time, and all operators for such relations serve it; a table at one instant is plain
+Spark SQL over the rows that had come by then. EMIT moves the times at which rows are shown: it is a relation
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from operator import and_, or_
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructField, StructType
+
+from windrow.algebra.clock import NEVER, Clock
+from windrow.algebra.watermarks import Steps, held_back, value_at
+from windrow.errors import AnalysisError, Span
+from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE
+from windrow.plan import nodes
+from windrow.plan.event_time import HIDDEN, Completeness, Judging, Occurrence, Sessions, Timed
+from windrow.plan.event_time.window_times import window_of
+from windrow.plan.reader import NotPlannedError, reason_of
+from windrow.plan.sql import sql_of_plan
+from windrow.spark.errors import raising
+from windrow.spark.gateway import Gateway
+from windrow.spark.logs.admitted_rows import PROMISED
+from windrow.spark.logs.session_streams import NUMBER, PTIME, REASON, ROWTIME, SENDER, Arrivals, Stream
+from windrow.spark.recorded.emission_plan import PlanReading
+from windrow.spark.recorded.promised_over import Asked, Promised, asked_of, with_since
+from windrow.spark.recorded.watermark_steps import looked_up, when_above
+from windrow.spark.relations.changelog import changelog, one_sql
+from windrow.spark.relations.relation_of_plan import relation_of_plan
+from windrow.spark.relations.table_functions_in_from import windows_by_definition
+from windrow.spark.relations.varying import Varying, columns_of
+from windrow.spark.tasks.keyed import run_keyed
+from windrow.streams.entries import BEFORE, REASONS
+from windrow.syntax.sqltext import Relation, SqlText, quoted
+
+__all__ = ["Emitted", "Materialization", "common_ptime"]
+
+_MARK = "__mark"
+_LATE = "a row is late for a group: the watermark had passed the group's end before the row came"
+
+
+@dataclass(frozen=True)
+class Materialization:
+    """How a query is shown, with lengths of time in ticks.
+
+    Attributes
+    ----------
+    watermark
+        AFTER WATERMARK.
+    delay
+        AFTER DELAY, in ticks of processing time.
+    lateness
+        For how long after the watermark rows count, in ticks of each stream's rowtime.
+    until
+        AS OF SYSTEM TIME: the last processing time that is known.
+    """
+
+    watermark: bool = False
+    delay: int | None = None
+    lateness: Mapping[str, int] | None = None
+    until: int | None = None
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """A query over recorded logs, on the clock of processing time.
+
+    Parameters
+    ----------
+    gateway, streams
+        The session, and its streams that the query reads.
+    execution
+        ``"batch"`` or ``"reference"``.
+    timed
+        The query.
+    reading
+        What its plan was read from.
+    how
+        How it is shown.
+    place
+        The user's text and where in it the query is.
+    by_definition
+        Evaluates it instant by instant: the reference.
+    """
+
+    gateway: Gateway
+    streams: Mapping[str, Stream]
+    execution: str
+    timed: Timed
+    reading: PlanReading
+    how: Materialization
+    place: tuple[str, Span]
+    by_definition: Callable[[Emitted], Varying]
+
+    @property
+    def clock(self) -> Clock:
+        """What processing times are counted in."""
+        return common_ptime(self._arrivals.values(), self.place)
+
+    @property
+    def _arrivals(self) -> dict[str, Arrivals]:
+        return {
+            name: arrivals for name, stream in self.streams.items() if (arrivals := stream.timed) is not None
+        }
+
+    @cached_property
+    def ends(self) -> tuple[int, int] | None:
+        """The first and the last processing time of the logs."""
+        found = [ends for arrival in self._arrivals.values() if (ends := arrival.ends) is not None]
+        return (min(first for first, _ in found), max(last for _, last in found)) if found else None
+
+    @cached_property
+    def watermark(self) -> Steps:
+        """That of the query's rows."""
+        return self.watermark_of(self.timed.streams)
+
+    def watermark_of(self, names: Iterable[str]) -> Steps:
+        """That of what is made of these streams."""
+        arrivals = [self._arrivals[name] for name in names]
+        clocks = {arrival.rowtime for arrival in arrivals}
+        if len(clocks) > 1:
+            raise AnalysisError(
+                "watermarks of rowtimes of several types have no least",
+                condition="NO_COMMON_CLOCK",
+                sql=self.place[0],
+                span=self.place[1],
+                hint="make the streams with rowtimes of one type",
+            )
+        return held_back([arrival.watermark for arrival in arrivals])
+
+    # -- what has come ---------------------------------------------------------------------------------
+
+    @cached_property
+    def arrived(self) -> dict[str, DataFrame]:
+        """The rows of each stream in the query, with `ENTER`: when they came."""
+        return {each.name: self._arrived(each) for each in self.timed.occurrences}
+
+    def _arrived(self, occurrence: Occurrence) -> DataFrame:
+        name = occurrence.stream
+        stream = self.streams[name]
+        arrival = self._arrivals[name]
+        came = F.expr(arrival.came).alias(ENTER)
+        number = []
+        if occurrence.is_numbered:
+            known = F.col(NUMBER) if NUMBER in stream.frame.columns else F.lit(0)
+            number = [known.cast("bigint").alias(occurrence.number)]
+        marking = [
+            name for name in (ROWTIME, BEFORE) if occurrence.watermark_of and name in stream.frame.columns
+        ]
+        shown = [*(quoted(each) for each in stream.columns), *([occurrence.number] if number else []), ENTER]
+        frame = stream.frame.select(*map(quoted, stream.columns), *marking, *number, came)
+        if arrival.patterns is not None:
+            frame = self._kept_to(name, frame)
+        if not occurrence.watermark_of:
+            return frame
+        mark = F.expr(arrival.rowtime.to_column(_MARK)).alias(occurrence.watermark)
+        frame = frame.withColumn(_MARK, self._mark(occurrence))
+        judgings = self._judgings(occurrence)
+        if stream.on_late == "fail" and judgings:
+            is_late = _is_late(judgings, arrival.rowtime, _MARK)
+            if self.how.until is not None:
+                is_late &= F.col(ENTER) <= self.how.until
+            failed = raising("LATE_ROW", _LATE, "on_late='keep' keeps late rows apart")
+            # groups that are over are told by the mark, and so it is computed of each row
+            frame = frame.withColumn(_MARK, F.when(is_late, failed).otherwise(F.col(_MARK)))
+        return frame.select(*shown, mark)
+
+    def _judgings(self, occurrence: Occurrence) -> list[Judging]:
+        """What says which rows of a stream are late for a group, where it stands."""
+        return [by for by in self.timed.judgings if by.origin == occurrence.place]
+
+    def _mark(self, occurrence: Occurrence) -> Column:
+        """The watermark before each row that is below it, less the allowed lateness; NULL of others.
+
+        It is that of the entries before the row's own: of its stream those before it in the log, where that
+        has an order, and of others those of earlier processing times.
+        """
+        name, names = occurrence.stream, occurrence.watermark_of
+        parts = []
+        if BEFORE in self.streams[name].frame.columns:
+            parts, names = [F.col(BEFORE)], names - {name}
+        if names:
+            steps = self.watermark_of(names)
+            at, values = [at + 1 for at, _ in steps], [value for _, value in steps]
+            parts.append(looked_up(self.gateway.spark, ENTER, at, values))
+        every = reduce(and_, (part.isNotNull() for part in parts))
+        known = parts[0] if len(parts) == 1 else F.when(every, F.least(*parts))
+        mark = known - F.lit((self.how.lateness or {}).get(name, 0))
+        return F.when(F.col(ROWTIME) < mark, mark)
+
+    def streams_with_late(self) -> list[Stream]:
+        """The streams, with the rows that are late for groups among their late ones."""
+        found = []
+        for name, stream in self.streams.items():
+            late, own = self.late(name), stream.late
+            if late is not None:
+                kept = [*stream.columns, ROWTIME, *([SENDER] if SENDER in late.columns else []), PROMISED]
+                late = late.select(*map(quoted, kept), F.lit(REASONS[0]).alias(REASON))
+                if own is not None:
+                    own = own.withColumn(REASON, stream.why_late(own))
+                    late = own.unionByName(late, allowMissingColumns=True)
+            found.append(stream if late is None else replace(stream, late=late))
+        return found
+
+    def late(self, name: str) -> DataFrame | None:
+        """The rows of a stream that are late for a group, with `PROMISED`; None if none may be."""
+        judged = [
+            (each, found)
+            for each in self.timed.occurrences
+            if each.stream == name and (found := self._judgings(each))
+        ]
+        if not judged:
+            return None
+        stream, arrival = self.streams[name], self._arrivals[name]
+        frame = stream.frame.withColumn(ENTER, F.expr(arrival.came))
+        if arrival.patterns is not None:
+            frame = self._kept_to(name, frame)
+        if self.how.until is not None:
+            frame = frame.where(F.col(ENTER) <= self.how.until)
+        bounds = []
+        for number, (each, judgings) in enumerate(judged):
+            mark = f"{_MARK}{number}"
+            frame = frame.withColumn(mark, self._mark(each))
+            bounds.append(F.when(_is_late(judgings, arrival.rowtime, mark), F.col(mark)))
+        violated = bounds[0] if len(bounds) == 1 else F.greatest(*bounds)
+        return frame.withColumn(PROMISED, violated).where(F.col(PROMISED).isNotNull())
+
+    def _kept_to(self, name: str, rows: DataFrame) -> DataFrame:
+        """The rows that a stream had not promised would not come: who comes later has promised nothing."""
+        promised = Promised({name: self.streams[name]})
+        promised.take(name, self._arrivals[name].promises)
+        own = {column: column for column in promised.lines(name)}
+        since = promised.of(name, own)
+        if since is None:
+            return rows
+        return (
+            with_since(rows, [(COMPLETE, since, own)]).where(F.col(COMPLETE) >= F.col(ENTER)).drop(COMPLETE)
+        )
+
+    # -- at an instant ---------------------------------------------------------------------------------
+
+    def at(self, tick: int) -> DataFrame:
+        """The table at an instant of processing time."""
+        if self.how.delay is not None:
+            frame = self.shown.at(tick)
+            return _without_hidden(frame, self.shown.names)
+        frame = self.raw_at(tick)
+        if self.how.watermark:
+            frame = self._complete_at(frame, tick)
+        return _without_hidden(frame, frame.columns)
+
+    def _complete_at(self, frame: DataFrame, tick: int) -> DataFrame:
+        """The rows that are complete at an instant."""
+        names = frame.columns
+        if not self._may_promise:
+            return frame.where(self.is_complete(tick))
+        inside = [f"c{number}" for number in range(len(names))]
+        known = frame.withColumn(COMPLETE, self.is_complete(tick)).toDF(*inside, COMPLETE)
+        columns = dict(zip((name.lower() for name in names), inside, strict=True))
+        known, promised = self._with_promised(known, columns)
+        return known.where(F.col(COMPLETE) | (promised <= tick)).select(*inside).toDF(*names)
+
+    def raw_at(self, tick: int) -> DataFrame:
+        """All rows of the query at an instant, with the columns of ours."""
+        arrived = {name: frame.where(F.col(ENTER) <= tick) for name, frame in self.arrived.items()}
+        return self._rows_of(self.timed.plan, arrived)
+
+    def sessions_of(self, sessions: Sessions) -> DataFrame:
+        """Of each row in one of these sessions ``number``, as `NUMBER` of its stream has it, and ``end``."""
+        return self._rows_of(sessions.plan, self.arrived)
+
+    def _rows_of(self, plan: nodes.Node, arrived: Mapping[str, DataFrame]) -> DataFrame:
+        """The rows of a plan over what has come of each stream."""
+        frames = {name: frame.drop(ENTER) for name, frame in arrived.items()}
+        with self.reading.as_written(self.gateway):
+            frames = {**self.reading.tables, **frames, **self.reading.called(self.gateway, frames)}
+            windows = _Windows(self.gateway, frames) if self.execution == "reference" else None
+            text = sql_of_plan(plan, windows)
+            found = self.gateway.sql(text, frames if windows is None else windows.frames)
+        return found.toDF(*(column.name for column in plan.columns))
+
+    @property
+    def schema(self) -> StructType:
+        """The query's columns, with those of ours."""
+        return StructType([StructField(column.name, column.type) for column in self.timed.plan.columns])
+
+    def is_complete(self, tick: int) -> Column:
+        """Whether rows are complete at an instant: any key of a stream tells, and all streams must."""
+        mark = value_at(self.watermark, tick)
+        if mark is None:
+            return F.lit(False)
+        shown = self._rowtime.to_column(f"{mark}L")
+        by_origin: dict[int, Column] = {}
+        for each in self.timed.complete:
+            below = F.coalesce(
+                F.expr(f"{quoted(each.column)} < {each.mapped.replace('{t}', shown)}"), F.lit(False)
+            )
+            by_origin[each.origin] = by_origin.get(each.origin, F.lit(False)) | below
+        whole = F.lit(bool(by_origin))
+        for below in by_origin.values():
+            whole = whole & below
+        return whole
+
+    @property
+    def _may_promise(self) -> bool:
+        """Whether rows may be promised to be complete."""
+        return bool(self.timed.plain)
+
+    @cached_property
+    def promised(self) -> Promised:
+        """What the streams have promised by patterns."""
+        found = Promised({each.stream: self.streams[each.stream] for each in self.timed.occurrences})
+        for name, arrival in self._arrivals.items():
+            found.take(name, arrival.promises)
+        return found
+
+    def asked(self, shown: StructType, columns: Mapping[str, str]) -> list[tuple[int, str, Asked]]:
+        """What is asked of the streams about the query's rows, as :func:`asked_of` has it."""
+        return asked_of(self.timed, self.streams, shown, columns)
+
+    def _with_promised(self, frame: DataFrame, columns: Mapping[str, str]) -> tuple[DataFrame, Column]:
+        """Rows, and since when they are promised to be complete; `columns` are the query's in the frame."""
+        asked = [
+            (f"__since{place}", self.promised.of(name, own), own)
+            for place, name, own in self.asked(frame.schema, columns)
+        ]
+        told = [F.col(name) for name, _, _ in asked]
+        return with_since(frame, asked), told[0] if len(told) == 1 else F.greatest(*told)
+
+    @property
+    def _rowtime(self) -> Clock:
+        return next(self._arrivals[name].rowtime for name in self.timed.streams)
+
+    # -- in time ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def varying(self) -> Varying:
+        """The query's rows, with the columns of ours, and when they are there."""
+        never = F.lit(NEVER).cast("bigint").alias(LEAVE)
+        try:
+            return self.varying_over(
+                {name: rows.withColumn(LEAVE, never) for name, rows in self.arrived.items()}
+            )
+        except NotPlannedError as refused:
+            raise self.reading.unsupported(reason_of(refused)) from None
+
+    def varying_over(self, arrived: Mapping[str, DataFrame]) -> Varying:
+        """The same over these rows of each stream in the query.
+
+        Parameters
+        ----------
+        arrived
+            With the columns of :attr:`arrived`, and `LEAVE`.
+
+        Raises
+        ------
+        NotPlannedError
+            Saying what of it has no operator.
+        """
+        relations = {}
+        for each in self.timed.occurrences:
+            entries = self._arrivals[each.stream].entries.select(F.col(PTIME).alias(ROWTIME))
+            known = self._arrivals[each.stream].known
+            came = Stream(entries, (), self.clock, known_ends=None if known is None else known[1])
+            rows = arrived[each.name]
+            columns = [F.col(quoted(name)) for name in rows.columns if name not in (ENTER, LEAVE)]
+            relations[each.name] = Varying.of(rows.select(*columns, ENTER, LEAVE), self.clock, [came])
+        for key in self.reading.sources.keys() - relations.keys():  # what a function of one's own makes
+            rows = self.reading.tables[key].limit(0)
+            never = {ENTER: F.lit(0).cast("bigint"), LEAVE: F.lit(0).cast("bigint")}
+            relations[key] = Varying.of(rows.withColumns(never), self.clock, [])
+        plan = self.timed.plan
+        with self.reading.as_written(self.gateway):
+            tables, tokens = self.reading.tables, self.reading.tokens
+            found = relation_of_plan(self.gateway, plan, self.clock, relations, tables, tokens)
+        return found.renamed(tuple(column.name for column in plan.columns))
+
+    @cached_property
+    def shown(self) -> Varying:
+        """What EMIT shows of them, and when."""
+        if self.execution == "reference" or self.timed.calls_own:
+            return self.by_definition(self)
+        found = self.varying
+        frame = found.frame
+        if self.how.watermark:
+            frame = frame.withColumn(COMPLETE, self._complete_since(found))
+            if self._may_promise:
+                inside = {name.lower(): own for name, own in zip(found.names, found.columns, strict=True)}
+                own = frame.columns
+                frame, promised = self._with_promised(frame, inside)
+                frame = frame.withColumn(COMPLETE, F.least(COMPLETE, promised)).select(*own)
+        if self.how.delay is not None:
+            if not self.how.watermark:
+                frame = frame.withColumn(COMPLETE, F.lit(NEVER).cast("bigint"))
+            kinds = StructType([field for field in frame.schema if field.name in found.columns])
+            keys = self.keys(found)
+            frame = run_keyed(self.gateway, "delay", [frame], keys, kinds, self.how.delay)
+            return replace(found, frame=frame, net_by=None)
+        if self.how.watermark:
+            later = F.greatest(F.col(ENTER), F.col(COMPLETE))
+            frame = frame.withColumn(ENTER, later).where(F.col(ENTER) < F.col(LEAVE)).drop(COMPLETE)
+        return replace(found, frame=frame, net_by=None)
+
+    def keys(self, found: Varying) -> list[str]:
+        """The columns inside that rows of one group have in common."""
+        if self.timed.keys is None:
+            return found.columns
+        wanted = set(self.timed.keys)
+        return [column for name, column in zip(found.names, found.columns, strict=True) if name in wanted]
+
+    def _complete_since(self, found: Varying) -> Column:
+        """When a row is complete."""
+        inside = {name.lower(): column for name, column in zip(found.names, found.columns, strict=True)}
+        by_origin: dict[int, list[Column]] = {}
+        for each in self.timed.complete:
+            column = inside[each.column.lower()]
+            by_origin.setdefault(each.origin, []).append(self._complete_by(each, found.frame, column))
+        never = F.lit(NEVER).cast("bigint")
+        parts = [columns[0] if len(columns) == 1 else F.least(*columns) for columns in by_origin.values()]
+        return never if not parts else parts[0] if len(parts) == 1 else F.greatest(*parts)
+
+    def _complete_by(self, each: Completeness, frame: DataFrame, column: str) -> Column:
+        """When a column of event time is below what the watermark is mapped to."""
+        (found,) = self.mapped([(each.mapped, frame.schema[column].dataType.simpleString())], self.watermark)
+        # from the last on: complete by a step if the value is below it
+        values, whens = [value for value, _ in found], [when for _, when in found]
+        ticks = self.ticks_of(frame.schema[column].dataType, column)
+        return when_above(frame.sparkSession, ticks, values, whens)
+
+    @staticmethod
+    def ticks_of(kind: DataType, column: str) -> Column:
+        """A column of event time in ticks."""
+        clock = _clock_of(kind.simpleString())
+        return F.expr(clock.of_column(column, clock.kind, clock.unit))
+
+    def mapped(self, columns: Sequence[tuple[str, str]], watermark: Steps) -> list[list[tuple[int, int]]]:
+        """What a watermark is mapped to in columns of event time, in ticks, and from when on; in time."""
+        if not watermark:
+            return [[] for _ in columns]
+        at, marks = zip(*sorted(watermark), strict=True)
+        steps = self.gateway.spark.createDataFrame(pa.table({"at": at, "mark": marks}))
+        with self.gateway.translated():
+            found = sorted(
+                steps.selectExpr("at", *self.mapping(columns)).collect(), key=lambda row: row["at"]
+            )
+        return [[(row[f"mapped{number}"], row["at"]) for row in found] for number in range(len(columns))]
+
+    def mapping(self, columns: Sequence[tuple[str, str]]) -> list[str]:
+        """SQL for what a watermark, `mark` in ticks, is mapped to in columns of event time, also in ticks.
+
+        `columns` are SQL in which ``{t}`` is the watermark, and the type of the column.
+        """
+        shown = self._rowtime.to_column("mark")
+        listed = []
+        for number, (mapped, kind) in enumerate(columns):
+            clock = _clock_of(kind)
+            ticks = clock.of_column(f"({mapped.replace('{t}', shown)})", clock.kind, clock.unit)
+            listed.append(f"{ticks} AS mapped{number}")
+        return listed
+
+    def plan(self, is_stream: bool) -> str:
+        """How the query is read: its streams, its columns of event time, and how it is shown."""
+        lines = []
+        for each in self.timed.occurrences:
+            judged = ", late rows of groups left out" if each.watermark_of else ""
+            lines.append(f"stream {each.stream}, as it came{judged}")
+        counted = "of the whole row" if self.timed.keys is None else f"by {len(self.timed.keys)} keys"
+        lines.append(f"groups {counted if self.timed.counts else 'none'}")
+        shown = "changes" if is_stream else "rows"
+        waits = []
+        if self.how.delay is not None:
+            waits.append(f"gathered for {self.how.delay * self.clock.nanoseconds / 1e9:g} seconds")
+        waits += ["complete by the watermark"] if self.how.watermark else []
+        lines.append(f"shown {', '.join([shown, *waits])}")
+        return "\n".join([*lines, "plan", *(f"  {line}" for line in self.timed.lines)])
+
+    def changes(self, envelope: str, shown: Varying | None = None) -> Varying:
+        """The relation whose changelog in an envelope is that of the query; of `shown`, if that is known."""
+        shown = self.shown if shown is None else shown
+        if self.how.until is not None:
+            until = F.lit(self.how.until)
+            frame = shown.frame.where(F.col(ENTER) <= until)
+            left = F.when(F.col(LEAVE) > until, F.lit(NEVER)).otherwise(F.col(LEAVE))
+            shown = replace(shown, frame=frame.withColumn(LEAVE, left))
+        if envelope == "one-sql":
+            return shown
+        kept = [place for place, name in enumerate(shown.names) if not name.startswith(HIDDEN)]
+        columns = [shown.columns[place] for place in kept]
+        names = tuple(shown.names[place] for place in kept)
+        inner = shown.frame.select(*columns, ENTER, LEAVE).toDF(*columns_of(names), ENTER, LEAVE)
+        return replace(shown, frame=inner, names=names)
+
+    def told(
+        self,
+        envelope: str,
+        *,
+        ordered: bool = False,
+        since: int | None = None,
+        key: Sequence[tuple[str, Span | None]] = (),
+        shown: Varying | None = None,
+    ) -> DataFrame:
+        """The changelog in an envelope: ``"one-sql"``, or one of
+        :func:`windrow.spark.relations.changelog.changelog`.
+
+        Parameters
+        ----------
+        envelope, ordered, key
+            As there.
+        since
+            The first processing time of which changes are told; None for all.
+        shown
+            What EMIT shows, if that has been computed.
+        """
+        shown = self.changes(envelope, shown)
+        if envelope != "one-sql":
+            return changelog(replace(shown, since=since), envelope, key=key, ordered=ordered)
+        groups = self.keys(shown) if self.timed.counts else None
+        return one_sql(shown, groups, ordered=ordered, since=since)
+
+
+class _Windows:
+    """Puts the windows of time that the reference finds in the place of those that a plan computes.
+
+    Parameters
+    ----------
+    gateway, frames
+        The session, and the relations of the plan by their keys.
+    """
+
+    def __init__(self, gateway: Gateway, frames: Mapping[str, DataFrame]) -> None:
+        self._gateway, self.frames = gateway, dict(frames)
+
+    def __call__(self, node: nodes.TimeWindows | nodes.Session, rows: SqlText) -> SqlText:
+        """A query for the rows with their windows."""
+        key = f"__windows{len(self.frames)}"
+        given = self._gateway.sql(rows, self.frames)
+        inside = node.rows if isinstance(node, nodes.TimeWindows) else node.input
+        time = next(column for column in inside.columns if column.id == node.time)
+        window = window_of(node, time, by_ids=True)
+        self.frames[key] = windows_by_definition(self._gateway, window, given)
+        return SqlText.of("SELECT * FROM ", Relation(key))
+
+
+def _is_late(judgings: Iterable[Judging], clock: Clock, mark: str) -> Column:
+    """Whether rows are late for a group, by `ROWTIME` and a column of marks, in ticks of a clock."""
+    at, known = clock.to_column(ROWTIME), clock.to_column(mark)
+    found = [f"{by.row.replace('{t}', at)} < {by.least.replace('{t}', known)}" for by in judgings]
+    return reduce(or_, (F.coalesce(F.expr(one), F.lit(False)) for one in found))
+
+
+def _clock_of(kind: str) -> Clock:
+    clock = Clock.of(kind, "NANOSECOND")
+    assert clock is not None
+    return clock
+
+
+def common_ptime(arrivals: Iterable[Arrivals], place: tuple[str, Span]) -> Clock:
+    """The clock of processing times that logs have in common.
+
+    Raises
+    ------
+    AnalysisError
+        ``NO_COMMON_CLOCK``.
+    """
+    clocks = {arrival.ptime for arrival in arrivals}
+    if len(clocks) != 1:
+        raise AnalysisError(
+            "the streams have processing times of several types",
+            condition="NO_COMMON_CLOCK",
+            sql=place[0],
+            span=place[1],
+            hint="cast the PTIME columns to one type",
+        )
+    return clocks.pop()
+
+
+def _without_hidden(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    inside = [f"c{number}" for number in range(len(names))]
+    kept = [(name, column) for name, column in zip(names, inside, strict=True) if not name.startswith(HIDDEN)]
+    return frame.toDF(*inside).select(*(column for _, column in kept)).toDF(*(name for name, _ in kept))

@@ -1,0 +1,27 @@
+"""Rowtimes in zones whose clocks are set: days are longer and shorter there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql.types import DataType, TimestampNTZType, TimestampType
+
+from windrow.spark.gateway import Gateway
+from windrow.spark.logs.session_streams import Stream
+from windrow.syntax.rising import STEADY
+
+__all__ = ["clocks_of"]
+
+_KINDS: dict[DataType, str] = {TimestampType(): "TIMESTAMP", TimestampNTZType(): "TIMESTAMP_NTZ"}
+
+
+def clocks_of(gateway: Gateway, streams: Mapping[str, Stream]) -> dict[str, str]:
+    """Of streams with such a rowtime its type, by their names."""
+    if gateway.spark.conf.get("spark.sql.session.timeZone") in STEADY:
+        return {}
+    kinds = {
+        name: _KINDS.get(stream.frame.schema[stream.rowtime].dataType)
+        for name, stream in streams.items()
+        if stream.rowtime is not None
+    }
+    return {name: kind for name, kind in kinds.items() if kind is not None}

@@ -1,0 +1,114 @@
+"""Bags of rows that vary: what counting their rows by value gives, and tables as such bags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from windrow.algebra.clock import NEVER
+from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.plan.reader import NotPlannedError
+from windrow.spark.arrow import contains, is_orderable
+from windrow.spark.gateway import Gateway
+from windrow.spark.relations.varying import Varying
+from windrow.spark.tasks.keyed import is_carried, run_keyed
+from windrow.syntax.nodes import Range
+
+__all__ = ["Bags", "Rows", "inner"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a node: its columns by their ids, and `ENTER` and `LEAVE` after them if they vary."""
+
+    frame: DataFrame
+    varies: bool
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns but the times."""
+        return [name for name in self.frame.columns if name not in (ENTER, LEAVE)]
+
+
+@dataclass(frozen=True)
+class Bags:
+    """The relations of one statement, by key.
+
+    Attributes
+    ----------
+    gateway
+        The session.
+    inputs
+        What varies in it.
+    """
+
+    gateway: Gateway
+    inputs: Mapping[str, Varying]
+
+    def origin(self) -> int | None:
+        """The logs' first instant, None if they are empty."""
+        if self.gateway.plan_only:
+            return 0
+        firsts = [ends[0] for item in self.inputs.values() if (ends := item.ends) is not None]
+        return min(firsts, default=None)
+
+    def varying(self, rows: Rows) -> Rows:
+        """Rows of a table are there from the log's first instant on."""
+        return rows if rows.varies else Rows(self.from_beginning(rows.frame), varies=True)
+
+    def from_beginning(self, table: DataFrame) -> DataFrame:
+        """The rows of a table from the logs' first instant on; none where there is no log."""
+        if self.gateway.operators is not None:
+            return table.crossJoin(self.gateway.operators.beginning())
+        origin = self.origin()
+        times = {ENTER: F.lit(origin or 0).cast("bigint"), LEAVE: F.lit(NEVER).cast("bigint")}
+        whole = table.withColumns(times)
+        return whole if origin is not None else whole.limit(0)
+
+    def counted(self, operator: str, frames: Sequence[DataFrame]) -> Rows:
+        """Rows as often as the operator says by how often they are on either side.
+
+        The sides have the same columns.
+        """
+        schema = inner(frames[0])
+        for frame in frames:
+            self.refuse_kinds(frame)
+        names, sides = schema.names, [frame.select(*schema.names, ENTER, LEAVE) for frame in frames]
+        strange = [field for field in schema if not is_orderable(field.dataType)]
+        if not strange:
+            return Rows(run_keyed(self.gateway, operator, sides, names, schema), varies=True)
+        # Spark itself compares no maps and variants; rows of a join are told apart by their texts
+        texts = {f"__text{number}": _text(field) for number, field in enumerate(strange)}
+        sides = [side.withColumns(texts) for side in sides]
+        compared = [name for name in names if is_orderable(schema[name].dataType)]
+        found = run_keyed(self.gateway, operator, sides, [*compared, *texts], inner(sides[0]))
+        return Rows(found.select(*names, ENTER, LEAVE), varies=True)
+
+    def refuse_kinds(self, frame: DataFrame, at: Range | None = None) -> None:
+        """Refuse columns that operators do not take.
+
+        Raises
+        ------
+        NotPlannedError
+            For collated strings and intervals of months and days.
+        """
+        for field in frame.schema:
+            if not is_carried(field.dataType):
+                kind = field.dataType.simpleString().upper()
+                hint = "cast them in a query in FROM: COLLATE UTF8_BINARY, or to numbers"
+                raise NotPlannedError(f"a join, group or set operator with columns of type {kind}", at, hint)
+
+
+def _text(field: StructField) -> Column:
+    """A text that is the same for copies of a value."""
+    value = F.col(field.name)
+    return F.to_json(F.struct(value)) if contains(field.dataType, "variant") else value.cast("string")
+
+
+def inner(frame: DataFrame) -> StructType:
+    """The columns of a frame but for the times."""
+    return StructType([field for field in frame.schema if field.name not in (ENTER, LEAVE)])

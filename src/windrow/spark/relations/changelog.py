@@ -1,0 +1,203 @@
+"""Changelogs of relations that vary, in the forms in which they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from windrow.algebra.clock import Clock
+from windrow.errors import AnalysisError, Span, UsageError, did_you_mean
+from windrow.plan.event_time import HIDDEN
+from windrow.spark.arrow import is_orderable
+from windrow.spark.relations.varying import AT, DIFF, Varying
+
+__all__ = ["ENVELOPES", "as_cql", "changelog", "one_sql"]
+
+ENVELOPES = ("delta", "op", "diff", "cql")
+"""The forms of a changelog."""
+
+_WITH_UPDATES = ("delta", "op")
+_KIND = "__kind"
+_NUMBER = "__number"
+_DELETE, _UPDATE, _INSERT = 0, 1, 2
+
+
+def changelog(
+    relation: Varying,
+    envelope: str = "delta",
+    *,
+    key: Sequence[tuple[str, Span | None]] = (),
+    ordered: bool = False,
+) -> DataFrame:
+    """What enters and leaves; if it is to be `ordered`, by time, what leaves before what enters.
+
+    Parameters
+    ----------
+    relation
+        The relation.
+    envelope
+        ``"delta"``: the columns, ``_change_type`` (insert or delete), ``_commit_version`` and
+        ``_commit_timestamp``. ``"op"``: ``_op`` (+I or -D), ``_at`` and the columns. ``"diff"``: the
+        columns, ``_diff``, how many more copies of the row there are, and ``_at``. ``"cql"``: ``timestamp``,
+        ``kind`` (+ or -) and ``tuple``, the values as text.
+    key
+        Columns, and where they are named. A row that leaves and one of the same values in them that enters at
+        the same instant are an update: ``update_preimage`` and ``update_postimage`` in ``"delta"``, -U and +U
+        in ``"op"``. Of several rows of one key, the first in the order of their values belong together.
+
+    Raises
+    ------
+    UsageError
+        ``UNKNOWN_ENVELOPE``, ``INVALID_ARGUMENT`` for a key of another envelope.
+    AnalysisError
+        ``UNRESOLVED_COLUMN``, ``AMBIGUOUS_REFERENCE``, ``UNORDERABLE_TYPE`` of the key.
+    """
+    if envelope not in ENVELOPES:
+        raise UsageError(
+            f"envelope {envelope!r} is unknown",
+            condition="UNKNOWN_ENVELOPE",
+            hint=did_you_mean(envelope, ENVELOPES) or f"envelopes are {', '.join(ENVELOPES)}",
+        )
+    if key and envelope not in _WITH_UPDATES:
+        raise UsageError(
+            f"envelope {envelope} has no updates, and so no key",
+            condition="INVALID_ARGUMENT",
+            hint=f"envelopes with updates are {', '.join(_WITH_UPDATES)}",
+        )
+    keys = [_column(relation, name, span) for name, span in key]
+    changes = relation.changes()
+    rows = [F.col(column) for column in relation.columns]
+    if envelope == "diff":
+        shown = changes.orderBy(AT, DIFF) if ordered else changes
+        return shown.select(*rows, DIFF, relation.shown_time()).toDF(*relation.names, "_diff", "_at")
+    copies = changes.withColumn("__copy", F.explode(F.array_repeat(F.lit(0), F.abs(DIFF).cast("int"))))
+    if key:
+        copies = _with_updates(copies, keys, relation.columns)
+    if ordered:
+        together = [_KIND, *keys, _NUMBER] if key else []
+        copies = copies.orderBy(AT, *together, DIFF)
+    if envelope == "delta":
+        kind = _told(["delete", "update_preimage", "update_postimage", "insert"], updates=bool(key))
+        ours = ("_change_type", "_commit_version", "_commit_timestamp")
+        return copies.select(*rows, kind, AT, relation.shown_time()).toDF(*relation.names, *ours)
+    if envelope == "op":
+        kind = _told(["-D", "-U", "+U", "+I"], updates=bool(key))
+        return copies.select(kind, relation.shown_time(), *rows).toDF("_op", "_at", *relation.names)
+    return _as_cql(copies, relation.columns, relation.clock)
+
+
+def as_cql(changes: DataFrame, columns: Sequence[str], clock: Clock) -> DataFrame:
+    """Changes with `AT` and `DIFF` in the envelope ``"cql"``."""
+    copies = changes.withColumn("__copy", F.explode(F.array_repeat(F.lit(0), F.abs(DIFF).cast("int"))))
+    return _as_cql(copies, columns, clock)
+
+
+def _as_cql(copies: DataFrame, columns: Sequence[str], clock: Clock) -> DataFrame:
+    kind = F.when(F.col(DIFF) > 0, "+").otherwise("-")
+    values = [F.coalesce(F.col(column).cast("string"), F.lit("")) for column in columns]
+    shown = F.expr(clock.to_column(AT))
+    return copies.select(shown, kind, F.concat_ws(",", *values)).toDF("timestamp", "kind", "tuple")
+
+
+def _told(words: list[str], *, updates: bool) -> Column:
+    """The word for a change, of those for a delete, for an update before and after, and for an insert."""
+    delete, before, after, insert = words
+    enters = F.col(DIFF) > 0
+    plain = F.when(enters, insert).otherwise(delete)
+    if not updates:
+        return plain
+    return F.when(F.col(_KIND) != _UPDATE, plain).when(enters, after).otherwise(before)
+
+
+def _with_updates(copies: DataFrame, keys: list[str], columns: list[str]) -> DataFrame:
+    """The changes, a row a copy, with the kind of each and its number among those of its key."""
+    kinds = {field.name: field.dataType for field in copies.schema}
+    order = [name for name in columns if is_orderable(kinds[name])]
+    enters = F.col(DIFF) > 0
+    numbered = copies.withColumn(
+        _NUMBER, F.row_number().over(Window.partitionBy(AT, *keys, enters).orderBy(*order))
+    )
+    alike = Window.partitionBy(AT, *keys)
+    entering = F.sum(enters.cast("int")).over(alike)
+    updated = F.col(_NUMBER) <= F.least(entering, F.count(F.lit(1)).over(alike) - entering)
+    kind = F.when(updated, _UPDATE).when(enters, _INSERT).otherwise(_DELETE)
+    return numbered.withColumn(_KIND, kind)
+
+
+def _column(relation: Varying, name: str, span: Span | None) -> str:
+    """The column inside that a key names."""
+    found = [
+        column
+        for column, known in zip(relation.columns, relation.names, strict=True)
+        if known.lower() == name.lower()
+    ]
+    if not found:
+        raise AnalysisError(
+            f"the relation has no column {name}",
+            condition="UNRESOLVED_COLUMN",
+            sqlstate="42703",
+            span=span,
+            hint=did_you_mean(name, relation.names) or f"columns are {', '.join(relation.names)}",
+        )
+    if len(found) > 1:
+        raise AnalysisError(
+            f"the relation has {len(found)} columns {name}",
+            condition="AMBIGUOUS_REFERENCE",
+            sqlstate="42704",
+            span=span,
+            hint="give each its own name with AS",
+        )
+    kind = relation.frame.schema[found[0]].dataType
+    if not is_orderable(kind):
+        raise AnalysisError(
+            f"column {name} of type {kind.simpleString().upper()} cannot be a key",
+            condition="UNORDERABLE_TYPE",
+            sqlstate="42822",
+            span=span,
+            hint="use a field of it, or cast it in the query",
+        )
+    return found[0]
+
+
+def one_sql(
+    relation: Varying, groups: Sequence[str] | None, *, ordered: bool, since: int | None = None
+) -> DataFrame:
+    """The changes of a relation as rows with ``undo``, ``ptime`` and ``ver``, without columns of ours.
+
+    Parameters
+    ----------
+    relation
+        On the clock of processing time.
+    groups
+        The columns inside of which each combination counts its changes; None where none are counted.
+    ordered
+        Whether they are in order of time, those of one group together, what is undone first.
+    since
+        The first instant of which changes are told; those before are counted.
+    """
+    changes = relation.changes()
+    copies = changes.withColumn("__copy", F.explode(F.array_repeat(F.lit(0), F.abs(DIFF).cast("int"))))
+    kinds = {field.name: field.dataType for field in copies.schema}
+    values = [name for name in relation.columns if is_orderable(kinds[name])]
+    if groups is None:
+        version = F.lit(0).cast("bigint")
+    else:
+        of_group = Window.partitionBy(*groups) if groups else Window.partitionBy(F.lit(0))
+        place = of_group.orderBy(AT, DIFF, *values)
+        version = F.row_number().over(place).cast("bigint") - 1
+    told = copies.withColumn("__version", version)
+    if since is not None:
+        told = told.where(F.col(AT) >= since)
+    if ordered:
+        told = told.orderBy(AT, *(groups or []), "__version", DIFF, *values)
+    kept = [
+        (name, column)
+        for name, column in zip(relation.names, relation.columns, strict=True)
+        if not name.startswith(HIDDEN)
+    ]
+    shown = [F.col(column) for _, column in kept]
+    names = [name for name, _ in kept]
+    undo, ptime = F.col(DIFF) < 0, relation.shown_time()
+    return told.select(*shown, undo, ptime, "__version").toDF(*names, "undo", "ptime", "ver")

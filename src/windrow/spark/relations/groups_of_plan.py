@@ -1,0 +1,225 @@
+"""Groups, functions over frames, and the first rows in an order, of relations that vary.
+
+Of aggregates that are the kernel's, it gives a row for each piece of time in which the group stays as it is.
+What Spark computes of several rows it computes in each such piece: rows are written out once for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from windrow.algebra.clock import NEVER
+from windrow.algebra.rewriting.time_windows_as_sql import windowed
+from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.sorting import SortKey
+from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.kernels.zset.stage import First
+from windrow.plan import nodes as plan
+from windrow.plan.columns import ROWS
+from windrow.plan.event_time.window_times import window_of
+from windrow.plan.reasons import Reason
+from windrow.spark.arrow import is_orderable
+from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
+from windrow.spark.relations.bags import Bags, Rows, inner
+from windrow.spark.tasks.keyed import can_be_keyed, run_keyed
+from windrow.syntax.nodes import Range
+from windrow.syntax.sqltext import Relation, SqlText
+
+__all__ = ["evaluated", "first", "framed", "grouped", "in_sessions", "kernel_groups"]
+
+RowsOf = Callable[[plan.Node], Rows]
+Specs = tuple[tuple[str, Aggregate], ...]
+
+
+def kernel_groups(bags: Bags, node: plan.Aggregate, rows_of: RowsOf) -> Specs | None:
+    """The aggregates as the kernel's; None where the groups are beyond it."""
+    if not node.columns or not can_be_keyed(rows_of(node.input).frame):
+        return None
+    found = kernel_aggregates(bags.gateway, node)
+    return None if isinstance(found, Reason) else found
+
+
+def grouped(bags: Bags, node: plan.Aggregate, specs: Specs | None, rows_of: RowsOf) -> Rows:
+    """The groups; `specs` are their aggregates where these are the kernel's."""
+    if specs is None:
+        rows = bags.varying(rows_of(node.input.input))
+        found = _by_spark(bags, node, rows)
+    else:
+        rows = bags.varying(rows_of(node.input))
+        sources = [source for _, source in node.keys]
+        result = StructType([rows.frame.schema[source] for source in sources])
+        for call in node.calls:
+            result = result.add(call.column.id, call.column.type)
+        sides = [rows.frame]
+        if not node.keys:
+            sides.append(bags.from_beginning(_of_nothing(bags, node, rows_of)))
+        frame = run_keyed(bags.gateway, "group", sides, sources, result, aggregates=specs, until=node.until)
+        return Rows(frame.toDF(*(column.id for column in node.columns), ENTER, LEAVE), varies=True)
+    return found if node.keys else _with_empty(bags, rows, found, _of_nothing(bags, node, rows_of))
+
+
+def _of_nothing(bags: Bags, node: plan.Aggregate, rows_of: RowsOf) -> DataFrame:
+    """The row of a group without keys while nothing is there."""
+    inside = node.input
+    nothing = rows_of(inside.input).frame.limit(0).drop(ENTER, LEAVE)
+    texts = [SqlText.of(one.call.text, f" AS {one.column.id}") for one in node.calls]
+    listed = SqlText.join(", ", texts or [SqlText.of("count(1) AS __one")])
+    return bags.gateway.sql(inside.scope.select(listed), {ROWS: nothing}).drop("__one")
+
+
+def _by_spark(bags: Bags, node: plan.Aggregate, rows: Rows) -> Rows:
+    """The groups by Spark: every row once for each piece of its time."""
+    inside = node.input
+    columns = {column.id: one.text for column, one in inside.outputs}
+    sources = [source for _, source in node.keys]
+    own = {column.id for column in inside.input.columns}
+    computed = [source for source in sources if source not in own]
+    keys = [SqlText.of(", (", columns[source], f") AS {source}") for source in computed]
+    text = inside.scope.select(SqlText.of(f"{ROWS}.*", *keys))
+    pieces = _pieces(bags, bags.gateway.sql(text, {ROWS: rows.frame}), sources, node.at)
+    shown = [SqlText.of(f"{ROWS}.{source} AS {column.id}") for column, source in node.keys]
+    shown += [SqlText.of(one.call.text, f" AS {one.column.id}") for one in node.calls]
+    by = ", ".join([*(f"{ROWS}.{source}" for source in sources), plan.TIMES])
+    listed = SqlText.join(", ", [*shown, SqlText.of(plan.TIMES)])
+    found = bags.gateway.sql(SqlText.of(inside.scope.select(listed), f" GROUP BY {by}"), {ROWS: pieces})
+    return Rows(found, varies=True)
+
+
+def _pieces(bags: Bags, frame: DataFrame, keys: Sequence[str], at: Range | None = None) -> DataFrame:
+    """The rows once for each piece of time in which those of equal keys stay as they are."""
+    bags.refuse_kinds(frame, at)
+    return run_keyed(bags.gateway, "expand", [frame], keys, inner(frame))
+
+
+def _with_empty(bags: Bags, rows: Rows, found: Rows, empty: DataFrame) -> Rows:
+    """Without GROUP BY there is a row also while nothing is there, from the log's first instant on."""
+    one = F.lit(0).alias("__one")
+    whole = bags.from_beginning(bags.gateway.spark.range(1).select(one))
+    sides = [whole, rows.frame.select(one, ENTER, LEAVE)]
+    none = run_keyed(bags.gateway, "anti", sides, ["__one"], inner(whole)).select(ENTER, LEAVE)
+    return Rows(found.frame.unionAll(empty.crossJoin(none)), varies=True)
+
+
+def evaluated(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> Rows:
+    """What Spark gives of a block, or of a query, as a whole."""
+    names = [column.id for column in node.columns]
+    if node.input is None or node.beside:
+        return _beside_others(bags, node, rows_of)
+    rows = bags.varying(rows_of(node.input))
+    pieces = _pieces(bags, rows.frame, node.keys)
+    found = Rows(bags.gateway.sql(node.text, {ROWS: pieces}).toDF(*names, ENTER, LEAVE), varies=True)
+    if node.empty is None:
+        return found
+    nothing = rows.frame.limit(0).drop(ENTER, LEAVE)
+    return _with_empty(bags, rows, found, bags.gateway.sql(node.empty, {ROWS: nothing}).toDF(*names))
+
+
+def in_sessions(bags: Bags, node: plan.Session, rows: Rows) -> Rows:
+    """The rows with begin and end of their sessions, in each piece of time."""
+    pieces = _pieces(bags, bags.varying(rows).frame, node.keys)
+    time = next(column for column in node.input.columns if column.id == node.time)
+    window = window_of(node, time, by_ids=True)
+    window = replace(window, keys=(*window.keys, ENTER, LEAVE))
+    found = bags.gateway.sql(windowed(window, SqlText.of(Relation(ROWS))), {ROWS: pieces})
+    bounds = {column.name: column.id for column in node.bounds}
+    own = [column.id for column in node.input.columns]
+    return Rows(found.withColumnsRenamed(bounds).select(*own, *bounds.values(), ENTER, LEAVE), varies=True)
+
+
+def _beside_others(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> Rows:
+    """What Spark gives of a text that reads several relations, all of them over the same pieces of time."""
+    given = {key: bags.varying(rows_of(one)) for key, one in node.beside}
+    if node.input is not None:
+        given[ROWS] = bags.varying(rows_of(node.input))
+    pieces = _timeline(bags, [one.frame for one in given.values()])
+    relations = {key: _cut(bags, one.frame, pieces) for key, one in given.items()}
+    relations.setdefault(ROWS, pieces)
+    names = [column.id for column in node.columns]
+    return Rows(bags.gateway.sql(node.text, relations).toDF(*names, ENTER, LEAVE), varies=True)
+
+
+def _timeline(bags: Bags, frames: Sequence[DataFrame]) -> DataFrame:
+    """The pieces of time between changes of any of these relations, from the logs' first instant on."""
+    origin = bags.origin()
+    whole = [] if origin is None else [(origin, NEVER)]
+    times = bags.gateway.spark.createDataFrame(whole, f"{ENTER} bigint, {LEAVE} bigint")
+    for frame in frames:
+        times = times.unionAll(frame.select(ENTER, LEAVE))
+    return run_keyed(bags.gateway, "timeline", [times], [], StructType([]))
+
+
+def _cut(bags: Bags, frame: DataFrame, pieces: DataFrame) -> DataFrame:
+    """The rows once for each of these pieces of time in which they are there."""
+    bags.refuse_kinds(frame)
+    return run_keyed(bags.gateway, "join", [frame, pieces], [], inner(frame))
+
+
+def framed(
+    bags: Bags, node: plan.Over, rows_of: RowsOf, project: Callable[[plan.Project, Rows], Rows]
+) -> Rows:
+    """The rows with what functions find over frames, several one after the other in the same pieces."""
+    chain = _frames_of_a_block(node)
+    common = set.intersection(*(set(one.partition) for one in chain if isinstance(one, plan.Over)))
+    base = bags.varying(rows_of(chain[-1].input))
+    rows = Rows(_pieces(bags, base.frame, sorted(common), node.at), varies=True)
+    for one in reversed(chain):
+        if isinstance(one, plan.Project):
+            rows = project(one, rows)
+            continue
+        calls = [
+            SqlText.of(text, f" AS {column.id}")
+            for text, (column, _, _) in zip(one.parted(plan.TIMES), one.calls, strict=True)
+        ]
+        names = [SqlText.of(f"{ROWS}.{column}") for column in rows.columns]
+        listed = SqlText.join(", ", [*names, *calls, SqlText.of(plan.TIMES)])
+        rows = Rows(bags.gateway.sql(one.scope.select(listed), {ROWS: rows.frame}), varies=True)
+    return rows
+
+
+def _frames_of_a_block(node: plan.Over) -> list[plan.Over | plan.Project]:
+    """The functions over frames of one block, and what is computed between them, the last one first."""
+    chain: list[plan.Over | plan.Project] = []
+    count = 0
+    below: plan.Node = node
+    while isinstance(below, plan.Over | plan.Project):
+        if isinstance(below, plan.Project) and not _extends(below):
+            break
+        chain.append(below)
+        count = len(chain) if isinstance(below, plan.Over) else count
+        below = below.input
+    return chain[:count]
+
+
+def _extends(node: plan.Project) -> bool:
+    """Whether a projection only adds columns."""
+    kept = [column.id for column in node.input.columns]
+    return (
+        [one.column for _, one in node.outputs[: len(kept)]]
+        == kept
+        == [column.id for column, _ in node.outputs[: len(kept)]]
+    )
+
+
+def first(bags: Bags, node: plan.Sort, rows: Rows) -> Rows:
+    """The first rows at each instant, of all or of each partition; of equals, any."""
+    rows = bags.varying(rows)
+    kinds = {column.id: column.type for column in node.columns}
+    by = [key.column for key in node.keys]
+    bags.refuse_kinds(rows.frame, node.at)
+    assert all(is_orderable(kinds[name]) for name in by), "Spark orders by no others"
+    # a column may be ordered by twice
+    names = [f"__o{number}" for number in range(len(by))]
+    frame = rows.frame.withColumns({name: F.col(column) for name, column in zip(names, by, strict=True)})
+    keys = [
+        SortKey(name, key.descending, key.nulls_first) for name, key in zip(names, node.keys, strict=True)
+    ]
+    ties = [SortKey(name) for name in rows.columns if is_orderable(kinds[name])]
+    taken = First(tuple(rows.columns), (*keys, *ties), node.offset, node.limit)
+    # in the order of a partition, whose rows are those of a key
+    found = run_keyed(bags.gateway, "first", [frame], node.partition, inner(rows.frame), first=taken)
+    return Rows(found, varies=True)

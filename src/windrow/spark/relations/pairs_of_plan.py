@@ -1,0 +1,178 @@
+"""Joins of relations that vary, with each other and with tables.
+
+The pairs of rows that are there at one time are a kernel's. The rows of one side that have a partner, or
+none, are told by counting: at any instant a row is there as often as it is on its side, if there is a pair
+with such a row, or if there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
+
+from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.plan import nodes as plan
+from windrow.plan.columns import ROWS, Expression, Scope
+from windrow.spark.relations.bags import Bags, Rows, inner
+from windrow.spark.tasks.keyed import run_keyed
+from windrow.syntax.nodes import Range
+from windrow.syntax.sqltext import Relation, SqlText, quoted
+
+__all__ = ["joined", "marked", "valued"]
+
+_SPARK_JOINS = {"left": "LEFT JOIN", "semi": "LEFT SEMI JOIN", "anti": "LEFT ANTI JOIN"}
+_RIGHT = "__right"
+
+_NO_KEYS = (ArrayType, MapType, StructType, VariantType)
+
+Keys = Sequence[tuple[str, str]]
+
+
+def joined(bags: Bags, node: plan.Join, left: Rows, right: Rows) -> Rows:
+    """The rows of a join."""
+    if node.kind == "inner":
+        return _pairs(bags, left, right, node.keys, node.conditions, node.scope, node.at)
+    if left.varies and not right.varies and node.kind in _SPARK_JOINS:
+        return _beside_table(bags, node, left, right)
+    left, right = bags.varying(left), bags.varying(right)
+    if node.kind in ("semi", "anti") and not node.keys and not node.conditions:
+        right = _any(bags, right)
+    pairs = _pairs(bags, left, right, node.keys, node.conditions, node.scope, node.at)
+    if node.kind in ("semi", "anti"):
+        return _with_partner(bags, node.kind, left, pairs)
+    return _padded(bags, node.kind, left, right, pairs)
+
+
+def marked(bags: Bags, node: plan.Mark, left: Rows, right: Rows) -> Rows:
+    """The rows with a column that says while they are in one of the pairs.
+
+    It is never NULL, as in Spark: what may be equal counts as equal where the node says so.
+    """
+    left, right = bags.varying(left), bags.varying(right)
+    if not node.keys and not node.conditions:
+        right = _any(bags, right)
+    pairs = _pairs(bags, left, right, node.keys, node.conditions, node.scope, node.at).frame
+    if node.unknown is not None:
+        mine, theirs = map(F.col, node.unknown)
+        keys = [key for key in node.keys if key != node.unknown]
+        sides = [(mine.isNull(), F.lit(True)), (mine.isNotNull(), theirs.isNull())]
+        for of_row, of_value in sides:
+            rows, values = Rows(left.frame.where(of_row), True), Rows(right.frame.where(of_value), True)
+            more = _pairs(bags, rows, values, keys, node.conditions, node.scope)
+            pairs = pairs.unionByName(more.frame)
+    name = node.column.id
+    is_there = _with_partner(bags, "semi", left, Rows(pairs, True)).frame.withColumn(name, F.lit(True))
+    is_not = _with_partner(bags, "anti", left, Rows(pairs, True)).frame.withColumn(name, F.lit(False))
+    return Rows(is_there.unionByName(is_not).select(*left.columns, name, ENTER, LEAVE), varies=True)
+
+
+def valued(bags: Bags, node: plan.Value, left: Rows, right: Rows) -> Rows:
+    """The rows with the one row that another relation has at any time."""
+    left, right = bags.varying(left), bags.varying(right)
+    pairs = _pairs(bags, left, right, (), (), Scope())
+    return pairs if node.is_there else _padded(bags, "left", left, right, pairs)
+
+
+def _any(bags: Bags, rows: Rows) -> Rows:
+    """One row while there is any: all that counts."""
+    return bags.counted("distinct", [rows.frame.select(F.lit(1).alias("__any"), ENTER, LEAVE)])
+
+
+def _padded(bags: Bags, kind: str, left: Rows, right: Rows, pairs: Rows) -> Rows:
+    """The pairs, and the rows of the sides that are in none, with NULL in the columns of the other."""
+    whole = pairs.frame
+    for side, other, kinds in ((left, right, ("left", "full")), (right, left, ("right", "full"))):
+        if kind in kinds:
+            alone = _with_partner(bags, "anti", side, pairs).frame
+            none = {field.name: F.lit(None).cast(field.dataType) for field in inner(other.frame)}
+            whole = whole.unionByName(alone.withColumns(none))
+    return Rows(whole, varies=True)
+
+
+def _with_partner(bags: Bags, operator: str, side: Rows, pairs: Rows) -> Rows:
+    """The rows of a side that are in one of the pairs (semi), or in none (anti), while that is so."""
+    return bags.counted(operator, [side.frame, pairs.frame.select(*side.columns, ENTER, LEAVE)])
+
+
+def _pairs(
+    bags: Bags,
+    left: Rows,
+    right: Rows,
+    keys: Keys,
+    conditions: Sequence[Expression],
+    scope: Scope,
+    at: Range | None = None,
+) -> Rows:
+    """The pairs of rows that are there at one time, have equal keys and satisfy the conditions."""
+    if left.varies and right.varies:
+        frame = _at_one_time(bags, left, right, keys, at)
+        if keys:
+            frame = frame.where(_equal(keys))
+    elif keys:
+        frame = left.frame.join(right.frame, _equal(keys))
+    else:
+        frame = left.frame.crossJoin(right.frame)
+    varies = left.varies or right.varies
+    times = (ENTER, LEAVE) if varies else ()
+    frame = frame.select(*left.columns, *right.columns, *times)
+    if conditions:
+        text = scope.select(SqlText.of(f"{ROWS}.*"), [one.text for one in conditions])
+        frame = bags.gateway.sql(text, {ROWS: frame})
+    return Rows(frame, varies)
+
+
+def _at_one_time(bags: Bags, left: Rows, right: Rows, keys: Keys, at: Range | None) -> DataFrame:
+    """Pairs of rows that are there at one time; of keys by which rows can be found, they have equal ones."""
+    kinds = {field.name: field.dataType for field in left.frame.schema}
+    found = [
+        pair
+        for pair in keys
+        if not isinstance(kinds[pair[0]], ArrayType | MapType | StructType | VariantType)
+    ]
+    names = [f"__k{number}" for number in range(len(found))]
+    sides = [
+        side.frame.withColumns({name: F.col(pair[place]) for name, pair in zip(names, found, strict=True)})
+        if names
+        else side.frame
+        for place, side in enumerate((left, right))
+    ]
+    for side in sides:
+        bags.refuse_kinds(side, at)
+    result = StructType([*inner(left.frame), *inner(right.frame)])
+    return run_keyed(bags.gateway, "join", sides, names, result)
+
+
+def _equal(keys: Keys) -> Column:
+    return reduce(Column.__and__, [F.col(one) == F.col(other) for one, other in keys])
+
+
+def _beside_table(bags: Bags, node: plan.Join, left: Rows, right: Rows) -> Rows:
+    """Outer, semi and anti joins with what does not vary: Spark's own, row by row of the left."""
+    known = set(right.columns)
+    mine = tuple(part for part in node.scope.parts if not known >= set(part.columns))
+    theirs = [part for part in node.scope.parts if part.columns and known >= set(part.columns)]
+    alias = theirs[0].alias if theirs else _RIGHT
+    shown = [
+        f"{column} AS {quoted(name)}"
+        for part in theirs
+        for column, name in zip(part.columns, part.names, strict=True)
+    ]
+    conditions = [SqlText.of(f"{ROWS}.{one} = {quoted(alias)}.{other}") for one, other in node.keys]
+    conditions += [SqlText.of("(", one.text, ")") for one in node.conditions]
+    on = SqlText.of(" ON ", SqlText.join(" AND ", conditions)) if conditions else SqlText()
+    given = [] if node.kind in ("semi", "anti") else [f"{quoted(alias)}.{column}" for column in right.columns]
+    listed = ", ".join([*(f"{ROWS}.{column}" for column in left.columns), *given])
+    text = SqlText.of(
+        node.scope.prefix,
+        f"SELECT {listed}, {plan.TIMES} FROM ",
+        Scope(mine).rows(),
+        f" {_SPARK_JOINS[node.kind]} (SELECT {', '.join([*right.columns, *shown])} FROM ",
+        Relation(_RIGHT),
+        f") AS {quoted(alias)}",
+        on,
+    )
+    return Rows(bags.gateway.sql(text, {ROWS: left.frame, _RIGHT: right.frame}), varies=True)

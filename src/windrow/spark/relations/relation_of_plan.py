@@ -1,0 +1,284 @@
+"""A plan as a relation that varies, for whole logs at once.
+
+Every row carries the time in which it is there through projections and filters, which are Spark's. Joins,
+groups and set operators are kernels (:mod:`windrow.kernels.zset`). Expressions are the user's text, evaluated
+by Spark over a scope in which the relations of FROM have their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from windrow.algebra.clock import Clock
+from windrow.algebra.continuous import ChangelogOf, Query, Reader
+from windrow.algebra.continuous import Input as Given
+from windrow.algebra.rewriting.time_windows_as_sql import last_instant
+from windrow.kernels.zset.grouped import is_compared
+from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.kernels.zset.time_windows import TimeWindows
+from windrow.plan import nodes as plan
+from windrow.plan.columns import ROWS, schema_of
+from windrow.plan.net import net_by
+from windrow.plan.reader import QueryReader
+from windrow.plan.reasons import Reason
+from windrow.spark.analysis.schemas import SparkAnalyser
+from windrow.spark.arrow import arrow_type
+from windrow.spark.errors import raising
+from windrow.spark.gateway import Gateway
+from windrow.spark.logs.session_streams import Stream
+from windrow.spark.relations.bags import Bags, Rows
+from windrow.spark.relations.groups_of_plan import (
+    Specs,
+    evaluated,
+    first,
+    framed,
+    grouped,
+    in_sessions,
+    kernel_groups,
+)
+from windrow.spark.relations.pairs_of_plan import joined, marked, valued
+from windrow.spark.relations.varying import Varying, columns_of
+from windrow.spark.tasks.keyed import can_be_keyed, run_keyed
+from windrow.syntax.sqltext import SqlText
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["plan_of", "relation_of_plan", "why_not_in_steps"]
+
+
+def plan_of(
+    gateway: Gateway,
+    reader: Reader,
+    query: Query,
+    inputs: Mapping[str, Varying],
+    tables: Mapping[str, DataFrame],
+) -> plan.Node:
+    """The plan of a query.
+
+    Parameters
+    ----------
+    inputs, tables
+        What varies in the query and what does not, by key.
+
+    Raises
+    ------
+    NotPlannedError, UnknownShapeError
+        Saying what of it has no node.
+    """
+    return QueryReader(reader, SparkAnalyser(gateway), _Given(inputs, tables)).relation(query)
+
+
+def why_not_in_steps(node: plan.Node) -> Reason | None:
+    """What of a plan reads all rows that are there at an instant; None where steps of changes do."""
+    for one in plan.walk(node):
+        if isinstance(one, plan.Pieces) and (one.input is None or one.beside):
+            return Reason("what only Spark understands, over all of its rows at once", one.why.at)
+    return None
+
+
+def relation_of_plan(
+    gateway: Gateway,
+    node: plan.Node,
+    clock: Clock,
+    inputs: Mapping[str, Varying],
+    tables: Mapping[str, DataFrame],
+    tokens: TokenList,
+) -> Varying:
+    """The relation of a plan, of which the places are in a text.
+
+    Parameters
+    ----------
+    clock
+        What instants are counted in.
+    inputs, tables
+        What varies in the query, on that clock, and what does not, by key.
+
+    Raises
+    ------
+    NotPlannedError
+        For columns of types that no operator takes.
+    """
+    bags = Bags(gateway, inputs)
+    lowering = _Lowering(bags, tables, tokens)
+    rows = bags.varying(lowering.rows_of(node))
+    streams: dict[int, Stream] = {}
+    instants: DataFrame | None = None
+    for item in inputs.values():
+        streams |= {id(stream): stream for stream in item.streams}
+        instants = item.instants if instants is None else instants.unionAll(item.instants)
+    assert instants is not None
+    names = dict(zip(_ids(node), columns_of(_ids(node)), strict=True))
+    by = lowering.net_by(node)
+    return Varying.of(
+        rows.frame.select(*(column.id for column in node.columns), ENTER, LEAVE),
+        clock,
+        list(streams.values()),
+        instants.distinct(),
+        net_by=None if by is None else frozenset(names[column] for column in by),
+    )
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What names stand for where all that varies is there."""
+
+    inputs: Mapping[str, Varying]
+    tables: Mapping[str, DataFrame]
+
+    def stream(self, name: str) -> None:
+        """None: streams have windows by now."""
+
+    def view(self, name: str) -> None:
+        """None: views are relations by now."""
+
+    def given(self, item: Given) -> tuple[Sequence[StructField], bool]:
+        """The columns of an input, and whether it varies."""
+        if isinstance(item, ChangelogOf):
+            return self.tables[item.key].schema.fields, False
+        varying = self.inputs[item.key]
+        kinds = [varying.frame.schema[column].dataType for column in varying.columns]
+        return [StructField(name, kind) for name, kind in zip(varying.names, kinds, strict=True)], True
+
+
+@dataclass
+class _Lowering:
+    bags: Bags
+    tables: Mapping[str, DataFrame]
+    tokens: TokenList
+    known: dict[int, Rows] = field(default_factory=dict)
+    groups: dict[int, Specs | None] = field(default_factory=dict)
+
+    def rows_of(self, node: plan.Node) -> Rows:
+        """The rows of a node, made once."""
+        if id(node) not in self.known:
+            self.known[id(node)] = self._made(node)
+        return self.known[id(node)]
+
+    def net_by(self, node: plan.Node) -> frozenset[str] | None:
+        """The columns by which no row follows an equal one."""
+
+        def given(one: plan.Input) -> frozenset[str] | None:
+            found = self.bags.inputs[one.key].net_by if one.varies else None
+            ids = dict(zip(columns_of(_ids(one)), _ids(one), strict=True))
+            return None if found is None else frozenset(ids[column] for column in found)
+
+        def is_net(one: plan.Aggregate) -> bool:
+            kinds = [arrow_type(call.column.type) for call in one.calls]
+            return self.groups.get(id(one)) is not None and all(kind and is_compared(kind) for kind in kinds)
+
+        return net_by(node, given, is_net)
+
+    def _made(self, node: plan.Node) -> Rows:
+        bags = self.bags
+        match node:
+            case plan.Scan(table=SqlText() as text):
+                return Rows(bags.gateway.sql(text).toDF(*_ids(node)), varies=False)
+            case plan.Input():
+                if not node.varies:
+                    return Rows(self.tables[node.key].toDF(*_ids(node)), varies=False)
+                return Rows(self._given(node, bags.inputs[node.key]), varies=True)
+            case plan.Filter():
+                rows = self.rows_of(node.input)
+                text = node.scope.select(SqlText.of(f"{ROWS}.*"), [one.text for one in node.conditions])
+                return Rows(bags.gateway.sql(text, {ROWS: rows.frame}), rows.varies)
+            case plan.Project():
+                return self._projected(node, self.rows_of(node.input))
+            case plan.Join():
+                return joined(bags, node, self.rows_of(node.left), self.rows_of(node.right))
+            case plan.Mark():
+                return marked(bags, node, self.rows_of(node.left), self.rows_of(node.right))
+            case plan.Value():
+                return valued(bags, node, self.rows_of(node.left), self.rows_of(node.right))
+            case plan.Aggregate():
+                self.groups[id(node)] = kernel_groups(bags, node, self.rows_of)
+                return grouped(bags, node, self.groups[id(node)], self.rows_of)
+            case plan.OneRow():
+                return self._only(node)
+            case plan.Pieces():
+                return evaluated(bags, node, self.rows_of)
+            case plan.Over():
+                return framed(bags, node, self.rows_of, self._projected)
+            case plan.TimeWindows():
+                return self._windowed(node)
+            case plan.Distinct():
+                return bags.counted("distinct", [bags.varying(self.rows_of(node.input)).frame])
+            case plan.SetOperation():
+                return self._combined(node)
+            case plan.Sort():
+                return first(bags, node, self.rows_of(node.input))
+            case plan.Session():
+                return in_sessions(bags, node, self.rows_of(node.input))
+        raise AssertionError(node)
+
+    def _given(self, node: plan.Input, varying: Varying) -> DataFrame:
+        """The rows of an input, of which a plan need not read all columns."""
+        columns = varying.columns
+        if len(node.columns) < len(columns):
+            places = dict(zip(varying.names, columns, strict=True))
+            columns = [places[column.name] for column in node.columns]
+        return varying.frame.select(*columns, ENTER, LEAVE).toDF(*_ids(node), ENTER, LEAVE)
+
+    def _projected(self, node: plan.Project, rows: Rows) -> Rows:
+        times = [ENTER, LEAVE] if rows.varies else []
+        if node.passes_only:
+            columns = [F.col(one.column or "").alias(column.id) for column, one in node.outputs]
+            return Rows(rows.frame.select(*columns, *times), rows.varies)
+        listed = SqlText.of(node.listed, f", {plan.TIMES}") if rows.varies else node.listed
+        frame = self.bags.gateway.sql(node.scope.select(listed), {ROWS: rows.frame})
+        return Rows(frame.toDF(*_ids(node), *times), rows.varies)
+
+    def _only(self, node: plan.OneRow) -> Rows:
+        """The one row of each key, of which there may not be more."""
+        rows = self.rows_of(node.input)
+        several = raising(
+            "SCALAR_SUBQUERY_TOO_MANY_ROWS",
+            "more than one row is returned by a subquery used as an expression",
+            "an aggregate, or ORDER BY … LIMIT 1, gives one",
+            self.tokens.sql,
+            self.tokens.span(*node.at),
+        )
+        value = F.when(F.col(node.count) > 1, several).otherwise(F.col(node.value.id))
+        frame = rows.frame.withColumn(node.value.id, value).drop(node.count)
+        return Rows(frame, rows.varies)
+
+    def _combined(self, node: plan.SetOperation) -> Rows:
+        bags = self.bags
+        sides = [bags.varying(self.rows_of(side)) for side in (node.left, node.right)]
+        frames = [
+            side.frame.select(*_ids(own), ENTER, LEAVE).toDF(*_ids(node), ENTER, LEAVE)
+            for side, own in zip(sides, (node.left, node.right), strict=True)
+        ]
+        if node.operator == "union" and node.all:
+            return Rows(frames[0].unionAll(frames[1]), varies=True)
+        return bags.counted(node.operator + (" all" if node.all else ""), frames)
+
+    def _windowed(self, node: plan.TimeWindows) -> Rows:
+        """The rows with the windows of time that they are in.
+
+        Windows other than sessions are found as any block is, where tasks compute them: Spark needs no
+        exchange for these.
+        """
+        if node.kind != "SESSION" and self.bags.gateway.operators is None:
+            return self.rows_of(node.spelled)
+        rows = self.bags.varying(self.rows_of(node.rows))
+        kinds = {column.id: column.type for column in node.rows.columns}
+        clock = Clock.of(kinds[node.time].simpleString(), "NANOSECOND")
+        if clock is None or clock.kind != kinds[node.time].simpleString() or not can_be_keyed(rows.frame):
+            return self.rows_of(node.spelled)
+        own = _ids(node.rows)
+        added = node.columns[len(own) :]
+        windows = TimeWindows(
+            node.kind, node.time, node.lengths, tuple(one.id for one in added), last_instant(clock)
+        )
+        result = StructType([*schema_of(node.rows.columns), *schema_of(added)])
+        frame = run_keyed(self.bags.gateway, "windows", [rows.frame], node.keys, result, windows=windows)
+        made = frame.select(*own, *(one.id for one in added), ENTER, LEAVE)
+        return Rows(made.toDF(*_ids(node), ENTER, LEAVE), varies=True)
+
+
+def _ids(node: plan.Node) -> list[str]:
+    return [column.id for column in node.columns]

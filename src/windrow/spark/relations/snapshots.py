@@ -1,0 +1,172 @@
+"""A continuous query instant by instant: its text over what its inputs are at each, on the driver.
+
+This is what the query means, so it is how the reference runs all of it. Its work is that of one query for
+each instant at which an input changes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
+
+from windrow.algebra.clock import NEVER, Clock
+from windrow.kernels.sorting import comparable
+from windrow.spark.gateway import Gateway
+from windrow.spark.relations.varying import AT, ENTER, LEAVE, Varying, columns_of
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["by_snapshots", "frame_of", "keys_of"]
+
+_AT_ONCE = 32
+
+
+def by_snapshots(
+    gateway: Gateway,
+    text: SqlText,
+    inputs: Mapping[str, Varying],
+    tables: Mapping[str, DataFrame],
+    clock: Clock,
+) -> Varying:
+    """The relation that a query makes of relations.
+
+    Parameters
+    ----------
+    text
+        The query, in which the keys of `inputs` and `tables` stand for what they are at an instant.
+    inputs, tables
+        What varies, on this clock, and what does not.
+    """
+    empty = {key: item.visible().limit(0) for key, item in inputs.items()}
+    schema = gateway.sql(text, {**empty, **tables}).schema
+    names = tuple(schema.names)
+    columns = columns_of(names)
+    held = {key: _Held(gateway, item) for key, item in inputs.items()}
+    streams = tuple({id(stream): stream for item in inputs.values() for stream in item.streams}.values())
+    instants = _instants(
+        held.values(), [ends[0] for item in inputs.values() if (ends := item.ends) is not None]
+    )
+    answers: list[pa.Table] = []
+    for start in range(0, len(instants), _AT_ONCE):
+        answers.append(_answers(gateway, text, held, tables, instants[start : start + _AT_ONCE], columns))
+    inner = StructType(
+        [StructField(name, field.dataType) for name, field in zip(columns, schema, strict=True)]
+    )
+    frame = frame_of(gateway, _lasting(answers, instants, columns), inner)
+    changes = gateway.spark.createDataFrame([(at,) for at in _changes(held.values())], f"{AT} bigint")
+    return Varying.of(frame, clock, streams, changes).renamed(names)
+
+
+def frame_of(gateway: Gateway, rows: pa.Table | None, schema: StructType) -> DataFrame:
+    """Rows with these columns, `ENTER` and `LEAVE` as a DataFrame."""
+    whole = StructType([*schema.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
+    return _frame(gateway, rows, whole)
+
+
+def _frame(gateway: Gateway, rows: pa.Table | None, schema: StructType) -> DataFrame:
+    if rows is None or not rows.num_rows:
+        return gateway.spark.createDataFrame([], schema)
+    return gateway.spark.createDataFrame(rows, schema)
+
+
+class _Held:
+    """An input on the driver."""
+
+    def __init__(self, gateway: Gateway, item: Varying) -> None:
+        with gateway.translated():
+            self.table = item.frame.toArrow()
+            self.instants = [row[0] for row in item.instants.collect()]
+        self.inner = StructType(item.frame.schema.fields[:-2])
+        self.names = item.names
+        self.gateway = gateway
+
+    def at(self, tick: int) -> DataFrame:
+        """The rows at an instant."""
+        enter, leave = self.table.column(ENTER), self.table.column(LEAVE)
+        alive = self.table.filter(pc.and_(pc.less_equal(enter, tick), pc.greater(leave, tick)))
+        rows = alive.drop_columns([ENTER, LEAVE]).rename_columns(columns_of(self.names))
+        return _frame(self.gateway, rows, self.inner).toDF(*self.names)
+
+
+def _changes(held: Any) -> list[int]:
+    return sorted({at for item in held for at in item.instants})
+
+
+def _instants(held: Any, firsts: Sequence[int]) -> list[int]:
+    """Those at which a window changes, and the logs' first."""
+    changes = _changes(held)
+    return sorted({*changes, min(firsts)}) if firsts else changes
+
+
+def _answers(
+    gateway: Gateway,
+    text: SqlText,
+    held: Mapping[str, _Held],
+    tables: Mapping[str, DataFrame],
+    instants: Sequence[int],
+    columns: Sequence[str],
+) -> pa.Table:
+    """The query's rows at each of a few instants, by one job."""
+    whole: DataFrame | None = None
+    for tick in instants:
+        inputs = {key: item.at(tick) for key, item in held.items()}
+        answer = gateway.sql(text, {**inputs, **tables}).toDF(*columns)
+        answer = answer.withColumn(AT, F.lit(tick).cast("bigint"))
+        whole = answer if whole is None else whole.unionAll(answer)
+    assert whole is not None
+    with gateway.translated(text):
+        return whole.toArrow()
+
+
+def _lasting(answers: Sequence[pa.Table], instants: Sequence[int], columns: Sequence[str]) -> pa.Table | None:
+    """The rows of all instants, those that last with the instants between which they do."""
+    if not answers:
+        return None
+    rows = pa.concat_tables(answers)
+    ticks = rows.column(AT).to_pylist()
+    keys = (
+        list(zip(*(keys_of(rows.column(column)) for column in columns), strict=True)) or [()] * rows.num_rows
+    )
+    by_tick: dict[int, list[int]] = defaultdict(list)
+    for row, tick in enumerate(ticks):
+        by_tick[tick].append(row)
+    since: dict[Any, list[tuple[int, int]]] = defaultdict(list)
+    lasting: list[tuple[int, int, int]] = []
+    for tick in instants:
+        there: dict[Any, list[int]] = defaultdict(list)
+        for row in by_tick[tick]:
+            there[keys[row]].append(row)
+        for key in [*since]:
+            while len(since[key]) > len(there[key]):
+                lasting.append((*since[key].pop(0), tick))
+            if not since[key]:
+                del since[key]
+        for key, found in there.items():
+            since[key] += [(row, tick) for row in found[: len(found) - len(since[key])]]
+    lasting += [(row, begun, NEVER) for begun_rows in since.values() for row, begun in begun_rows]
+    chosen, enter, leave = (pa.array([part[place] for part in lasting], pa.int64()) for place in range(3))
+    return rows.drop_columns([AT]).take(chosen).append_column(ENTER, enter).append_column(LEAVE, leave)
+
+
+def keys_of(column: pa.ChunkedArray) -> list[Any]:
+    """What values are told apart by."""
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())  # an hour that clocks show twice is two
+    return [comparable(_plain(value)) for value in column.to_pylist()]
+
+
+def _plain(value: Any) -> Any:
+    """Maps, which Arrow gives as lists of pairs, in one order; other values as they are."""
+    if isinstance(value, list) and value and all(isinstance(part, tuple) for part in value):
+        return sorted(([_plain(part) for part in pair] for pair in value), key=repr)
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    return value

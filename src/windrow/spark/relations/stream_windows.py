@@ -1,0 +1,238 @@
+"""Windows of streams as relations: when every row enters and leaves.
+
+Windows of time are arithmetic over the rowtime. Those that rows push each other out of are WINDOW BY: the row
+that pushes one out is the END of its window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from windrow.algebra.bind import bind
+from windrow.algebra.clock import NEVER
+from windrow.algebra.continuous import WindowedStream
+from windrow.errors import AnalysisError, Span
+from windrow.kernels.reference.stream_windows import WindowOfStream, validity
+from windrow.spark.arrow import is_orderable
+from windrow.spark.clauses.batch import build_window, run_statement
+from windrow.spark.errors import raising
+from windrow.spark.gateway import Gateway
+from windrow.spark.logs.session_streams import ROWTIME, Stream
+from windrow.spark.relations.snapshots import frame_of
+from windrow.spark.relations.varying import ENTER, LEAVE, Varying, columns_of
+from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.tokens import tokenize
+
+__all__ = ["Sizes", "partition_keys", "windowed"]
+
+_VALUE, _LIMIT = "__value", "__limit"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A window's lengths in ticks: of `range_` and `slide`, and the stream's own granularity."""
+
+    range_: int | None
+    slide: int | None
+    granularity: int
+
+
+def windowed(gateway: Gateway, stream: Stream, item: WindowedStream, sizes: Sizes, execution: str) -> Varying:
+    """The relation that a window makes of a stream."""
+    window = item.window
+    spec = WindowOfStream(
+        granularity=sizes.granularity if window.is_now else None,
+        range_=sizes.range_,
+        slide=sizes.slide,
+        rows=window.rows,
+        row_slide=window.row_slide or 1,
+        by_value=window.on is not None,
+    )
+    rows, keys = partition_keys(gateway, stream, item)
+    make = _interpreted if execution == "reference" else _planned
+    made = make(gateway, stream, rows, spec, keys, _falls(item))
+    made = made.select(*map(quoted, stream.columns), ENTER, LEAVE)
+    instants = made.select(F.explode(F.array(ENTER, LEAVE)).alias("__at")).where(F.col("__at") != NEVER)
+    lasting = made.where(F.col(ENTER) < F.col(LEAVE))
+    # a row that enters at the instant at which another leaves has a later rowtime
+    moved = sizes.slide is not None or (window.row_slide or 1) > 1
+    shown = None if moved or stream.rowtime is None else stream.columns.index(stream.rowtime)
+    net_by = None if shown is None else frozenset({columns_of(stream.columns)[shown]})
+    return Varying.of(lasting, stream.clock, [stream], instants.distinct(), net_by=net_by)
+
+
+def partition_keys(gateway: Gateway, stream: Stream, item: WindowedStream) -> tuple[DataFrame, list[str]]:
+    """The stream's rows with the values of the bracket's expressions, and the names of the keys."""
+    name = item.source if isinstance(item.source, str) else "stream"
+    keys = [f"__p{number}" for number in range(len(item.partition_by))]
+    parts = [SqlText.of(text, f" AS {key}") for key, text in zip(keys, item.partition_by, strict=True)]
+    if item.on is not None and item.distance is not None:
+        parts += [
+            SqlText.of("(", item.on, f") AS {_VALUE}"),
+            SqlText.of("(", item.on, ") + (", item.distance, f") AS {_LIMIT}"),
+        ]
+    if not parts:
+        return stream.frame, []
+    text = SqlText.of(
+        "SELECT *, ", SqlText.join(", ", parts), " FROM ", Relation("rows"), f" AS {quoted(name)}"
+    )
+    rows = gateway.sql(text, {"rows": stream.frame})
+    for key, written in zip(keys, item.partition_by, strict=True):
+        kind = rows.schema[key].dataType
+        if not is_orderable(kind):
+            sql, span = _place(written)
+            raise AnalysisError(
+                f"rows cannot be partitioned by a value of type {kind.simpleString().upper()}",
+                condition="UNORDERABLE_TYPE",
+                sqlstate="42822",
+                sql=sql,
+                span=span,
+                hint="use a field of it, or cast it to a type with an order",
+            )
+    if item.on is not None and item.distance is not None:
+        told = "the distance of RANGE … ON must be greater than zero"
+        wrong = raising("INVALID_WINDOW_SIZE", told, "", *_place(item.distance))
+        rows = rows.withColumn(
+            _LIMIT,
+            F.when(
+                ~(F.col(_LIMIT) <= F.col(_VALUE)) | F.isnull(_LIMIT) | F.isnull(_VALUE), F.col(_LIMIT)
+            ).otherwise(wrong),
+        )
+    return rows, keys
+
+
+def _place(written: SqlText) -> tuple[str | None, Span | None]:
+    """Where the user wrote a text."""
+    place = written.written(0, len(written.render()))
+    return place if place is not None else (None, None)
+
+
+def _falls(item: WindowedStream) -> AnalysisError:
+    """The error for values of RANGE … ON that fall."""
+    sql, span = _place(item.on) if item.on is not None else (None, None)
+    return AnalysisError(
+        "the values of RANGE … ON fall from a row to a later one",
+        condition="FALLING_VALUE",
+        sqlstate="22000",
+        sql=sql,
+        span=span,
+        hint="use an expression that never falls along the stream",
+    )
+
+
+# -- by the definitions ------------------------------------------------------------------------------
+
+
+def _interpreted(
+    gateway: Gateway,
+    stream: Stream,
+    rows: DataFrame,
+    spec: WindowOfStream,
+    keys: list[str],
+    falls: AnalysisError,
+) -> DataFrame:
+    with gateway.translated():
+        table = rows.orderBy(ROWTIME, *stream.ties).toArrow()
+
+    def column(name: str) -> list[object]:
+        values: list[object] = table.column(name).to_pylist()
+        return values
+
+    partitions = list(zip(*(map(_hashable, column(key)) for key in keys), strict=True)) if keys else None
+    values, limits = (column(_VALUE), column(_LIMIT)) if spec.by_value else (None, None)
+    if values is not None:
+        present = [value for value in values if value is not None]
+        if any(later < earlier for earlier, later in pairwise(present)):  # type: ignore[operator]
+            raise falls
+    found = validity(spec, column(ROWTIME), partitions, values, limits)  # type: ignore[arg-type]
+    enter = [None if at is None else at[0] for at in found]
+    leave = [None if at is None else NEVER if at[1] is None else at[1] for at in found]
+    table = table.append_column(ENTER, pa.array(enter, pa.int64())).append_column(
+        LEAVE, pa.array(leave, pa.int64())
+    )
+    return frame_of(gateway, table, rows.schema).where(f"{ENTER} IS NOT NULL")
+
+
+def _hashable(value: object) -> object:
+    if isinstance(value, float) and value != value:
+        return "NaN"
+    return repr(value) if isinstance(value, list | dict) else value
+
+
+# -- by Spark and WINDOW BY --------------------------------------------------------------------------
+
+
+def _planned(
+    gateway: Gateway,
+    stream: Stream,
+    rows: DataFrame,
+    spec: WindowOfStream,
+    keys: list[str],
+    falls: AnalysisError,
+) -> DataFrame:
+    entry = ROWTIME if spec.slide is None else f"{ROWTIME} + pmod(-{ROWTIME}, {spec.slide}L)"
+    rows = rows.withColumn(ENTER, F.expr(entry))
+    length = spec.granularity if spec.granularity is not None else spec.range_
+    expires = f"{ENTER} + {length}L" if length is not None else f"{NEVER}L"
+    by_partition = f"PARTITION BY {', '.join(keys)}" if keys else ""
+    order = f"{by_partition} ORDER BY {', '.join([ROWTIME, *stream.ties])}"
+    if spec.by_value:
+        # a row without a value pushes none out and stays
+        missing = rows.where(F.isnull(_VALUE)).withColumn(LEAVE, F.lit(NEVER))
+        made = _window_by(
+            gateway,
+            rows.where(~F.isnull(_VALUE)),
+            order,
+            "START AS s PREV AS p",
+            f"END AS e WHEN e.{_VALUE} >= s.{_LIMIT}",
+            f"p.{_VALUE} AS __before, e.{ROWTIME} AS {LEAVE}",
+        )
+        failed = raising(falls.condition, falls.message, falls.hint or "", falls.sql, falls.span)
+        leave = F.when(F.col("__before") > F.col(_VALUE), failed).otherwise(F.coalesce(LEAVE, F.lit(NEVER)))
+        return made.withColumn(LEAVE, leave).drop("__before").unionByName(missing)
+    if spec.rows is None:
+        return rows.withColumn(LEAVE, F.expr(expires))
+    moved = spec.slide is not None or spec.row_slide > 1  # whether rows enter later than they come
+    entered = ENTER if moved else ROWTIME
+    rows = rows if spec.slide is not None else rows.drop(ENTER)
+    if spec.row_slide > 1:
+        rows = _window_by(
+            gateway,
+            rows,
+            order,
+            "START AS s AT p",
+            f"ONLY END AS e AT q WHEN q % {spec.row_slide} = 0",
+            f"e.{ROWTIME} AS {ENTER}",
+        )
+    rows = _window_by(
+        gateway,
+        rows,
+        order,
+        "START AS s AT p",
+        f"END AS e AT q WHEN q - p = {spec.rows}",
+        f"e.{entered} AS {LEAVE}",
+    )
+    rows = rows if moved else rows.withColumn(ENTER, F.col(ROWTIME))
+    return rows.withColumn(LEAVE, F.expr(f"least({expires}, coalesce({LEAVE}, {NEVER}L))"))
+
+
+def _window_by(
+    gateway: Gateway, rows: DataFrame, order: str, start: str, end: str, outputs: str
+) -> DataFrame:
+    """The rows with what a window that begins at each says of it."""
+    with gateway.views({"rows": rows}) as names:
+        text = (
+            f"SELECT s.*, {outputs} FROM {names['rows']} WINDOW BY w AS (TYPE SLIDING {order} {start} {end})"
+        )
+        tokens = tokenize(text)
+        statement = bind(tokens, (0, len(tokens)))
+        assert statement is not None
+        inner = Gateway(gateway.spark)
+        inner.plan_only = gateway.plan_only
+        frame, _ = run_statement(inner, statement, build_window)
+    return frame

@@ -1,0 +1,261 @@
+"""Relations that vary in time, as DataFrames: every row with the instants at which it enters and leaves.
+
+A row is in the relation at ``[__enter, __leave)``, ticks of the relation's clock; ``__leave`` is `NEVER` for
+one that stays. The same changes told as a changelog are rows with a count, +1 or −1, and the instant of it.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from windrow.algebra.clock import NEVER, Clock
+from windrow.errors import AnalysisError, NotSupportedError, UsageError, WindrowError
+from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
+from windrow.spark.arrow import contains, is_orderable
+from windrow.spark.gateway import Gateway
+from windrow.spark.logs.session_streams import ROWTIME, Stream, rescaled
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["AT", "DIFF", "ENTER", "LEAVE", "Varying", "columns_of", "tick_of"]
+
+
+@dataclass(frozen=True)
+class Varying:
+    """A relation that varies in time.
+
+    Attributes
+    ----------
+    frame
+        A column for each of `names`, called c0, c1 and so on, and `ENTER` and `LEAVE`.
+    names
+        The columns as queries know them, of which several may be the same.
+    clock
+        What instants are counted in.
+    instants
+        `AT`: the instants, each once, at which a row enters or leaves a window that this is made of.
+    streams
+        The streams that it is made of.
+    net_by
+        Columns, of those of `frame`, such that no row leaves at an instant at which one with the same values
+        in them enters; None if there are none for certain.
+    since
+        The first instant of which changes are told; None for all.
+    """
+
+    frame: DataFrame
+    names: tuple[str, ...]
+    clock: Clock
+    instants: DataFrame
+    streams: tuple[Stream, ...]
+    net_by: frozenset[str] | None = None
+    since: int | None = None
+
+    @staticmethod
+    def of(
+        frame: DataFrame,
+        clock: Clock,
+        streams: Sequence[Stream],
+        instants: DataFrame | None = None,
+        *,
+        net_by: frozenset[str] | None = None,
+    ) -> Varying:
+        """From rows with `ENTER` and `LEAVE` after all their columns."""
+        names = tuple(frame.columns[:-2])
+        inner = frame.toDF(*columns_of(names), ENTER, LEAVE)
+        changes = instants if instants is not None else _changes(inner)
+        return Varying(inner, names, clock, changes, tuple(streams), net_by)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The columns as queries know them."""
+        return self.names
+
+    def renamed(self, names: tuple[str, ...]) -> Varying:
+        """The same with other names for the columns."""
+        return replace(self, names=names)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns inside."""
+        return columns_of(self.names)
+
+    @cached_property
+    def ends(self) -> tuple[int, int] | None:
+        """The first and the last instants of the logs; None if they are empty."""
+        found = [ends for stream in self.streams if (ends := stream.ends) is not None]
+        return (min(first for first, _ in found), max(last for _, last in found)) if found else None
+
+    def on(self, clock: Clock) -> Varying:
+        """The same on a finer clock."""
+        if clock == self.clock:
+            return self
+        streams = tuple(stream.on(clock) for stream in self.streams)
+
+        def ticks(name: str) -> Column:
+            finite = rescaled(name, self.clock, clock)
+            return F.when(F.col(name) == NEVER, F.col(name)).otherwise(finite).alias(name)
+
+        frame = self.frame.select(*self.columns, ticks(ENTER), ticks(LEAVE))
+        return replace(
+            self, frame=frame, clock=clock, streams=streams, instants=self.instants.select(ticks(AT))
+        )
+
+    def visible(self, *also: str) -> DataFrame:
+        """The rows under the names that queries know, and these columns of ours."""
+        return self.frame.select(*self.columns, *also).toDF(*self.names, *also)
+
+    def at(self, tick: int) -> DataFrame:
+        """The relation at an instant."""
+        alive = (F.col(ENTER) <= F.lit(tick)) & (F.lit(tick) < F.col(LEAVE))
+        return self.frame.where(alive).select(*self.columns).toDF(*self.names)
+
+    def now(self) -> DataFrame:
+        """The relation at the last instant of the logs."""
+        ends = self.ends
+        return self.at(ends[1]) if ends is not None else self.visible().limit(0)
+
+    def changes(self) -> DataFrame:
+        """The rows that enter and leave, with `AT` and the count `DIFF`, which is not 0.
+
+        The counts are net: of equal rows and instants there is one row, or all have the same sign.
+
+        Raises
+        ------
+        AnalysisError
+            ``UNORDERABLE_TYPE`` for variants, which cannot be compared.
+        """
+        both = F.array(
+            F.struct(F.col(ENTER).alias("at"), F.lit(1).alias("diff")),
+            F.struct(F.col(LEAVE).alias("at"), F.lit(-1).alias("diff")),
+        )
+        told = self.frame.select(*self.columns, F.explode(both).alias("__change")).where(
+            F.col("__change.at") != NEVER
+        )
+        if self.since is not None:
+            told = told.where(F.col("__change.at") >= self.since)
+        changes = told.select(
+            *self.columns, F.col("__change.at").alias(AT), F.col("__change.diff").cast("bigint").alias(DIFF)
+        )
+        if self.net_by is not None:
+            return changes
+        for name, column in zip(self.names, self.columns, strict=True):
+            if contains(self.frame.schema[column].dataType, "variant"):
+                raise AnalysisError(
+                    f"rows cannot be compared, as changes are, by column {name} of type VARIANT",
+                    condition="UNORDERABLE_TYPE",
+                    sqlstate="42822",
+                    hint=f"cast it in the query, or take a field of it: CAST({name} AS STRING)",
+                )
+        net = changes.groupBy(*self.columns, AT).agg(F.sum(DIFF).alias(DIFF))
+        return net.where(F.col(DIFF) != 0)
+
+    def shown_time(self) -> Column:
+        """The instants of changes as they are shown."""
+        return F.expr(self.clock.to_column(AT))
+
+    # -- streams -------------------------------------------------------------------------------------
+
+    def stream(self, kind: str, using: Sequence[str] = ()) -> Stream:
+        """What is inserted (ISTREAM), what is deleted (DSTREAM), or all rows at each instant (RSTREAM).
+
+        Parameters
+        ----------
+        kind
+            One of the three.
+        using
+            The columns, of those inside, by which rows differ; without, all.
+        """
+        named = [name.lower() for name in self.names]
+        twice = next((name for name in self.names if named.count(name.lower()) > 1), None)
+        if twice is not None:
+            raise AnalysisError(
+                f"column {twice} of a stream is given twice",
+                condition="DUPLICATE_COLUMN",
+                sqlstate="42711",
+                hint="give each its own name with AS",
+            )
+        if kind == "RSTREAM":
+            if using:
+                raise NotSupportedError(
+                    "RSTREAM compares no rows",
+                    condition="UNSUPPORTED_CLAUSE",
+                    hint="leave DIFFERENCE USING out",
+                )
+            at, enter, leave = F.col(AT), F.col(ENTER), F.col(LEAVE)
+            rows = self.frame.join(F.broadcast(self.instants), (enter <= at) & (at < leave))
+            rows = rows.select(*self.columns, AT)
+        else:
+            sign = 1 if kind == "ISTREAM" else -1
+            changes = self.changes().withColumn(DIFF, F.col(DIFF) * sign)
+            rows = _inserted(changes, self.columns, using).select(*self.columns, AT)
+        # rows of one instant come in the order of their values
+        kinds = {field.name: field.dataType for field in rows.schema}
+        ordered = [name for name in self.columns if is_orderable(kinds[name])]
+        ties = {f"__tie{number}": F.col(name) for number, name in enumerate(ordered)}
+        frame = rows.withColumns(ties).toDF(*self.names, ROWTIME, *ties)
+        return Stream(frame, self.names, self.clock, tuple(ties), sources=self.streams)
+
+
+def tick_of(gateway: Gateway, clock: Clock, instant: Any) -> int:
+    """The tick of an instant as a caller gives it.
+
+    Raises
+    ------
+    UsageError
+        ``INVALID_INSTANT``.
+    """
+    is_time = clock.kind in ("timestamp", "timestamp_ntz")
+    if isinstance(instant, str):
+        known = "'" not in instant
+    elif clock.kind == "bigint":
+        known = isinstance(instant, int) and not isinstance(instant, bool)
+    else:
+        known = isinstance(instant, datetime.date) and (is_time or not isinstance(instant, datetime.datetime))
+    if known:
+        fine = Clock(clock.kind, "MICROSECOND") if is_time else clock
+        text = f"CAST('{instant}' AS {clock.kind})"
+        tick = None
+        try:
+            found = gateway.sql(SqlText.of(f"SELECT {fine.of_column(text, fine.kind, fine.unit)}"))
+            with gateway.translated():
+                tick = found.collect()[0][0]
+        except WindrowError as error:
+            if not error.condition.startswith("CAST_"):
+                raise
+        if tick is not None:
+            # an instant within a tick is of that tick
+            return int(tick) * fine.nanoseconds // clock.nanoseconds
+    unit = f" of {clock.unit.lower()}s" if clock.kind == "bigint" else ""
+    raise UsageError(
+        f"{instant!r} is no instant: rowtimes are of type {clock.kind.upper()}{unit}",
+        condition="INVALID_INSTANT",
+        hint="give a value of that type, or a text of one",
+    )
+
+
+def columns_of(names: Sequence[str]) -> list[str]:
+    """Names inside for so many columns."""
+    return [f"c{number}" for number in range(len(names))]
+
+
+def _changes(frame: DataFrame) -> DataFrame:
+    both = frame.select(F.explode(F.array(ENTER, LEAVE)).alias(AT))
+    return both.where(F.col(AT) != NEVER).distinct()
+
+
+def _inserted(changes: DataFrame, columns: Sequence[str], using: Sequence[str]) -> DataFrame:
+    """A row for each copy that comes in; if rows differ by `using` alone, only so many as come in more."""
+    copy = F.explode(F.array_repeat(F.lit(0), F.greatest(F.col(DIFF), F.lit(0)).cast("int")))
+    if not using:
+        return changes.withColumn("__copy", copy)
+    alike = Window.partitionBy(AT, *using)
+    numbered = Window.partitionBy(AT, *using).orderBy(*columns)
+    more = changes.withColumn("__more", F.sum(DIFF).over(alike)).withColumn("__copy", copy)
+    return more.withColumn("__number", F.row_number().over(numbered)).where("__number <= __more")

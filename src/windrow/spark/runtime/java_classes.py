@@ -1,0 +1,279 @@
+"""Spark's Java classes, kept as Java has checked and linked them: a session starts sooner.
+
+Spark has Java read some fifteen thousand classes each time that it starts, which takes longer than all else.
+Java can keep them in a file (class data sharing), which it maps into memory the next time instead. It uses
+the file only where it is the same Java and all archives of classes are those of which it was made, and
+otherwise reads them as ever. :func:`keep` makes the file, :mod:`windrow.cli.keep_java_classes` says when.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.find_spark_home import _find_spark_home
+
+from windrow.caches import cache_directory
+from windrow.spark.runtime.java import JavaRuntime
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "file_of",
+    "forget_damaged",
+    "keep",
+    "no_room",
+    "options",
+    "recorded",
+    "state",
+    "tried_file",
+    "was_tried",
+    "were_kept",
+    "why_not",
+]
+
+_CHOICE = "WINDROW_JAVA_CLASSES"
+"""The environment variable that says ``off`` where no classes are to be kept, and no kept ones used."""
+
+_CLASS_PATH = (
+    "HADOOP_CONF_DIR",
+    "SPARK_CONF_DIR",
+    "SPARK_DIST_CLASSPATH",
+    "SPARK_PREPEND_CLASSES",
+    "YARN_CONF_DIR",
+)
+"""What Spark reads classes from beside its own archives. Java keeps none of directories."""
+
+_USED = "-XX:SharedArchiveFile="
+_QUIET = "-Xlog:cds*=off"
+"""Java is to say nothing where it does not use the file, or not all of it."""
+
+_ROOM = 500 * 2**20
+"""Bytes that a file has at most, with what is needed to make it."""
+
+_AGAIN = 24 * 3600.0
+"""Seconds after which keeping the classes is tried again where it has failed."""
+_AT_MOST = 3600.0
+"""Seconds that it takes at the very most, on a machine that has other things to do."""
+
+_UNUSED = 30 * 24 * 3600.0
+"""Seconds after which a file that no session has used goes away."""
+
+
+def why_not() -> str | None:
+    """Why no classes are kept here, or None where they may be."""
+    if os.name == "nt":
+        return "not on Windows"
+    if os.environ.get(_CHOICE, "").lower() in ("off", "0", "false", "no"):
+        return f"{_CHOICE} is {os.environ[_CHOICE]}"
+    if given := [name for name in _CLASS_PATH if os.environ.get(name)]:
+        return f"{given[0]} adds to Spark's classes"
+    if (Path(_find_spark_home()) / "conf").exists():
+        return "Spark has a directory of settings, which adds to its classes"
+    try:
+        directory = cache_directory()
+    except OSError as error:
+        return str(error)
+    if set(str(directory)) & {" ", os.pathsep}:
+        return f"Java's options take no path with a space or {os.pathsep} ({directory})"
+    return None
+
+
+def file_of(java: JavaRuntime) -> Path:
+    """Where the classes of the Spark that PySpark starts are kept for `java`.
+
+    Another Java, another build of it, and other archives of Spark's, have another file.
+
+    Raises
+    ------
+    OSError
+        There is no cache directory, or Spark's archives cannot be read.
+    """
+    parts = [str(java.home), java.version]
+    for file in (java.home / "lib" / "modules", *sorted(_archives().iterdir())):
+        with contextlib.suppress(FileNotFoundError):
+            seen = file.stat()
+            parts.append(f"{file.name} {seen.st_size} {seen.st_mtime_ns}")
+    name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    return cache_directory() / f"classes-{name}.jsa"
+
+
+def options(java: JavaRuntime) -> str:
+    """Java's options for a session, to be separated from others by a space: empty where no file is kept."""
+    if why_not() is not None:
+        return ""
+    with contextlib.suppress(OSError):
+        kept = file_of(java)
+        if kept.is_file():
+            with contextlib.suppress(OSError):
+                # Used, as far as this user may say so.
+                os.utime(kept)
+            _forget_unused(kept.parent)
+            return f"{_USED}{kept} {_QUIET}"
+    return ""
+
+
+def forget_damaged(java: JavaRuntime) -> bool:
+    """Remove the file if it is damaged, which Java does not look for when it starts; whether it was."""
+    with contextlib.suppress(OSError):
+        kept = file_of(java)
+        try:
+            _verify(java, kept)
+        except RuntimeError:
+            kept.unlink()
+            return True
+    return False
+
+
+def were_kept(session: SparkSession) -> bool:
+    """Whether `session` was started with kept classes."""
+    return _USED in (session.sparkContext.getConf().get("spark.driver.extraJavaOptions") or "")
+
+
+def recorded(classes: Path) -> str:
+    """Java's option that has a session write the names of its classes to a file."""
+    return f"-XX:DumpLoadedClassList={classes}"
+
+
+def keep(java: JavaRuntime, classes: Path) -> Path:
+    """Keep the classes that are named in a file of :func:`recorded`; the file is there when it is complete.
+
+    Raises
+    ------
+    OSError
+        There is no room, or no cache directory that can be written.
+    RuntimeError
+        Java did not make the file, or cannot use it: what it says.
+    """
+    target = file_of(java)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as directory:
+        draft = Path(directory) / target.name
+        made_of = "-Xlog:disable", f"-XX:SharedClassListFile={classes}"
+        _done([*_with(java, draft), "-Xshare:dump", *made_of])
+        _verify(java, draft)
+        with draft.open("rb") as made:
+            # All of it, before its name: Java looks at little more than its beginning.
+            os.fsync(made.fileno())
+        draft.replace(target)
+    return target
+
+
+def state(java: JavaRuntime) -> str:
+    """What ``windrow doctor`` says of the classes that are kept."""
+    if (reason := why_not()) is not None:
+        return f"not kept: {reason}"
+    try:
+        kept = file_of(java)
+        if kept.is_file():
+            return f"kept in {kept} ({kept.stat().st_size / 2**20:.0f} MiB)"
+        if was_tried(kept):
+            said = tried_file(kept).read_text(encoding="utf-8").strip()
+            return "not kept yet: being made" if said.isdecimal() else f"not kept: {said}"
+        if (reason := no_room(kept)) is not None:
+            return f"not kept: {reason}"
+    except OSError as error:
+        return f"not kept: {error}"
+    return "not kept yet: a session's command is followed by a process that keeps them"
+
+
+def no_room(kept: Path) -> str | None:
+    """Why the file cannot be made in its directory, or None."""
+    there = next(parent for parent in kept.parents if parent.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        return f"{there} cannot be written"
+    if shutil.disk_usage(there).free < _ROOM:
+        return f"{there} has less than {_ROOM // 2**20} MiB of room"
+    return None
+
+
+def tried_file(kept: Path) -> Path:
+    """What came of the last attempt to make `kept`: its process while it goes on, else its error."""
+    return kept.with_suffix(".tried")
+
+
+def was_tried(kept: Path) -> bool:
+    """Whether the last attempt goes on, or is so recent that the next would end as it did."""
+    try:
+        said = tried_file(kept).read_text(encoding="utf-8").strip()
+        age = time.time() - tried_file(kept).stat().st_mtime
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return age < _AT_MOST and _is_running(int(said)) if said.isdecimal() else age < _AGAIN
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        # Another user's.
+        return True
+    return True
+
+
+def _archives() -> Path:
+    return Path(_find_spark_home()) / "jars"
+
+
+def _with(java: JavaRuntime, file: Path) -> list[str]:
+    """Java with a file, as PySpark starts it."""
+    return [str(java.home / "bin" / "java"), f"{_USED}{file}", "-cp", _class_path(java)]
+
+
+def _verify(java: JavaRuntime, file: Path) -> None:
+    """Have Java use a file and look at all of it, which it ends with an error where it cannot."""
+    _done([*_with(java, file), "-Xshare:on", "-XX:+VerifySharedSpaces", "-version"])
+
+
+def _class_path(java: JavaRuntime) -> str:
+    """Where Java looks for classes when PySpark starts it, as the program says that PySpark asks for it."""
+    program = "org.apache.spark.launcher.Main", "org.apache.spark.deploy.SparkSubmit", "pyspark-shell"
+    command = _done([str(java.home / "bin" / "java"), "-cp", f"{_archives()}{os.sep}*", *program])
+    arguments = command.split("\0")
+    return arguments[arguments.index("-cp") + 1]
+
+
+def _done(command: list[str]) -> str:
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        # What the shell script that starts Spark sets; the version has no part in what is asked here.
+        env={"SPARK_SCALA_VERSION": "2.13", **os.environ, "SPARK_HOME": _find_spark_home()},
+    )
+    if done.returncode != 0:
+        said = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        raise RuntimeError(said[0] if said else f"Java ended with {done.returncode}")
+    return done.stdout
+
+
+def _forget_unused(directory: Path) -> None:
+    for kept in directory.glob("classes-*"):
+        if _age(kept) > _UNUSED:
+            with contextlib.suppress(OSError):
+                kept.unlink()
+    # Of processes that were killed.
+    for draft in directory.glob(".classes-*"):
+        if _age(draft) > _AT_MOST:
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def _age(path: Path) -> float:
+    try:
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        # Another process has taken it away.
+        return 0.0

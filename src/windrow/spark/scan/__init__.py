@@ -1,0 +1,1 @@
+"""Files as tables, and files that tasks read themselves."""

@@ -1,0 +1,286 @@
+"""Rule: rows that are made of Parquet files alone are read by the tasks themselves.
+
+That spares each row the way from Spark's rows into Python. Rows may be chosen and computed with on the way,
+as far as Arrow has Spark's meaning of it (:mod:`windrow.spark.analysis.expressions`). It applies only where
+the files say the same to Arrow as they do to Spark: columns of simple types that every file has under the
+same name and in the same type, no old calendars.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from windrow.kernels.computed.computed_steps import Computed, of_codes, only
+from windrow.kernels.packing.parquet_files import FileScan, Part
+from windrow.spark.analysis.computed_columns import Reading, condition_of, not_in_arrow
+from windrow.spark.analysis.expressions import Unread
+from windrow.spark.analysis.plan_tree import Node
+from windrow.spark.arrow import arrow_type
+from windrow.spark.gateway import Gateway
+from windrow.spark.scan.footers import (
+    Footer,
+    coded,
+    footers_of,
+    is_full,
+    most,
+    says_the_same,
+    size_of,
+    span_of,
+)
+from windrow.spark.scan.planned_files import Constants, PlannedFiles, planned_files
+from windrow.spark.scan.row_groups import may_hold, of_directory, of_row_group
+
+__all__ = ["READ_SETTING", "Scanned", "file_scan", "is_simple", "may_read", "split_scan", "tasks_of"]
+
+READ_SETTING = "spark.windrow.read.files"
+
+_MOST_FILES = 10_000
+_TASK_BYTES = 128 << 20
+_MOST_BYTES = 512 << 20  # for one reader, as they are coded
+_MOST_ROWS = 4 << 20  # for one reader: values that repeat take few bytes in files, and many in memory
+# Spark's settings that make it read a file in another way than Arrow
+_AS_WRITTEN = {
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+}
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """How tasks read rows themselves, None where Spark must read them; and what EXPLAIN says of it.
+
+    It says nothing of rows that come from no files.
+    """
+
+    scan: FileScan | None = None
+    told: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _File:
+    footer: Footer
+    values: Constants
+
+
+def file_scan(gateway: Gateway, rows: DataFrame, partition: Sequence[str]) -> Scanned:
+    """How tasks read these rows themselves, of which these columns are partition keys."""
+    if gateway.is_connect or not may_read(gateway):
+        return Scanned()
+    try:
+        planned = planned_files(gateway, rows)
+        if planned is None:
+            return Scanned()
+        return _scanned(gateway, planned, _schema(rows), partition)
+    except Unread as unread:
+        return Scanned(None, (f"no files: the rows come from Spark, as {unread}",))
+
+
+def _scanned(gateway: Gateway, planned: PlannedFiles, schema: pa.Schema, partition: Sequence[str]) -> Scanned:
+    read = only(Reading(planned.operators, planned.names, planned.kinds).of(schema), schema.names).columns
+    conditions = [condition_of(node) for node in planned.operators if node.name == "Filter"]
+    types = {name: planned.kinds[n] for n, name in read.items() if n not in planned.directories}
+    files, groups = _files(planned, types, conditions)
+    footers = [file.footer for file in files]
+    spans = _spans(planned, files, read)
+    reading = Reading(planned.operators, planned.names, planned.kinds, spans, certain=True)
+    made = only(reading.of(schema), schema.names)
+    kinds = pa.schema([(planned.names[number], kind) for number, kind in planned.kinds.items()])
+    other = not_in_arrow(made, kinds)
+    if other is not None:
+        raise Unread(f"Arrow says: {other}")
+    tasks = _tasks(files, types, gateway.spark.sparkContext.defaultParallelism)
+    if not tasks:
+        raise Unread("there are none")
+    directories = pa.schema([(planned.names[n], planned.kinds[n]) for n in planned.directories])
+    codes = coded(footers, types)
+    of_directories = {field.name for field in directories if pa.types.is_string(field.type)}
+    origins = {name: made.origin(name) for name in schema.names}
+    keys = [origins[name] for name in partition]
+    count = sum(footer.rows for footer in footers)
+    longest = min(
+        [count, *(most(footers, key) for key in keys if key in types and not _is_decimal(types[key]))]
+    )
+    full = frozenset(name for name, own in origins.items() if own in types and is_full(footers, own))
+    scan = FileScan(
+        tasks, count, longest, pa.schema(list(types.items())), directories,
+        of_codes(made, codes | of_directories), codes, full,
+    )  # fmt: skip
+    chosen = sum(len(footer.groups) for footer in footers)
+    told = ["the Parquet files, in the tasks themselves"]
+    if chosen < groups:
+        told.append(f"{chosen} of their {groups} row groups, by statistics")
+    return Scanned(scan, tuple(told))
+
+
+def _is_decimal(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal(kind))
+
+
+def _files(
+    planned: PlannedFiles, types: Mapping[str, pa.DataType], conditions: Sequence[Node]
+) -> tuple[list[_File], int]:
+    """The files with the row groups that may hold rows, and how many row groups there are in all of them.
+
+    Of files that are left out because of their directories, row groups are not counted.
+    """
+    places = {number: place for place, number in enumerate(planned.directories)}
+    names = {number: name for number, name in planned.names.items() if name in types}
+    chosen = [
+        (path, of_directory(places, values), values)
+        for path, values in planned.files
+        if all(may_hold(condition, of_directory(places, values)) for condition in conditions)
+    ]
+    if len(chosen) > _MOST_FILES:
+        raise Unread(f"there are {len(chosen):,} of them, and the most is {_MOST_FILES:,}")
+    if not all(_is_plain_path(path) for path, _, _ in chosen):
+        raise Unread("they are not on a file system of this machine")
+    footers = footers_of(path for path, _, _ in chosen)
+    if footers is None:
+        raise Unread("a footer cannot be read")
+    files, count = [], 0
+    for footer, (path, known, values) in zip(footers, chosen, strict=True):
+        other = says_the_same(footer, types)
+        if other is not None:
+            raise Unread(f"{path} has {other} in another form")
+        count += len(footer.groups)
+        groups = [
+            number
+            for number in footer.groups
+            if all(may_hold(one, of_row_group(footer, number, names, known)) for one in conditions)
+        ]
+        files.append(_File(replace(footer, groups=groups), values))
+    return files, count
+
+
+def _spans(planned: PlannedFiles, files: Sequence[_File], read: Iterable[int]) -> dict[int, tuple[int, int]]:
+    """What the values of columns are within."""
+    found = {}
+    for number in read:
+        if number in planned.directories:
+            place = planned.directories.index(number)
+            values = [file.values[place] for file in files]
+            numbers = [value for value in values if isinstance(value, int)]
+            found[number] = (min(numbers), max(numbers)) if numbers else (0, 0)
+        else:
+            span = span_of([file.footer for file in files], planned.names[number])
+            if span is not None:
+                found[number] = span
+    return found
+
+
+def split_scan(splits: Sequence[tuple[str, int, int]], schema: pa.Schema) -> FileScan | None:
+    """How the splits of files that Spark would read, in its order, are read by one reader; None if not alike.
+
+    Parameters
+    ----------
+    splits
+        Of each the path, and the first byte and the number of bytes: a split has the row groups whose middle
+        is in it.
+    schema
+        The columns of the files that are wanted.
+    """
+    if not all(_is_plain_path(path) for path, _, _ in splits):
+        return None
+    footers = footers_of(dict.fromkeys(path for path, _, _ in splits))
+    types = dict(zip(schema.names, schema.types, strict=True))
+    if footers is None or not all(says_the_same(footer, types) is None for footer in footers):
+        return None
+    count = sum(footer.rows for footer in footers)
+    if size_of(footers, types) > _MOST_BYTES or count > _MOST_ROWS:
+        return None
+    by_path = {footer.path: footer for footer in footers}
+    parts, rows = [], 0
+    for path, start, length in splits:
+        footer = by_path[path]
+        groups = [number for number, at in enumerate(_middles(footer)) if start <= at < start + length]
+        parts.append(Part(path, tuple(groups), footer.size, footer.changed_ns))
+        rows += sum(footer.metadata.row_group(number).num_rows for number in groups)
+    if rows != count:  # part of a file is nobody's
+        return None
+    numbers = dict(enumerate(schema.names))
+    return FileScan(
+        (tuple(parts),), rows, rows, schema, pa.schema([]), Computed(numbers, [], [*numbers], schema)
+    )
+
+
+def _middles(footer: Footer) -> Iterator[int]:
+    """Of each row group the byte by which Spark knows whose it is."""
+    for number in range(footer.metadata.num_row_groups):
+        group = footer.metadata.row_group(number)
+        chunks = [group.column(place) for place in range(group.num_columns)]
+        first = chunks[0].dictionary_page_offset
+        start = chunks[0].data_page_offset if first is None else min(first, chunks[0].data_page_offset)
+        yield start + sum(chunk.total_compressed_size for chunk in chunks) // 2
+
+
+def tasks_of(spark: SparkSession, scan: FileScan) -> DataFrame:
+    """The numbers of the scan's tasks, each in a Spark task of its own."""
+    count = len(scan.tasks)
+    return spark.range(0, count, 1, count)
+
+
+def may_read(gateway: Gateway) -> bool:
+    """Whether files may be read in another way than through Spark, and Spark would read them alike."""
+    conf = gateway.spark.conf
+    if str(conf.get(READ_SETTING, "true")).lower() != "true":
+        return False
+    try:
+        return all(str(conf.get(name)).lower() == value for name, value in _AS_WRITTEN.items())
+    except PySparkException:  # a Spark without one of these settings
+        return False
+
+
+def _is_plain_path(path: str) -> bool:
+    """Whether the path is of a file here."""
+    return path.startswith("/") and Path(path).is_file()
+
+
+def _schema(rows: DataFrame) -> pa.Schema:
+    fields = []
+    for field in rows.schema.fields:
+        kind = arrow_type(field.dataType)
+        if kind is None or field.dataType.typeName() in ("void", "variant") or not is_simple(kind):
+            raise Unread(f"a column is of type {field.dataType.simpleString()}")
+        fields.append(pa.field(field.name, kind))
+    return pa.schema(fields)
+
+
+def is_simple(kind: pa.DataType) -> bool:
+    """Whether values of a type are the same to Arrow, in a file, as to Spark."""
+    return not (pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_duration(kind))
+
+
+def _tasks(
+    files: Sequence[_File], types: Mapping[str, pa.DataType], parallelism: int
+) -> tuple[tuple[Part, ...], ...]:
+    """The row groups in turn, divided by rows."""
+    groups = [
+        (file, number, file.footer.metadata.row_group(number).num_rows)
+        for file in files
+        for number in file.footer.groups
+    ]
+    total = sum(rows for _, _, rows in groups)
+    size = size_of([file.footer for file in files], types)
+    count = min(max(parallelism, math.ceil(size / _TASK_BYTES)), len(groups))
+    tasks: list[list[Part]] = [[] for _ in range(count)]
+    last = None
+    before = 0
+    for file, number, rows in groups:
+        task = tasks[min((before + rows // 2) * count // max(total, 1), count - 1)]
+        if task and last is file:
+            task[-1] = replace(task[-1], row_groups=(*task[-1].row_groups, number))
+        else:
+            footer = file.footer
+            task.append(Part(footer.path, (number,), footer.size, footer.changed_ns, file.values))
+        last = file
+        before += rows
+    return tuple(tuple(task) for task in tasks if task)

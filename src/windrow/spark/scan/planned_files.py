@@ -1,0 +1,129 @@
+"""What Spark's plan says of the files that rows come from: which they are, what is done with their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from windrow.errors import WindrowError
+from windrow.spark.analysis.expressions import Unread, kind_of
+from windrow.spark.analysis.plan_tree import Node, optimized_tree
+from windrow.spark.errors import local_path
+from windrow.spark.gateway import Gateway
+from windrow.spark.jvm.files import ParquetFiles, parquet_files
+
+__all__ = ["Constants", "PlannedFiles", "planned_files"]
+
+Constants = tuple[int | str | None, ...]
+"""What a directory says: of dates and times days and microseconds."""
+
+# Options of a reader that say which files there are, or what is checked, and not how values are read
+_OPTIONS = frozenset(
+    {
+        "path",
+        "basepath",
+        "mergeschema",
+        "recursivefilelookup",
+        "pathglobfilter",
+        "modifiedbefore",
+        "modifiedafter",
+        "serialization.format",
+        "datetimerebasemode",  # as the setting: only of files that do not say
+        "int96rebasemode",
+    }
+)
+
+
+@dataclass(frozen=True)
+class PlannedFiles:
+    """Files, and the operators over them.
+
+    Attributes
+    ----------
+    operators
+        From the last to the first, each a choice of rows or columns.
+    names, kinds
+        Of the columns that can be read, by the numbers by which the plan tells them.
+    directories
+        The numbers of those of which directories have the values.
+    files
+        The paths, as often as Spark reads them, and the values of their directories.
+    """
+
+    operators: Sequence[Node]
+    names: Mapping[int, str]
+    kinds: Mapping[int, pa.DataType]
+    directories: Sequence[int]
+    files: Sequence[tuple[str, Constants]]
+
+
+def planned_files(gateway: Gateway, rows: DataFrame) -> PlannedFiles | None:
+    """The Parquet files that rows come from; None if they come from none.
+
+    Raises
+    ------
+    Unread
+        There are such files, but more is done with them than to choose rows and compute of each, or Spark
+        reads them in a way of its own.
+    """
+    try:
+        with gateway.translated():
+            found = parquet_files(rows)
+    except WindrowError:  # what fails here fails again, and is told, when the query is run
+        return None
+    if found is None:
+        return None
+    if found.above is not None:
+        raise Unread(f"{found.above.lower()} is between them and the files")
+    tree = optimized_tree(gateway, rows)
+    return None if tree is None else _planned(tree, found)
+
+
+def _planned(tree: Node, found: ParquetFiles) -> PlannedFiles:
+    operators = []
+    while tree.children:
+        operators.append(tree)
+        (tree,) = tree.children
+    if others := found.options - _OPTIONS:
+        raise Unread(f"the files are read with the option {min(others)}")
+    names, kinds = {}, {}
+    for node in tree.trees("output"):
+        try:
+            kind = kind_of(node.fields["dataType"])
+        except Unread:
+            continue
+        if not pa.types.is_duration(kind):
+            names[node.number], kinds[node.number] = str(node.fields["name"]), kind
+    of_directories = found.directory_columns
+    numbers = {name: number for number, name in names.items()}
+    paths = [local_path(uri) for uri in found.paths]
+    values = _values(found, kinds, numbers) if of_directories else None
+    directories = [numbers[name] for name in of_directories]
+    return PlannedFiles(operators, names, kinds, directories, _files(paths, values))
+
+
+def _files(paths: Sequence[str], values: Mapping[str, Constants] | None) -> list[tuple[str, Constants]]:
+    if values is None:
+        return [(path, ()) for path in paths]
+    found = [(path, values.get(str(Path(path).parent))) for path in paths]
+    known = [(path, of_directory) for path, of_directory in found if of_directory is not None]
+    if len(known) < len(found):
+        raise Unread("a file is in no directory with values of columns")
+    return known
+
+
+def _values(
+    found: ParquetFiles, kinds: Mapping[int, pa.DataType], numbers: Mapping[str, int]
+) -> Mapping[str, Constants]:
+    """What directories say, by their paths."""
+    for name, kind in found.directory_types.items():
+        known = kinds.get(numbers.get(name, -1))
+        if known is None or not (
+            pa.types.is_signed_integer(known) or pa.types.is_string(known) or pa.types.is_temporal(known)
+        ):
+            raise Unread(f"directories have the column {name}, of type {kind}")
+    return found.directories

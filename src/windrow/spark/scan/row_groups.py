@@ -1,0 +1,160 @@
+"""Which row groups and directories hold no row that a filter lets through, by what is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from windrow.spark.analysis.expressions import Scope, Unread, read
+from windrow.spark.analysis.plan_tree import Node
+from windrow.spark.scan.footers import Footer
+from windrow.spark.scan.planned_files import Constants
+
+__all__ = ["Known", "KnownColumns", "may_hold", "of_directory", "of_row_group"]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of the values of a column.
+
+    Attributes
+    ----------
+    least, greatest
+        As they are compared: numbers, days, microseconds, bytes. None where that is not known.
+    has_values, has_nulls
+        Whether there may be any.
+    """
+
+    least: Any = None
+    greatest: Any = None
+    has_values: bool = True
+    has_nulls: bool = True
+
+
+KnownColumns = Callable[[int], Known]
+"""By the numbers by which plans tell them."""
+
+_TURNED = {
+    "LessThan": "GreaterThan",
+    "LessThanOrEqual": "GreaterThanOrEqual",
+    "GreaterThan": "LessThan",
+    "GreaterThanOrEqual": "LessThanOrEqual",
+    "EqualTo": "EqualTo",
+    "EqualNullSafe": "EqualNullSafe",
+}
+
+
+def may_hold(condition: Node, known: KnownColumns) -> bool:
+    """Whether there may be a row of which the condition is true."""
+    match condition.name:
+        case "And":
+            return all(may_hold(part, known) for part in condition.children)
+        case "Or":
+            return any(may_hold(part, known) for part in condition.children)
+        case "IsNull" | "IsNotNull":
+            (column,) = condition.children
+            if column.name != "AttributeReference":
+                return True
+            found = known(column.number)
+            return found.has_nulls if condition.name == "IsNull" else found.has_values
+        case "In":
+            column, *values = condition.children
+            return any(_may_compare("EqualTo", column, value, known) for value in values)
+        case name if name in _TURNED:
+            left, right = condition.children
+            if left.name == "Literal":
+                left, right, name = right, left, _TURNED[name]
+            return _may_compare(name, left, right, known)
+    return True
+
+
+def _may_compare(name: str, column: Node, literal: Node, known: KnownColumns) -> bool:
+    if column.name != "AttributeReference" or literal.name != "Literal":
+        return True
+    value = _compared(literal)
+    if value is None:
+        return True
+    found = known(column.number)
+    if not found.has_values:
+        return False
+    # NaN is not among the least and the greatest: it is greater than any other
+    is_float = isinstance(value, float)
+    below = found.least is not None and value < found.least
+    above = found.greatest is not None and value > found.greatest and not is_float
+    match name:
+        case "LessThan":
+            return not below and (found.least is None or value != found.least)
+        case "LessThanOrEqual":
+            return not below
+        case "GreaterThan":
+            return not above and (is_float or found.greatest is None or value != found.greatest)
+        case "GreaterThanOrEqual":
+            return not above
+    return not below and not above
+
+
+def _compared(literal: Node) -> int | float | bytes | None:
+    """A literal as statistics have it; None if they have it in another way, or not at all."""
+    try:
+        found = read(literal, Scope({}))
+    except Unread:
+        return None
+    assert found.literal is not None
+    if not found.literal.is_valid:
+        return None
+    if found.span is not None and not pa.types.is_duration(found.kind):
+        return found.span[0]
+    value = found.literal.as_py()
+    if pa.types.is_string(found.kind):
+        return bytes(value, "utf-8")
+    if pa.types.is_float64(found.kind) and value == value:
+        return float(value)
+    return None
+
+
+def of_row_group(footer: Footer, number: int, names: Mapping[int, str], given: KnownColumns) -> KnownColumns:
+    """What the footer of a file tells of the columns of a row group; of others, what is given."""
+    leaves = footer.metadata.schema
+    places = {leaves.column(place).path: place for place in range(len(leaves))}
+    group = footer.metadata.row_group(number)
+
+    def known(column: int) -> Known:
+        name = names.get(column)
+        if name is None:
+            return given(column)
+        chunk = group.column(places[name])
+        told = chunk.statistics
+        if told is None:
+            return Known()
+        has_nulls = not told.has_null_count or told.null_count > 0
+        if told.has_null_count and told.null_count == chunk.num_values:
+            return Known(has_values=False)
+        logical = leaves.column(places[name]).logical_type.type
+        is_known = told.has_min_max and (
+            (chunk.physical_type in ("INT32", "INT64") and logical != "DECIMAL")
+            or (chunk.physical_type == "BYTE_ARRAY" and logical == "STRING")
+            or (chunk.physical_type == "DOUBLE" and told.min_raw == told.min_raw)
+        )
+        return (
+            Known(told.min_raw, told.max_raw, has_nulls=has_nulls) if is_known else Known(has_nulls=has_nulls)
+        )
+
+    return known
+
+
+def of_directory(numbers: Mapping[int, int], values: Constants) -> KnownColumns:
+    """What the directory of a file tells of its columns, by their places among the values."""
+
+    def known(column: int) -> Known:
+        if column not in numbers:
+            return Known()
+        value = values[numbers[column]]
+        if value is None:
+            return Known(has_values=False)
+        at = value.encode() if isinstance(value, str) else value
+        return Known(at, at, has_nulls=False)
+
+    return known

@@ -1,0 +1,1 @@
+"""Rows on their way to tasks: cells, exchanges, and slices of long partitions."""

@@ -1,0 +1,167 @@
+"""How the rows of a window are dealt out to tasks: whole partitions by hash, long ones in slices.
+
+Which partitions are long, and where to cut them, is estimated from a sample of the keys; a wrong estimate
+costs time, never rows. The cells themselves are :mod:`windrow.kernels.packing.cells`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    MapType,
+    StringType,
+    StructType,
+    VariantType,
+)
+
+from windrow.errors import WindrowError
+from windrow.kernels.hashing import hashes
+from windrow.kernels.packing.cells import Layout, Sequence
+from windrow.kernels.packing.parquet_files import FileScan
+from windrow.kernels.sorting import SortKey, cut_codes
+from windrow.spark.gateway import Gateway
+from windrow.spark.jvm.plans import estimated_bytes
+from windrow.spark.runtime.interpreter import map_in_arrow
+from windrow.spark.scan.file_scan import tasks_of
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["BYTES_SETTING", "ROWS_SETTING", "TASK_SETTING", "shuffled", "survey"]
+
+ROWS_SETTING = "spark.windrow.slice.rows"
+BYTES_SETTING = "spark.windrow.slice.bytes"
+TASK_SETTING = "spark.windrow.task.rows"
+_DEFAULTS = {ROWS_SETTING: 2_000_000, BYTES_SETTING: 256 << 20, TASK_SETTING: 100_000}
+_SAMPLED = 0.01
+_SMALL = 4 << 20  # bytes by Spark's estimate, below which the rows are few
+
+
+def survey(
+    gateway: Gateway,
+    rows: DataFrame,
+    partition: tuple[str, ...],
+    order: SortKey,
+    scan: FileScan | None,
+    *,
+    sliceable: bool,
+) -> Layout:
+    """The layout for these rows, by a job over a sample of their keys where they may be many.
+
+    `scan` is how tasks read them if they do.
+    """
+    shuffled = Layout(_tasks(gateway, math.inf) if partition else 1)
+    if gateway.plan_only:
+        return shuffled
+    budget = min(_setting(gateway, ROWS_SETTING), max(_setting(gateway, BYTES_SETTING) // _width(rows), 1))
+    few = _few(gateway, rows, scan, budget)
+    if few is not None:
+        return Layout(_tasks(gateway, few, budget) if partition else 1)
+    try:
+        sample = _sample(gateway, rows, scan, list(dict.fromkeys((*partition, order.column))))
+    except WindrowError:  # what fails here fails again, and is told, when the query is run
+        return shuffled
+    keys = hashes(sample, partition)
+    sequences: list[Sequence] = []
+    rest = len(keys) / _SAMPLED
+    nested = isinstance(rows.schema[order.column].dataType, ArrayType | StructType)
+    if sliceable and not nested and len(keys):
+        codes = cut_codes(sample.column(order.column), order)
+        distinct, counts = np.unique(keys, return_counts=True)
+        for key, count in zip(distinct.tolist(), (counts / _SAMPLED).tolist(), strict=True):
+            if count > budget:
+                cuts = _cuts(codes[keys == np.uint64(key)], _tasks(gateway, count, budget))
+                if cuts:
+                    sequences.append(Sequence(key, cuts))
+                    rest -= count
+    if not partition:
+        return Layout(0 if sequences else 1, tuple(sequences))
+    return Layout(_tasks(gateway, rest, budget), tuple(sequences))
+
+
+def shuffled(gateway: Gateway) -> int:
+    """How many cells rows are dealt to of which nothing is known."""
+    return _tasks(gateway, math.inf)
+
+
+def _few(gateway: Gateway, rows: DataFrame, scan: FileScan | None, budget: int) -> float | None:
+    """The number of rows, about, if it is certain that no partition is long."""
+    if scan is not None:
+        return scan.rows if scan.longest <= budget else None
+    size = _bytes(gateway, rows)
+    return size / _width(rows) if size < _SMALL else None
+
+
+def _sample(gateway: Gateway, rows: DataFrame, scan: FileScan | None, columns: list[str]) -> pa.Table:
+    """These columns of some of the rows."""
+    read = rows.select(*map(quoted, columns))
+    if scan is None:
+        some = read.sample(_SAMPLED, 1)
+    else:
+        some = map_in_arrow(
+            tasks_of(gateway.spark, scan), _sampler(scan.only(columns), _SAMPLED), read.schema
+        )
+    with gateway.translated():
+        return some.toArrow()
+
+
+def _sampler(scan: FileScan, share: float) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def sample(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for task in batch.column(0).to_pylist():
+                yield from scan.sample(task, share)
+
+    return sample
+
+
+def _cuts(codes: np.ndarray, slices: int) -> tuple[int, ...]:
+    """Codes that divide the rows into about equal slices; fewer where many rows share one."""
+    ordered = np.sort(codes)
+    places = (np.arange(1, slices) * len(ordered)) // slices
+    return tuple(int(code) for code in np.unique(ordered[places]) if code > ordered[0])
+
+
+def _tasks(gateway: Gateway, rows: float, budget: int | None = None) -> int:
+    """How many tasks so many rows are worth: as many as a shuffle of the session has, if they suffice.
+
+    If each is to have no more rows than `budget`, there may be several times as many.
+    """
+    shuffled = int(gateway.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    tasks = max(1, min(shuffled, math.ceil(min(rows / _setting(gateway, TASK_SETTING), shuffled))))
+    needed = 0 if budget is None else math.ceil(rows / budget)
+    return tasks if needed <= tasks else shuffled * math.ceil(needed / shuffled)
+
+
+def _setting(gateway: Gateway, name: str) -> int:
+    return int(gateway.spark.conf.get(name, str(_DEFAULTS[name])) or _DEFAULTS[name])
+
+
+def _bytes(gateway: Gateway, rows: DataFrame) -> float:
+    """Spark's estimate of the size of the rows; infinite if it has none."""
+    with suppress(WindrowError), gateway.translated():
+        return estimated_bytes(rows)
+    return math.inf  # what fails here fails again, and is told, when the query is run
+
+
+def _width(rows: DataFrame) -> int:
+    """About how many bytes a row takes."""
+    return sum(_bytes_of(field.dataType) for field in rows.schema.fields)
+
+
+def _bytes_of(kind: DataType) -> int:
+    match kind:
+        case StructType():
+            return sum(_bytes_of(field.dataType) for field in kind.fields)
+        case StringType() | BinaryType():
+            return 32
+        case ArrayType() | MapType() | VariantType():
+            return 128
+        case _:
+            return 8

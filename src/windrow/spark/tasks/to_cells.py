@@ -1,0 +1,58 @@
+"""Rows of a cell to the task of that cell."""
+
+from __future__ import annotations
+
+import numpy as np
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from windrow.kernels.packing.messages import CELL
+
+__all__ = ["first_of_each", "to_cells"]
+
+_SEED = 42
+"""Of the hash by which Spark partitions."""
+
+
+def to_cells(rows: DataFrame, cells: int) -> DataFrame:
+    """The rows in as many partitions as there are cells, those of cell i in partition i."""
+    if hasattr(DataFrame, "repartitionById"):
+        return rows.repartitionById(cells, F.col(CELL))
+    # PySpark 4.0
+    return rows.repartition(cells, _that_goes_to(F.col(CELL), cells))
+
+
+def _that_goes_to(partition: Column, count: int) -> Column:
+    """An int whose hash has Spark put a row into a partition."""
+    return F.element_at(F.lit(first_of_each(count).tolist()).cast("array<int>"), partition + 1)
+
+
+def first_of_each(count: int) -> np.ndarray:
+    """For each of so many partitions the first int that Spark puts there, from 0 on.
+
+    >>> first_of_each(4)
+    array([12,  6,  2,  0])
+    """
+    size = 16 * count
+    while True:
+        places = _murmur3(np.arange(size, dtype=np.uint32)).view(np.int32) % count
+        found, firsts = np.unique(places, return_index=True)
+        if len(found) == count:
+            return firsts
+        size *= 2
+
+
+def _murmur3(values: np.ndarray) -> np.ndarray:
+    """The hash of ints: MurmurHash3 x86_32 of four bytes (A. Appleby), uint32."""
+    mixed = _rotated(values * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+    hashed = _rotated(mixed ^ np.uint32(_SEED), 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    hashed ^= np.uint32(4)
+    hashed = (hashed ^ (hashed >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    hashed = (hashed ^ (hashed >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    final: np.ndarray = hashed ^ (hashed >> np.uint32(16))
+    return final
+
+
+def _rotated(values: np.ndarray, bits: int) -> np.ndarray:
+    turned: np.ndarray = (values << np.uint32(bits)) | (values >> np.uint32(32 - bits))
+    return turned

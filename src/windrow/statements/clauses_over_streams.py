@@ -1,0 +1,142 @@
+"""Statements about WINDOW BY and MATCH_RECOGNIZE over streams: queries that are live, and views of them.
+
+What such a clause gives over a stream is a stream again: of windows each is at the rowtime of its label row,
+of matches at that of a row of theirs. A view of it, or a query in brackets before a window of time, is one by
+itself, as long as a column shows that rowtime.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from windrow.errors import WindrowError
+from windrow.explain.explain_live import explain_live
+from windrow.relation import Relation
+from windrow.relation_kinds import LiveRelation, StreamRelation
+from windrow.spark.catalog import Catalog
+from windrow.spark.gateway import Gateway
+from windrow.spark.live import APART, SequenceView, sequence_plan
+from windrow.statements.inserts import insert_into_table
+from windrow.statements.named_streams import insert
+from windrow.statements.naming import forget, is_free, refresh, remember_sequence
+from windrow.statements.statement_context import Asked
+from windrow.syntax.cql_clauses import begins_relation, window_at
+from windrow.syntax.nodes import Range
+from windrow.syntax.streams.apart import clauses_apart
+from windrow.syntax.streams.create_view import parse_view
+from windrow.syntax.streams.other_dialects import spelled
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["declare_clauses", "names_sequence", "run_sequence"]
+
+
+def names_sequence(text: str, catalog: Catalog) -> bool:
+    """Whether a text may read a view of windows or matches."""
+    lower = text.lower()
+    return any(name in lower for name in catalog.sequences)
+
+
+def run_sequence(asked: Asked) -> Relation | None:
+    """Run a statement whose query is live, or inserts what is live; None for any other."""
+    gateway, catalog, execution = asked.gateway, asked.catalog, asked.execution
+    tokens, statement, run_query = asked.tokens, asked.statement, asked.run_query
+    start, stop = statement
+    if _has_windows_of_time(tokens, statement, catalog):
+        return None
+    refresh(gateway, catalog, execution)
+    if tokens.word(start) == "INSERT":
+        inserted = insert(gateway, catalog, tokens, statement, run_query)
+        return inserted if inserted is not None else insert_into_table(gateway, tokens, statement, run_query)
+    if tokens.word(start) == "CREATE":
+        return _create_view(gateway, catalog, tokens, statement, execution)
+    is_explained = tokens.word(start) == "EXPLAIN"
+    written = spelled(tokens, start + is_explained, stop)
+    query = start + is_explained, stop - len(tokens) + len(written.tokens)
+    plan = sequence_plan(gateway, catalog, written.tokens, query, execution, recorded=True)
+    has_clause = plan is not None and bool(plan.statement.windows)
+    # SELECT STREAM of a view is a query of CQL, and what is there is read as a table
+    if plan is None or (bool(written.selects) and not has_clause):
+        return None
+    is_live = plan.is_endless or (gateway.prefers_live and bool(plan.streams))
+    if not is_live and not written.selects:
+        return None
+    try:
+        if is_explained or gateway.plan_only:
+            return _planned(gateway, explain_live(plan))
+        if is_live:
+            return LiveRelation(plan, plan.outer, explain_live(plan))
+        plan.refuse_no_stream()
+        stream = plan.as_stream(plan.recorded(), tuple(plan.outer.columns))
+        return StreamRelation(stream, explain_live(plan), gateway, live=plan if plan.streams else None)
+    except WindrowError as error:
+        if error.sql == written.tokens.sql:
+            error.sql = tokens.sql
+        raise
+
+
+def _has_windows_of_time(tokens: TokenList, statement: Range, catalog: Catalog) -> bool:
+    """Whether a statement has windows in brackets, or reads relations that vary: it is a query of CQL."""
+    return any(
+        (tokens.is_symbol(at, "[") and window_at(tokens, at))
+        or (
+            tokens[at].is_name
+            and tokens[at].name.lower() in catalog.relations
+            and begins_relation(tokens, at)
+        )
+        for at in range(*statement)
+    )
+
+
+def _create_view(
+    gateway: Gateway, catalog: Catalog, tokens: TokenList, statement: Range, execution: str
+) -> Relation | None:
+    """Make a view of windows or matches a stream; None for other statements, and for views that are none."""
+    view = parse_view(tokens, *statement)
+    if view is None or not view.temporary:
+        return None
+    plan = sequence_plan(gateway, catalog, tokens, view.body, execution, recorded=True)
+    if plan is None:
+        return None
+    if gateway.plan_only:
+        return _planned(gateway, explain_live(plan))
+    try:
+        plan.refuse_no_stream()
+    except WindrowError:
+        if plan.is_endless:
+            raise
+        if view.replace:
+            forget(gateway, catalog, view.name)
+        return None  # a table of what was recorded
+    names = view.columns or plan.outer.columns
+    if is_free(gateway, catalog, tokens, view, names):
+        remember_sequence(gateway, catalog, SequenceView(view.name, plan, tuple(names)))
+    return Relation(gateway.spark.sql("SELECT 1 WHERE FALSE").select(), "done when it was given", gateway)
+
+
+def _planned(gateway: Gateway, plan: str) -> Relation:
+    frame = gateway.spark.createDataFrame([(plan,)], "plan string")
+    return Relation(frame, plan, gateway, is_plan=True)
+
+
+def declare_clauses(
+    gateway: Gateway, catalog: Catalog, tokens: TokenList, statement: Range, execution: str
+) -> dict[int, str]:
+    """Make streams of the queries in brackets that windows of time are of: their names, by where they stand.
+
+    Raises
+    ------
+    WindrowError
+        Where such a query cannot be a stream.
+    """
+    found: dict[int, str] = {}
+    for at, inside in clauses_apart(tokens, statement):
+        plan = sequence_plan(gateway, catalog, tokens, inside, execution, recorded=True)
+        if plan is None:
+            continue
+        span = tokens.span(*inside)
+        text = " ".join(tokens.sql[span.start : span.stop].split())
+        name = f"{APART}{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        plan.refuse_no_stream()
+        remember_sequence(gateway, catalog, SequenceView(name, plan, tuple(plan.outer.columns)))
+        found[tokens[at].start] = name
+    return found

@@ -1,0 +1,135 @@
+"""Queries with EMIT inside of other statements: each stands there as the table that it gives.
+
+``INSERT INTO t SELECT … EMIT STREAM``, ``CREATE TABLE t AS SELECT … EMIT …``, temporary views, and queries in
+brackets, over recorded logs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from windrow.algebra.names import verbatim
+from windrow.algebra.rewriting.expand import Expander
+from windrow.errors import NotSupportedError, WindrowError
+from windrow.relation import Relation
+from windrow.relation_kinds import LiveRelation
+from windrow.spark.catalog import Catalog
+from windrow.spark.gateway import Gateway
+from windrow.syntax.nodes import Range
+from windrow.syntax.sqltext import Relation as Place
+from windrow.syntax.sqltext import SqlText
+from windrow.syntax.streams.emit_clause import clauses_in
+from windrow.syntax.tokens import TokenList, tokenize
+
+__all__ = ["located", "queries_inside", "relation_inside", "with_emitted"]
+
+RunQuery = Callable[[str], Relation]
+
+
+@contextmanager
+def with_emitted(
+    gateway: Gateway, catalog: Catalog, tokens: TokenList, query: Range, run_query: RunQuery
+) -> Iterator[str | None]:
+    """The statement with tables in the place of such queries; None if there are none inside of it.
+
+    Parameters
+    ----------
+    query
+        The query of INSERT INTO and CREATE TABLE … AS, or the whole statement.
+    run_query
+        Runs a query, of which places are those of the statement.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_CLAUSE`` over what goes on, in a query with EMIT itself, and beside streams that are
+        read as they came.
+    """
+    places = queries_inside(tokens, query)
+    if not places:
+        yield None
+        return
+    around = [
+        at for at in clauses_in(tokens, *query) if not any(start <= at < stop for start, stop in places)
+    ]
+    if around:
+        raise _unsupported(tokens, places[0], "in a query with EMIT")
+    parts: list[SqlText] = []
+    frames, at = {}, 0
+    for number, place in enumerate(places):
+        span = tokens.span(*place)
+        key = f"__emitted{number}"
+        frames[key] = relation_inside(tokens, place, run_query).df
+        parts += [verbatim(tokens, at, span.start), SqlText.of("SELECT * FROM ", Place(key))]
+        at = span.stop
+    text = SqlText.of(*parts, verbatim(tokens, at, len(tokens.sql)))
+    with gateway.views(frames) as names, gateway.instead(text, names) as read:
+        rest = tokenize(read)
+        if Expander(rest, _as_they_came(catalog), catalog.texts).leads_to_streams((0, len(rest))):
+            raise _unsupported(tokens, places[0], "beside streams that are read as they came")
+        yield read
+
+
+def relation_inside(tokens: TokenList, query: Range, run_query: RunQuery) -> Relation:
+    """What a query with EMIT inside of a statement gives, which is there as a whole.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_CLAUSE`` over what goes on.
+    """
+    with located(tokens, query) as text:
+        relation = run_query(text)
+    if isinstance(relation, LiveRelation):
+        raise _unsupported(tokens, query, "over a live stream inside of a statement")
+    return relation
+
+
+@contextmanager
+def located(tokens: TokenList, query: Range) -> Iterator[str]:
+    """The text of a query in a statement, with blanks before it: places are those of the statement."""
+    span = tokens.span(*query)
+    text = re.sub(r"[^\n]", " ", tokens.sql[: span.start]) + tokens.sql[span.start : span.stop]
+    try:
+        yield text
+    except WindrowError as error:
+        if error.sql == text:
+            error.sql = tokens.sql
+        raise
+
+
+def queries_inside(tokens: TokenList, query: Range) -> list[Range]:
+    """The queries with clauses of EMIT that stand inside of a statement, none inside of another."""
+    start, stop = query
+    own = tokens.parent[start] if start < stop else -1
+    found: list[Range] = []
+    for at in clauses_in(tokens, *query):
+        bracket = tokens.parent[at]
+        if bracket > own:
+            found.append((bracket + 1, tokens.partner[bracket]))
+        elif start > 0:
+            found.append(query)
+    return sorted({one for one in found if not any(_is_inside(one, other) for other in found)})
+
+
+def _is_inside(one: Range, other: Range) -> bool:
+    return one != other and other[0] <= one[0] and one[1] <= other[1]
+
+
+def _as_they_came(catalog: Catalog) -> set[str]:
+    """The streams that a query reads by processing time."""
+    return {name for name, stream in catalog.streams.items() if stream.timed is not None or stream.live}
+
+
+def _unsupported(tokens: TokenList, query: Range, what: str) -> NotSupportedError:
+    at = clauses_in(tokens, *query)[0]
+    return NotSupportedError(
+        f"{tokens[at].text} {what} is not supported",
+        condition="UNSUPPORTED_CLAUSE",
+        sql=tokens.sql,
+        span=tokens[at].span,
+        hint="register what it gives under a name: session.register('name', relation.df); live, start it into"
+        " a table or a folder: relation.start",
+    )

@@ -1,0 +1,520 @@
+"""What kind of statement a text is, and what is done with it.
+
+Most statements are SQL in which windows are looked up as relations. A few need more: EXPLAIN shows our
+plan, and a view must hold the windows' DataFrame, as its text alone would mean nothing to Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from windrow.algebra.bind import bind
+from windrow.algebra.names import verbatim
+from windrow.algebra.rewriting.pipes import in_blocks
+from windrow.errors import NotSupportedError, ParseError
+from windrow.explain.explain_live import explain_live
+from windrow.explain.explained import explain
+from windrow.relation import Relation
+from windrow.relation_kinds import LiveRelation
+from windrow.spark.analysis.evaluated_lengths import with_lengths
+from windrow.spark.catalog import Catalog
+from windrow.spark.clauses.batch import bind_statement, build_window, explained, run_statement
+from windrow.spark.clauses.reference_mode import build_reference
+from windrow.spark.gateway import Gateway
+from windrow.spark.live import SequencePlan, sequence_plan
+from windrow.spark.logs.session_streams import Stream
+from windrow.spark.relations.table_functions_in_from import TableFunctions, calls_table_functions
+from windrow.spark.scan.files_in_text import with_files
+from windrow.statements.clauses_over_streams import names_sequence, run_sequence
+from windrow.statements.composed import located, queries_inside, relation_inside, with_emitted
+from windrow.statements.emit_statements import (
+    may_be_emitted,
+    may_be_view,
+    remember_view,
+    run_emission,
+    without_watermark,
+)
+from windrow.statements.inserts import insert_into_table
+from windrow.statements.named_streams import insert
+from windrow.statements.naming import refresh
+from windrow.statements.statement_context import Asked
+from windrow.statements.stream_statements import has_stream_words, is_continuous, run_continuous
+from windrow.statements.temporal_joins import may_join_versions, with_versions, without_ours
+from windrow.statements.view_expansion import may_read_gathered, with_gathered
+from windrow.syntax.blocks import split_statements
+from windrow.syntax.mistakes import unsupported_statement
+from windrow.syntax.nodes import Range
+from windrow.syntax.patterns.match_recognize import find_matches
+from windrow.syntax.patterns.pattern_windows import find_pattern_windows
+from windrow.syntax.sqltext import Piece, SqlText, quoted
+from windrow.syntax.streams.apart import clauses_apart
+from windrow.syntax.streams.emit_clause import clauses_in, has_clauses
+from windrow.syntax.tokens import TokenList, tokenize
+from windrow.syntax.written_lengths import may_write_lengths, written_lengths
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+__all__ = ["check", "run"]
+
+# a comment may hold anything, so what follows one is read as tokens
+_PATTERNS = re.compile(r"\bmatch_recognize\b|\bpattern\s*(?:\(|/\*|--)", re.IGNORECASE)
+_OURS = re.compile(rf"\bwindow(?:\s+by\b|\s*(?:/\*|--))|{_PATTERNS.pattern}", re.IGNORECASE)
+_WHOLE = re.compile(r"\s*(?:TABLE|SELECT\s+\*\s+FROM)\s+`?(\w+)`?\s*(?:;\s*)?", re.IGNORECASE)
+_BUILDERS = {"batch": build_window, "reference": build_reference}
+
+
+def run(
+    gateway: Gateway, text: str, positional: list[Any], execution: str, catalog: Catalog | None = None
+) -> Relation:
+    """Run one statement; `catalog` has the session's streams."""
+    with gateway.reading(text) as written, _evaluated(gateway, written) as evaluated:
+        read = written if evaluated is None else evaluated
+        relation = _run(gateway, read, positional if evaluated is None else [], execution, catalog)
+        if catalog is not None and may_be_view(read, catalog):
+            tokens = tokenize(read)
+            remember_view(catalog, tokens, _only_statement(tokens))
+        return relation
+
+
+@contextmanager
+def _evaluated(gateway: Gateway, text: str) -> Iterator[str | None]:
+    """The statement with the values of lengths that are computed; None if there are none."""
+    tokens = tokenize(text) if may_write_lengths(text) else None
+    statements = [] if tokens is None else split_statements(tokens)
+    if tokens is None or len(statements) != 1:
+        yield None
+        return
+    lengths = [length for length in written_lengths(tokens, *statements[0]) if not length.is_evaluated]
+    if not lengths:
+        yield None
+        return
+    with with_lengths(gateway, tokens, lengths) as read:
+        yield read
+
+
+def _run(
+    gateway: Gateway, text: str, positional: list[Any], execution: str, catalog: Catalog | None
+) -> Relation:
+    known = catalog or Catalog()
+    if (read_of_files := with_files(gateway, text)) is not None:
+        with gateway.instead(read_of_files) as named:
+            return _run(gateway, named, [], execution, catalog)
+    if (piped := _in_blocks(text)) is not None:
+        with gateway.instead(piped) as block:
+            return _run(gateway, block, [], execution, catalog)
+    if may_read_gathered(text, known):
+        with with_gathered(gateway, known, text) as read:
+            if read is not None:
+                return _run(gateway, read, [], execution, catalog)
+    if catalog is not None and has_clauses(text):
+        composed = _composed(gateway, catalog, text, positional, execution)
+        if composed is not None:
+            return composed
+    if catalog is not None and may_join_versions(text):
+        with with_versions(gateway, catalog, text) as read:
+            if read is not None:
+                return without_ours(_run(gateway, read, [], execution, catalog))
+    if catalog is not None and may_be_emitted(text, catalog):
+        refresh(gateway, catalog, execution)
+        tokens = tokenize(text)
+        with without_watermark(gateway, catalog, tokens, _only_statement(tokens)) as read:
+            if read is not None:
+                return _run(gateway, read, positional, execution, catalog)
+        emitted = run_emission(gateway, catalog, tokens, _only_statement(tokens), execution)
+        if emitted is not None:
+            emitted.made_of = _stream_shown(text, catalog)
+            return emitted
+    if calls_table_functions(text, known.functions):
+        with _without_table_functions(gateway, text, execution, known) as read:
+            if read is not None:
+                return _run(gateway, read, [], execution, catalog)
+
+    def run_query(query: str) -> Relation:
+        return _run(gateway, query, positional, execution, catalog)
+
+    if catalog is not None and _may_be_sequence(text, catalog):
+        tokens = tokenize(text)
+        found = run_sequence(Asked(gateway, catalog, tokens, _only_statement(tokens), execution, run_query))
+        if found is not None:
+            return found
+    if catalog is not None and is_continuous(text, catalog) and _matches_rows(text):
+        refresh(gateway, catalog, execution)
+    elif catalog is not None and is_continuous(text, catalog):
+        tokens = tokenize(text)
+        found = run_continuous(Asked(gateway, catalog, tokens, _only_statement(tokens), execution, run_query))
+        if found is not None:
+            return found
+    if not _may_be_ours(text):
+        plain = _plain(gateway, text, positional)
+        plain.made_of = _stream_shown(text, catalog)
+        return plain
+    tokens = tokenize(text)
+    statement = _only_statement(tokens)
+    build = _BUILDERS[execution]
+    if tokens.word(statement[0]) == "EXPLAIN":
+        return _explain(gateway, tokens, statement, catalog)
+    view = _view_query(tokens, statement)
+    bound_to = view if view is not None else statement
+    live = _live(gateway, tokens, bound_to, execution, catalog)
+    if live is not None and live.is_endless:
+        if view is not None or _query_of(tokens, statement) != statement:
+            what = f"{tokens[statement[0]].text} over windows or matches of a live stream"
+            _refuse(tokens, statement[0], what, "start the query itself: session.sql(query).start(…)")
+        return LiveRelation(live, live.outer, explain_live(live))
+    algebra = bind(tokens, bound_to, _rowtimes(catalog))
+    if algebra is None:
+        return _plain(gateway, text, positional)
+    frame, bound = run_statement(gateway, algebra, build)
+    if view is not None:
+        frame = _create_view(gateway, tokens, (statement[0], view[0]), frame)
+    return Relation(
+        frame, explain(algebra, bound), gateway, live=live if view is None else None, made_of=bound
+    )
+
+
+def _composed(
+    gateway: Gateway, catalog: Catalog, text: str, positional: list[Any], execution: str
+) -> Relation | None:
+    """Run a statement with queries with EMIT inside of it; None if there are none."""
+    tokens = tokenize(text)
+    statement = _only_statement(tokens)
+    clauses = clauses_in(tokens, *statement)
+    if positional and clauses:  # a mark is counted from the beginning of the statement
+        with gateway.instead(SqlText.of(verbatim(tokens, 0, len(text)))) as named:
+            return _composed(gateway, catalog, named, [], execution)
+
+    def run_query(query: str) -> Relation:
+        return _run(gateway, query, positional, execution, catalog)
+
+    if tokens.word(statement[0]) == "INSERT" and clauses:
+        inserted = insert(gateway, catalog, tokens, statement, run_query)
+        if inserted is None:
+            inserted = insert_into_table(gateway, tokens, statement, run_query)
+        if inserted is not None:
+            return inserted
+    view = _view_query(tokens, statement) if clauses else None
+    if view is not None:  # Spark would keep its text, in which a table stands that is gone then
+        frame = relation_inside(tokens, view, run_query).df
+        frame = _create_view(gateway, tokens, (statement[0], view[0]), frame)
+        return Relation(frame, "a view of what a query with EMIT gives", gateway)
+    with with_emitted(gateway, catalog, tokens, _query_of(tokens, statement), run_query) as read:
+        return None if read is None else _run(gateway, read, [], execution, catalog)
+
+
+def _rowtimes(catalog: Catalog | None) -> dict[str, str]:
+    return {} if catalog is None else catalog.rowtimes
+
+
+def _live(
+    gateway: Gateway, tokens: TokenList, query: Range, execution: str, catalog: Catalog | None
+) -> SequencePlan | None:
+    """The plan of a query with a clause of ours over a live stream."""
+    return sequence_plan(gateway, catalog, tokens, query, execution) if catalog is not None else None
+
+
+def check(gateway: Gateway, text: str, catalog: Catalog) -> None:
+    """Parse and bind a statement without running anything; `catalog` has the session's streams.
+
+    Raises
+    ------
+    WindrowError
+        As :func:`run` would before it starts to compute.
+    """
+    with gateway.reading(text) as read, _evaluated(gateway, read) as evaluated:
+        _check(gateway, read if evaluated is None else evaluated, catalog)
+
+
+def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
+    if (piped := _in_blocks(text)) is not None:
+        with gateway.instead(piped) as block:
+            _check(gateway, block, catalog)
+        return
+    if may_read_gathered(text, catalog):
+        with with_gathered(gateway, catalog, text) as read:
+            if read is not None:
+                _check(gateway, read, catalog)
+                return
+    if has_clauses(text):
+        tokens = tokenize(text)
+        inside = queries_inside(tokens, _query_of(tokens, _only_statement(tokens)))
+        for query in inside:
+            with located(tokens, query) as query_text:
+                _check(gateway, query_text, catalog)
+        if inside:  # what is around them is known when these give their columns
+            return
+    if may_join_versions(text):
+        with with_versions(gateway, catalog, text) as read:
+            if read is not None:
+                _check(gateway, read, catalog)
+                return
+    if may_be_emitted(text, catalog):
+        gateway.plan_only = True
+        tokens = tokenize(text)
+        with without_watermark(gateway, catalog, tokens, _only_statement(tokens)) as read:
+            if read is not None:
+                _check(gateway, read, catalog)
+                return
+        if run_emission(gateway, catalog, tokens, _only_statement(tokens), "batch") is not None:
+            return
+    if calls_table_functions(text, catalog.functions):
+        with _without_table_functions(gateway, text, "batch", catalog) as read:
+            if read is not None:
+                _check(gateway, read, catalog)
+                return
+
+    def planned(query: str) -> Relation:
+        return _run(gateway, query, [], "batch", catalog)
+
+    if _may_be_sequence(text, catalog):
+        tokens = tokenize(text)
+        told, gateway.plan_only = gateway.plan_only, True
+        if (
+            run_sequence(Asked(gateway, catalog, tokens, _only_statement(tokens), "batch", planned))
+            is not None
+        ):
+            return
+        gateway.plan_only = told
+    if is_continuous(text, catalog) and not _matches_rows(text):
+        gateway.plan_only = True
+        tokens = tokenize(text)
+        if (
+            run_continuous(Asked(gateway, catalog, tokens, _only_statement(tokens), "batch", planned))
+            is not None
+        ):
+            return
+    algebra = None
+    if _may_be_ours(text):
+        tokens = tokenize(text)
+        statement = _only_statement(tokens)
+        query = _query_of(tokens, _view_query(tokens, statement) or statement)
+        algebra = bind(tokens, query, _rowtimes(catalog))
+        live = _live(gateway, tokens, query, "batch", catalog)
+        if live is not None and live.is_endless:
+            live.bound  # noqa: B018 - it is analysed here
+            return
+    if algebra is None:
+        # a query is analysed and not run; of a command Spark is asked for the plan
+        is_query = re.match(r"[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b", text, re.IGNORECASE) is not None
+        written = verbatim(tokenize(text), 0, len(text)) if gateway.parameters else Piece(text, text)
+        gateway.sql(SqlText.of("" if is_query else "EXPLAIN ", written))
+        return
+    gateway.plan_only = True
+    bound, frames = bind_statement(gateway, algebra, build_window)
+    with explained(bound):
+        gateway.sql(algebra.text, frames)
+
+
+@contextmanager
+def _without_table_functions(
+    gateway: Gateway, text: str, execution: str, catalog: Catalog
+) -> Iterator[str | None]:
+    """The statement with queries and tables in the place of table functions; None if there are none.
+
+    Where a query varies, the reference evaluates it instant by instant, over queries.
+    """
+
+    def schema_of(query: SqlText) -> StructType:
+        inner = Gateway(gateway.spark, gateway.parameters, "spark")
+        with inner.instead(query) as read:
+            return _run(inner, read, [], "batch", catalog).schema
+
+    tokens = tokenize(text)
+    varies = has_stream_words(text) or any(name in text.lower() for name in catalog.relations)
+    kind = "batch" if varies else execution
+    reader = TableFunctions(gateway, tokens, kind, catalog.functions, schema_of, catalog.relations)
+    read = reader.text(0, len(tokens))
+    if not reader.found:
+        yield None
+        return
+    with gateway.views(reader.frames) as names, gateway.instead(read, names) as rendered:
+        yield rendered
+
+
+def _may_be_ours(text: str) -> bool:
+    """Whether a text may have a clause of ours; whether it does is known by its tokens."""
+    return _OURS.search(text) is not None
+
+
+def _in_blocks(text: str) -> SqlText | None:
+    """The text with a clause of ours that stands in a pipe, or after FROM, in a block; None without one."""
+    return in_blocks(tokenize(text)) if _may_be_ours(text) else None
+
+
+def _may_be_sequence(text: str, catalog: Catalog) -> bool:
+    """Whether a text may be about windows or matches of streams, or views of them."""
+    return is_continuous(text, catalog) and (_may_be_ours(text) or names_sequence(text, catalog))
+
+
+def _matches_rows(text: str) -> bool:
+    """Whether a text has row patterns, which read a recorded stream as the table of its rows.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_STREAM`` beside windows of streams.
+    """
+    if not _PATTERNS.search(text):
+        return False
+    tokens = tokenize(text)
+    words = [item.clause.word for item in find_matches(tokens)]
+    words += [window.clause.word for block in find_pattern_windows(tokens) for window in block.windows]
+    apart = [tokens.span(*inside) for _, inside in clauses_apart(tokens, (0, len(tokens)))]
+    words = [word for word in words if not any(one.start <= word.start < one.stop for one in apart)]
+    if words and has_stream_words(text):
+        raise NotSupportedError(
+            "MATCH_RECOGNIZE beside windows of streams is not supported",
+            condition="UNSUPPORTED_STREAM",
+            sql=text,
+            span=words[0],
+            hint="make a table or a view of one of them",
+        )
+    return bool(words)
+
+
+def _plain(gateway: Gateway, text: str, positional: list[Any]) -> Relation:
+    """Spark's own SQL, as it is."""
+    whole = SqlText.of(Piece(text, text))
+    with gateway.translated(whole):
+        if positional:
+            frame = gateway.spark.sql(text, args=positional)
+        else:
+            frame = (
+                gateway.spark.sql(text, args=gateway.parameters)
+                if gateway.parameters
+                else gateway.spark.sql(text)
+            )
+        frame.schema  # noqa: B018 - on Connect the text is analysed here; an error belongs to this call
+    return Relation(frame, "Spark SQL, as written", gateway)
+
+
+def _stream_shown(text: str, catalog: Catalog | None) -> Stream | None:
+    """The stream whose rows a text shows as they are, if it does only that."""
+    found = _WHOLE.fullmatch(text)
+    return catalog.streams.get(found[1].lower()) if found is not None and catalog is not None else None
+
+
+def _only_statement(tokens: TokenList) -> Range:
+    statements = split_statements(tokens)
+    if len(statements) > 1:
+        start, stop = statements[1]
+        raise ParseError(
+            "more than one statement",
+            condition="PARSE_SYNTAX_ERROR",
+            sql=tokens.sql,
+            span=tokens.span(start, stop),
+            hint="run them one by one, or as a script",
+        )
+    return statements[0]
+
+
+def _explain(gateway: Gateway, tokens: TokenList, statement: Range, catalog: Catalog | None) -> Relation:
+    """EXPLAIN: our plan as one row of text, and Spark's after it for EXTENDED and FORMATTED."""
+    start = statement[0] + 1
+    with_spark = tokens.word(start) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST")
+    start += with_spark
+    query = _query_of(tokens, _view_query(tokens, (start, statement[1])) or (start, statement[1]))
+    algebra = bind(tokens, query, _rowtimes(catalog))
+    if algebra is None:
+        return _plain(gateway, tokens.sql, [])
+    gateway.plan_only = True
+    live = _live(gateway, tokens, query, "batch", catalog)
+    if live is not None and live.is_endless:
+        frame, text = live.outer, explain_live(live)
+    else:
+        frame, bound = run_statement(gateway, algebra, build_window)
+        text = explain(algebra, bound)
+    if with_spark:
+        text = f"{text}\n\n{gateway.spark_plan(frame, 'formatted')}"
+    return Relation(gateway.spark.createDataFrame([(text,)], "plan string"), text, gateway, is_plan=True)
+
+
+def _query_of(tokens: TokenList, statement: Range) -> Range:
+    """The query of CREATE TABLE … AS and INSERT INTO …, the statement itself otherwise."""
+    start, stop = statement
+    if tokens.word(start) not in ("CREATE", "INSERT", "REPLACE"):
+        return statement
+    for index in tokens.level(start, stop):
+        if tokens.word(index) in ("SELECT", "WITH") and tokens.word(index + 1) != "SCHEMA":
+            return index, stop
+    return statement
+
+
+def _view_query(tokens: TokenList, statement: Range) -> Range | None:
+    """The query of CREATE TEMPORARY VIEW or CACHE TABLE, None for any other statement.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_STATEMENT`` for views and functions that Spark would keep as text.
+    """
+    start, stop = statement
+    words = [tokens.word(index) for index in range(start, min(start + 6, stop))]
+    if words[:1] == ["CACHE"]:
+        return _cached_query(tokens, statement)
+    if words[:1] == ["CREATE"] and {"FUNCTION", "MATERIALIZED"} & set(words):
+        _refuse(tokens, start, "a function or materialized view over windows", "create a temporary view")
+    if words[:1] != ["CREATE"] or "VIEW" not in words:
+        return None
+    kind = words[1 : words.index("VIEW")]
+    if not {"TEMP", "TEMPORARY"} & set(kind):
+        hint = "create a TEMPORARY VIEW in each session, or a table with CREATE TABLE … AS"
+        _refuse(tokens, start, "a stored view over windows", hint)
+    for index in tokens.level(start + len(kind) + 2, stop):
+        if tokens.word(index) == "AS":
+            return index + 1, stop
+    return None
+
+
+def _cached_query(tokens: TokenList, statement: Range) -> Range | None:
+    """The query of CACHE TABLE, before which AS may stand."""
+    start, stop = statement
+    level = tokens.level(start, stop)
+    name = next(index for index in level if tokens.word(index) == "TABLE") + 1
+    for index in level:
+        if index > name and tokens.word(index) in ("AS", "SELECT", "WITH", "FROM", "TABLE", "VALUES"):
+            return index + (tokens.word(index) == "AS"), stop
+    return None
+
+
+def _refuse(tokens: TokenList, at: int, what: str, hint: str) -> None:
+    raise unsupported_statement(tokens, at, what, hint)
+
+
+def _create_view(gateway: Gateway, tokens: TokenList, head: Range, frame: DataFrame) -> DataFrame:
+    """Register the windows' DataFrame under the view's name, as the words before AS say."""
+    words = [tokens.word(index) for index in range(*head)]
+    caches = words[0] == "CACHE"
+    at = head[0] + words.index("TABLE" if caches else "VIEW") + 1
+    keep = tokens.word(at) == "IF"
+    at += 3 if keep else 0
+    name = tokens[at].name
+    if tokens.is_symbol(at + 1, "("):
+        columns = [tokens[start].name for start, _ in tokens.split(at + 2, tokens.partner[at + 1])]
+        if len(columns) != len(frame.columns):
+            raise ParseError(
+                f"view has {len(columns)} column names for {len(frame.columns)} columns",
+                condition="CREATE_VIEW_COLUMN_ARITY_MISMATCH",
+                sqlstate="21S01",
+                sql=tokens.sql,
+                span=tokens.span(at + 1, tokens.partner[at + 1] + 1),
+                hint="name every column of the query once",
+            )
+        frame = frame.toDF(*columns)
+    with gateway.translated():
+        is_global = "GLOBAL" in words
+        known = f"global_temp.{quoted(name)}" if is_global else quoted(name)
+        if is_global:
+            create = frame.createOrReplaceGlobalTempView if "REPLACE" in words else frame.createGlobalTempView
+        else:
+            create = frame.createOrReplaceTempView if "REPLACE" in words else frame.createTempView
+        if not (keep and gateway.spark.catalog.tableExists(known)):
+            create(quoted(name))
+        if caches:
+            span = tokens.span(head[0], head[1] - (words[-1] == "AS"))
+            gateway.spark.sql(tokens.sql[span.start : span.stop])
+    return gateway.spark.sql("SELECT 1 WHERE FALSE").select()

@@ -1,0 +1,368 @@
+"""Queries that are told by processing time: which they are, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from windrow.algebra.clock import Clock
+from windrow.algebra.names import verbatim
+from windrow.algebra.rewriting.changing import refuse_changing
+from windrow.algebra.rewriting.expand import Expander
+from windrow.errors import AnalysisError, NotSupportedError, ParseError, WindrowError
+from windrow.explain.explain_live import explain_emitted
+from windrow.plan.event_time import Timed
+from windrow.relation import Relation
+from windrow.relation_kinds import LiveRelation, TimeVaryingRelation
+from windrow.spark.analysis.evaluated_lengths import ticks_of
+from windrow.spark.catalog import Catalog
+from windrow.spark.declared import declare, in_place, keys_of
+from windrow.spark.gateway import Gateway
+from windrow.spark.live import EmittedPlan
+from windrow.spark.logs.arrived import nothing_arrived
+from windrow.spark.logs.session_streams import Stream
+from windrow.spark.recorded.emission import Emitted, Materialization, common_ptime
+from windrow.spark.recorded.emission_plan import PlanReading, read_plan
+from windrow.spark.recorded.emit_reference import shown_by_definition
+from windrow.syntax.cql_clauses import TO_STREAM, window_at
+from windrow.syntax.mistakes import unsupported_statement
+from windrow.syntax.nodes import Range
+from windrow.syntax.sqltext import Piece, SqlText, quoted
+from windrow.syntax.streams.emit_clause import Emission, clauses_in, has_clauses, parse_emission
+from windrow.syntax.streams.other_dialects import spelled
+from windrow.syntax.tokens import TokenList, tokenize
+
+__all__ = ["may_be_emitted", "may_be_view", "remember_view", "run_emission"]
+
+_QUERIES = ("SELECT", "WITH")
+
+
+def may_be_emitted(text: str, catalog: Catalog) -> bool:
+    """Whether a text may be a query that is told by processing time."""
+    if has_clauses(text):
+        return True
+    lower = text.lower()
+    return any(name in lower for name in _recorded(catalog)) or any(name in lower for name in catalog.texts)
+
+
+def may_be_view(text: str, catalog: Catalog) -> bool:
+    """Whether a text may make or drop a view of streams."""
+    lower = text.lower()
+    return "view" in lower and any(name in lower for name in (*catalog.streams, *catalog.texts))
+
+
+def _recorded(catalog: Catalog) -> dict[str, Stream]:
+    """The recorded streams of which it is known when their rows came."""
+    return {name: stream for name, stream in catalog.streams.items() if stream.timed is not None}
+
+
+def _going_on(catalog: Catalog) -> dict[str, Stream]:
+    """The live and the named streams."""
+    return {name: stream for name, stream in catalog.streams.items() if _goes_on(stream)}
+
+
+def _goes_on(stream: Stream) -> bool:
+    """Whether a stream is live, or a named one."""
+    return stream.live is not None
+
+
+def _logs(catalog: Catalog, names: Collection[str]) -> dict[str, Stream]:
+    """The streams among these names of which it is known when their rows came, as far as they have come."""
+    found = {}
+    for name in names:
+        stream = catalog.streams.get(name)
+        if name in catalog.named:
+            found[name] = catalog.named[name].as_arrived()
+        elif stream is not None and _goes_on(stream):
+            found[name] = nothing_arrived(stream)
+        elif stream is not None and stream.timed is not None:
+            found[name] = stream
+    return found
+
+
+def remember_view(catalog: Catalog, tokens: TokenList, statement: Range) -> None:
+    """Keep the query of a temporary view that is made of recorded streams, until it is dropped."""
+    start, stop = statement
+    if tokens.word(start) == "DROP" and tokens.word(start + 1) == "VIEW" and tokens[stop - 1].is_name:
+        catalog.texts.pop(tokens[stop - 1].name.lower(), None)
+    if tokens.word(start) != "CREATE":
+        return
+    at = next((at for at in range(start, min(start + 6, stop)) if tokens.word(at) == "VIEW"), stop) + 1
+    at += 3 * (tokens.word(at) == "IF")
+    if at >= stop or not tokens[at].is_name:
+        return
+    name, at = tokens[at].name, at + 1
+    catalog.texts.pop(name.lower(), None)
+    columns = ""
+    if tokens.is_symbol(at, "("):
+        listed = tokens.split(at + 1, tokens.partner[at])
+        columns = f"({', '.join(quoted(tokens[first].name) for first, _ in listed)})"
+        at = tokens.partner[at] + 1
+    expander = Expander(tokens, {**_recorded(catalog), **_going_on(catalog)}, catalog.texts)
+    body = (at + 1, stop)
+    if tokens.word(at) != "AS" or not expander.leads_to_streams(body):
+        return
+    if _by_rowtime(tokens, body) is not None or clauses_in(tokens, *body):
+        return
+    text = expander.text(*body).render()
+    catalog.texts[name.lower()] = f"SELECT * FROM ({text}) AS v{columns}" if columns else text
+
+
+@contextmanager
+def without_watermark(
+    gateway: Gateway, catalog: Catalog, tokens: TokenList, statement: Range
+) -> Iterator[str | None]:
+    """A statement without EMIT AFTER WATERMARK, where its query varies by rowtime, live; None for others.
+
+    A live query that varies by rowtime tells what it does up to the instant before which no more rows come,
+    and so complete. Over what is recorded a query reads all rows, also those above the watermark.
+    """
+    start = statement[0] + _explained(tokens, statement[0])
+    emission = parse_emission(tokens, start, statement[1])
+    others = (emission.delay, emission.as_of, emission.lateness, emission.lifetime)
+    is_alone = emission.watermark is not None and not emission.stream and others == (None,) * len(others)
+    is_by_rowtime = is_alone and _by_rowtime(tokens, emission.query) is not None
+    if not (is_by_rowtime and _is_live(tokens, catalog, emission)):
+        yield None
+        return
+    end = tokens.span(*emission.query).stop
+    with gateway.instead(SqlText.of(Piece(tokens.sql[:end], tokens.sql, 0))) as read:
+        yield read
+
+
+def _is_live(tokens: TokenList, catalog: Catalog, emission: Emission) -> bool:
+    """Whether all streams and views that a query names are streaming DataFrames: nothing is recorded."""
+    words = {tokens[at].name.lower() for at in range(*emission.query) if tokens[at].is_name}
+    named = words & {*catalog.names, *catalog.sequences}
+    lives = [catalog.streams[name].live for name in named if name in catalog.streams]
+    return bool(named) and len(lives) == len(named) and all(live and not live.identity for live in lives)
+
+
+def _by_rowtime(tokens: TokenList, query: Range) -> str | None:
+    """What of a query varies by rowtime; None if nothing does."""
+    for at in range(*query):
+        word, after = tokens.word(at), tokens.word(at + 1)
+        is_call = word in TO_STREAM and tokens.is_symbol(at + 1, "(")
+        if window_at(tokens, at) or is_call or (word, after) == ("CHANGELOG", "OF"):
+            return "windows in brackets"
+        if (word, after) == ("WINDOW", "BY") or word == "MATCH_RECOGNIZE":
+            return "WINDOW BY and MATCH_RECOGNIZE"
+    return None
+
+
+def _explained(tokens: TokenList, start: int) -> int:
+    """How many words stand before the query: EXPLAIN, and its form."""
+    explains = tokens.word(start) == "EXPLAIN"
+    return explains and 1 + (tokens.word(start + 1) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST"))
+
+
+def run_emission(
+    gateway: Gateway, catalog: Catalog, tokens: TokenList, statement: Range, execution: str
+) -> Relation | None:
+    """Run a query over recorded logs that is told by processing time; None if the statement is none.
+
+    A query without EMIT that is not understood as one is left to Spark, over what is recorded.
+    """
+    start, stop = statement
+    explains = _explained(tokens, start)
+    start += explains
+    emission = parse_emission(tokens, start, stop)
+    is_query = tokens.word(start) in _QUERIES or tokens.is_symbol(start, "(")
+    if emission.says_how and not is_query:
+        at = emission.says or statement
+        hint = "run the query by itself: relation.df.write, relation.start"
+        raise unsupported_statement(tokens, at[0], f"{tokens[start].text} of a query with EMIT", hint)
+    if not is_query:
+        return None
+    written = spelled(tokens, start, stop) if emission.says_how else None
+    if written is not None and written.selects:
+        first = (emission.says or statement)[0]
+        clause = "EMIT" if emission.emit is not None else "a clause of EMIT"
+        raise ParseError(
+            f"SELECT STREAM stands beside {clause}, and each says how rows are emitted",
+            condition="PARSE_SYNTAX_ERROR",
+            sql=tokens.sql,
+            span=tokens[first].span,
+            hint="leave STREAM out after SELECT, or leave out what stands after the query",
+        )
+    if written is not None and written.sources:
+        declare(gateway, catalog, written, keys_of(written).values())
+        for key in keys_of(written).values():  # of which Spark is asked for the columns
+            catalog.streams[key].frame.createOrReplaceTempView(quoted(key))
+        with gateway.instead(in_place(written, 0, len(tokens))) as read:
+            again = tokenize(read)
+            rest = len(tokens) - statement[1]
+            return run_emission(gateway, catalog, again, (statement[0], len(again) - rest), execution)
+    try:
+        query = _query(gateway, catalog, tokens, emission, execution)
+    except WindrowError:
+        if emission.says_how:
+            raise
+        return None
+    if query is None:
+        return None
+    relation = _relation(gateway, catalog, tokens, emission, query)
+    if not explains and not gateway.plan_only:
+        return relation
+    plan = relation.plan()
+    return Relation(gateway.spark.createDataFrame([(plan,)], "plan string"), plan, gateway, is_plan=True)
+
+
+def _relation(
+    gateway: Gateway, catalog: Catalog, tokens: TokenList, emission: Emission, query: Emitted
+) -> Relation:
+    """What the query gives, which can be started where streams go on."""
+    live = frozenset(name for name in query.streams if _goes_on(catalog.streams[name]))
+    envelope = emission.envelope if emission.stream else None
+    if not live or emission.as_of is not None:
+        if any(name not in catalog.named for name in live):
+            assert emission.as_of is not None
+            raise NotSupportedError(
+                "AS OF SYSTEM TIME of a live stream is not supported",
+                condition="UNSUPPORTED_STREAM",
+                sql=tokens.sql,
+                span=tokens.span(*emission.as_of),
+                hint="start the query without it: its changes add up to the table at every instant",
+            )
+        return TimeVaryingRelation(query, emission.stream, emission.envelope, gateway)
+    plan = EmittedPlan(gateway, catalog, live, tokens.sql, query, envelope)
+    told = partial(explain_emitted, plan)
+    if not plan.is_endless and not gateway.prefers_live:
+        return TimeVaryingRelation(query, emission.stream, emission.envelope, gateway, live=plan, plan=told)
+    return LiveRelation(plan, plan.shown(), told)
+
+
+def _query(
+    gateway: Gateway, catalog: Catalog, tokens: TokenList, emission: Emission, execution: str
+) -> Emitted | None:
+    told = _by_rowtime(tokens, emission.query)
+    if told is not None:
+        if not emission.says_how:
+            return None
+        at = emission.says
+        raise NotSupportedError(
+            f"{told} in a query that is told by processing time are not supported",
+            condition="MIXED_CLOCKS",
+            sql=tokens.sql,
+            span=tokens.span(*at) if at is not None else None,
+            hint="they vary by rowtime: leave EMIT out; relation.changelog() tells of that",
+        )
+    span = tokens.span(*emission.query)
+    expander = Expander(tokens, catalog.streams, catalog.texts)
+    if not expander.leads_to_streams(emission.query):
+        if not emission.says_how:
+            return None
+        raise _no_stream(tokens, emission)
+    for index in range(*emission.query):
+        _refuse_unrecorded(tokens, index, catalog, live=emission.says_how)
+    refuse_changing(tokens, emission.query)
+    expanded = expander.text(*emission.query)
+    with gateway.instead(expanded) as read:
+        inner = tokenize(read)
+        words = {token.name.lower() for token in inner.tokens if token.is_name}
+        if not emission.says_how and any(name in words for name in _going_on(catalog)):
+            return None
+        recorded = _logs(catalog, words)
+        reading = read_plan(gateway, expanded, inner, recorded, catalog.functions)
+        timed = _timed(gateway, reading, recorded, tokens, emission)
+    if not timed.occurrences:
+        return None
+    used = {each.stream: recorded[each.stream] for each in timed.occurrences}
+    place = (tokens.sql, span)
+    clock = common_ptime([stream.timed for stream in used.values() if stream.timed], place)
+    how = _how(gateway, tokens, emission, clock, used)
+    return Emitted(gateway, used, execution, timed, reading, how, place, shown_by_definition)
+
+
+def _timed(
+    gateway: Gateway,
+    reading: PlanReading,
+    recorded: dict[str, Stream],
+    tokens: TokenList,
+    emission: Emission,
+) -> Timed:
+    """What is known of the query, whose keys may have a lifetime."""
+    watermark = tokens[emission.watermark].span if emission.watermark is not None else None
+    lifetime = None
+    if (living := emission.lifetime) is not None:
+
+        def length(name: str) -> int:
+            return ticks_of(gateway, tokens, recorded[name].clock, "a lifetime", living)
+
+        lifetime = length, (tokens.sql, tokens.span(living.tokens[0] - 2, living.tokens[1]))
+    timed = reading.timed(gateway, watermark, (tokens.sql, watermark), lifetime)
+    if watermark is not None:
+        for each in timed.streams:
+            arrival = recorded[each].timed
+            silent = arrival is not None and not arrival.watermark and not arrival.may_promise
+            if silent and not _goes_on(recorded[each]):
+                raise AnalysisError(
+                    f"stream {each} has no watermark: of nothing in it is known that it is complete",
+                    condition="NO_WATERMARK",
+                    sql=tokens.sql,
+                    span=watermark,
+                    hint="name the column that has it: CREATE STREAM … (…, WATERMARK upto TIMESTAMP)",
+                )
+    return timed
+
+
+def _how(
+    gateway: Gateway, tokens: TokenList, emission: Emission, clock: Clock, used: dict[str, Stream]
+) -> Materialization:
+    delay = None
+    if emission.delay is not None:
+        delay = ticks_of(gateway, tokens, clock, "a delay", emission.delay)
+    lateness: dict[str, int] = {}
+    for name, stream in used.items():
+        if emission.lateness is not None:
+            lateness[name] = ticks_of(gateway, tokens, stream.clock, "lateness", emission.lateness)
+    until = None if emission.as_of is None else _instant(gateway, tokens, clock, emission.as_of)
+    return Materialization(emission.watermark is not None, delay, lateness, until)
+
+
+def _instant(gateway: Gateway, tokens: TokenList, clock: Clock, at: Range) -> int:
+    """The tick of AS OF SYSTEM TIME."""
+    span = tokens.span(*at)
+    value = SqlText.of("CAST(", verbatim(tokens, span.start, span.stop), f" AS {clock.kind})")
+    made = gateway.sql(SqlText.of("SELECT ", value, " AS t"))
+    with gateway.translated():
+        tick = made.selectExpr(clock.of_column("t", clock.kind, clock.unit)).collect()[0][0]
+    if tick is None:
+        raise AnalysisError(
+            "AS OF SYSTEM TIME NULL is no time",
+            condition="INVALID_INSTANT",
+            sql=tokens.sql,
+            span=span,
+            hint=f"give a {clock.kind.upper()}, as the stream's PTIME is",
+        )
+    return int(tick)
+
+
+def _no_stream(tokens: TokenList, emission: Emission) -> AnalysisError:
+    at = emission.says or emission.query
+    return AnalysisError(
+        "no recorded stream is in this query, so nothing comes in the course of time",
+        condition="NOT_VARYING",
+        sql=tokens.sql,
+        span=tokens.span(*at),
+        hint="make a stream of the table: CREATE STREAM s (…, ROWTIME ts …, PTIME at …) FROM t",
+    )
+
+
+def _refuse_unrecorded(tokens: TokenList, at: int, catalog: Catalog, *, live: bool) -> None:
+    """Refuse a stream of which it is not known when its rows came; unless `live`, those that go on too."""
+    token = tokens[at]
+    stream = catalog.streams.get(token.name.lower()) if token.is_name else None
+    is_relation = stream is not None and Expander(tokens, catalog.streams, {}).leads_to_streams((at, at + 1))
+    if not is_relation or stream is None or stream.timed is not None:
+        return
+    if live and _goes_on(stream):
+        return
+    raise AnalysisError(
+        f"stream {token.name} does not tell when its rows came",
+        condition="MISSING_PTIME",
+        sql=tokens.sql,
+        span=token.span,
+        hint="mark the column that does: CREATE STREAM … (…, PTIME at TIMESTAMP)",
+    )

@@ -1,0 +1,193 @@
+"""What names of a session stand for: streams, and views of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from windrow.errors import AnalysisError, ParseError
+from windrow.spark.catalog import Catalog
+from windrow.spark.gateway import Gateway
+from windrow.spark.live import SequenceView
+from windrow.spark.live.input.source import endless
+from windrow.spark.live.plans.runner import live_streams, reads
+from windrow.spark.logs.named_in_session import Named
+from windrow.spark.logs.session_streams import Stream
+from windrow.spark.recorded.continuous_queries import Runner
+from windrow.spark.relations.varying import Varying
+from windrow.streams import NamedStream
+from windrow.syntax.sqltext import quoted
+from windrow.syntax.streams.create_view import View
+from windrow.syntax.tokens import TokenList
+
+__all__ = [
+    "forget",
+    "is_free",
+    "refresh",
+    "refuse_taken",
+    "remember_named",
+    "remember_sequence",
+    "remember_stream",
+    "show_endless",
+]
+
+
+def remember_stream(
+    gateway: Gateway, catalog: Catalog, name: str, stream: Stream, *, replace: bool = True
+) -> None:
+    """Give a stream a name; under it Spark knows the recorded rows as a table.
+
+    Raises
+    ------
+    AnalysisError
+        ``STREAM_ALREADY_EXISTS``.
+    """
+    if not replace:
+        refuse_taken(gateway, catalog, name)
+    forget(gateway, catalog, name)
+    _show(gateway, catalog, dataclasses.replace(stream, name=name))
+
+
+def refuse_taken(gateway: Gateway, catalog: Catalog, name: str) -> None:
+    """Refuse a name that stands for something.
+
+    Raises
+    ------
+    AnalysisError
+        ``STREAM_ALREADY_EXISTS``.
+    """
+    if name.lower() in catalog.names or gateway.spark.catalog.tableExists(quoted(name)):
+        raise AnalysisError(
+            f"{name} already exists",
+            condition="STREAM_ALREADY_EXISTS",
+            sqlstate="42723",
+            hint="choose another name, or CREATE OR REPLACE STREAM",
+        )
+
+
+def remember_named(gateway: Gateway, catalog: Catalog, name: str, stream: NamedStream) -> None:
+    """Give a named stream a name; under it Spark knows the rows that have been recorded so far."""
+    named = Named(gateway.spark, name, stream)
+    remember_stream(gateway, catalog, name, named.as_recorded())
+    catalog.named[name.lower()] = named
+
+
+def refresh(gateway: Gateway, catalog: Catalog, execution: str) -> None:
+    """Take in what has been recorded in named streams since, also in the views of them."""
+    grown = set()
+    for name, named in catalog.named.items():
+        stream = named.as_recorded()
+        if catalog.streams[name].frame is not stream.frame:
+            _show(gateway, catalog, stream)
+            grown.add(name)
+    if not grown:
+        return
+    seen = set(grown)
+    for name in [*catalog.definitions, *catalog.sequences]:
+        _renew(gateway, catalog, name, execution, grown, seen)
+
+
+def _renew(
+    gateway: Gateway, catalog: Catalog, name: str, execution: str, grown: set[str], seen: set[str]
+) -> None:
+    """Evaluate a view anew, after those that it reads, if one of them has grown."""
+    if name in seen:
+        return
+    seen.add(name)
+    definition, view = catalog.definitions.get(name), catalog.sequences.get(name)
+    inside = view.read if view is not None else set(reads(catalog, definition.query)) if definition else set()
+    for other in inside:
+        _renew(gateway, catalog, other, execution, grown, seen)
+    if grown.isdisjoint(inside):
+        return
+    grown.add(name)
+    if view is not None:
+        _show(gateway, catalog, view.recorded())
+        return
+    assert definition is not None
+    result = Runner(gateway, catalog, definition.reader, execution).run(definition.query)
+    if isinstance(result, Varying):
+        catalog.relations[name] = result.renamed(definition.names)
+    elif isinstance(result, Stream):
+        renamed = dataclasses.replace(result.renamed(definition.names), name=catalog.streams[name].name)
+        _show(gateway, catalog, renamed)
+        show_endless(gateway, catalog, name)
+
+
+def show_endless(gateway: Gateway, catalog: Catalog, name: str) -> None:
+    """Tell what reads a view as a table that it streams, if it is of a live stream: it has no rows there."""
+    name = name.lower()
+    definition, stream = catalog.definitions.get(name), catalog.streams.get(name)
+    if definition is None or stream is None:
+        return
+    if all(each in catalog.named for each in live_streams(catalog, definition.query)):
+        return
+    rows = stream.frame.select(*map(quoted, stream.columns))
+    with gateway.translated():
+        endless(gateway.spark, rows.schema).createOrReplaceTempView(quoted(stream.name or name))
+
+
+def remember_sequence(gateway: Gateway, catalog: Catalog, view: SequenceView) -> None:
+    """Give a view of windows or matches its name."""
+    forget(gateway, catalog, view.name)
+    _show(gateway, catalog, view.recorded())
+    catalog.sequences[view.name.lower()] = view
+    if view.is_endless:  # what reads it as a table is told that it streams
+        with gateway.translated():
+            shown = endless(gateway.spark, view.plan.outer.schema).toDF(*view.names)
+            shown.createOrReplaceTempView(quoted(view.name))
+
+
+def is_free(gateway: Gateway, catalog: Catalog, tokens: TokenList, view: View, names: Sequence[str]) -> bool:
+    """Whether a view of columns of these names is to be made; False where there is one that is to be kept.
+
+    Raises
+    ------
+    AnalysisError
+        ``TEMP_TABLE_OR_VIEW_ALREADY_EXISTS``.
+    ParseError
+        ``CREATE_VIEW_COLUMN_ARITY_MISMATCH``.
+    """
+    exists = view.name.lower() in catalog.names or gateway.spark.catalog.tableExists(quoted(view.name))
+    if exists and view.keep:
+        return False
+    if exists and not view.replace:
+        raise AnalysisError(
+            f"view {view.name} already exists",
+            condition="TEMP_TABLE_OR_VIEW_ALREADY_EXISTS",
+            sqlstate="42P07",
+            sql=tokens.sql,
+            span=tokens[view.at].span,
+            hint="choose another name, or CREATE OR REPLACE TEMPORARY VIEW",
+        )
+    if view.columns and len(view.columns) != len(names):
+        raise ParseError(
+            f"view has {len(view.columns)} column names for {len(names)} columns",
+            condition="CREATE_VIEW_COLUMN_ARITY_MISMATCH",
+            sqlstate="21S01",
+            sql=tokens.sql,
+            span=tokens[view.at].span,
+            hint="name every column of the query once",
+        )
+    return True
+
+
+def _show(gateway: Gateway, catalog: Catalog, stream: Stream) -> None:
+    """Let queries, and Spark, know a stream by its name."""
+    name = stream.name or ""
+    with gateway.translated():
+        live = stream.live
+        rows = stream.frame if live is None or live.identity else live.frame
+        rows.select(*map(quoted, stream.columns)).createOrReplaceTempView(quoted(name))
+        late = stream.late_rows()
+        if late is not None:
+            late.createOrReplaceTempView(quoted(f"{name}_late"))
+    catalog.streams[name.lower()] = stream
+
+
+def forget(gateway: Gateway, catalog: Catalog, name: str) -> None:
+    """Forget what has a name, and the view of its late rows."""
+    known = catalog.streams.get(name.lower())
+    if known is not None and known.late is not None:
+        gateway.spark.catalog.dropTempView(f"{known.name}_late")
+    catalog.forget(name)

@@ -1,0 +1,322 @@
+"""Pipelines: the statements of a script whose live queries start, report, fail and restart together."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from windrow.errors import InputError, UsageError, WindrowError
+from windrow.spark.gateway import Gateway
+from windrow.spark.live import Insert, LiveQueries, LiveQuery
+from windrow.spark.live.queries import SessionCatalog, folder_of
+from windrow.statements.dispatch import run
+from windrow.statements.inserts import gives_stream
+from windrow.streams.durable_files import flush
+from windrow.syntax.blocks import split_statements
+from windrow.syntax.mistakes import unsupported_statement
+from windrow.syntax.nodes import Range
+from windrow.syntax.tokens import TokenList, tokenize
+from windrow.tracebacks import briefly
+
+if TYPE_CHECKING:
+    from windrow.spark.live import IntoStream
+    from windrow.spark.live.sinks.sink import Sink
+
+__all__ = ["Pipeline", "start_pipeline"]
+
+_VERSION = 1
+_SCRIPT = "pipeline.json"
+_BETWEEN_LOOKS = 0.25  # seconds
+_WRITE = ("INSERT", "PUNCTUATE", "MERGE", "UPDATE", "DELETE", "TRUNCATE", "LOAD")
+_QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "VALUES", "ISTREAM", "DSTREAM", "RSTREAM")
+
+
+@briefly
+class Pipeline(Mapping[str, LiveQuery]):
+    """The live queries of a script, by the names of their targets. Made by :meth:`Session.pipeline`.
+
+    As soon as one fails, all are stopped. As a context, they are stopped at its end.
+    """
+
+    def __init__(self, queries: Mapping[str, LiveQuery]) -> None:
+        self._queries = dict(queries)
+        self._ended = threading.Event()
+        self._failure: Exception | None = None
+        self._watcher = threading.Thread(target=self._watch, name="windrow pipeline", daemon=True)
+        self._watcher.start()
+
+    def __getitem__(self, name: str) -> LiveQuery:
+        return self._queries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._queries)
+
+    def __len__(self) -> int:
+        return len(self._queries)
+
+    def __enter__(self) -> Pipeline:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"Pipeline[{', '.join(self)}]"
+
+    @property
+    def is_active(self) -> bool:
+        """Whether its queries run."""
+        return not self._ended.is_set()
+
+    @property
+    def progress(self) -> dict[str, dict[str, Any]]:
+        """Of each query what its last step did: see :attr:`LiveQuery.progress`."""
+        return {name: query.progress for name, query in self._queries.items()}
+
+    def process_all_available(self) -> None:
+        """Wait until all that has arrived is processed, also what queries give to others of them.
+
+        Raises
+        ------
+        WindrowError
+            What a query has failed with.
+        """
+        before = None
+        while before != (now := [query.progress.get("batch") for query in self._queries.values()]):
+            before = now
+            for query in self._queries.values():
+                if query.is_active:
+                    query.process_all_available()
+        self._raise()
+
+    def await_termination(self, timeout: float | None = None) -> bool:
+        """Wait until all have stopped, or for so many seconds; whether they have stopped.
+
+        Raises
+        ------
+        WindrowError
+            What the first that failed has failed with.
+        """
+        has_ended = self._ended.wait(timeout)
+        if has_ended:
+            self._raise()
+        return has_ended
+
+    def stop(self) -> None:
+        """Stop all; started again with the same checkpoint they go on where they were."""
+        self._stop()
+        self._ended.set()
+        if threading.current_thread() is not self._watcher:
+            self._watcher.join()
+
+    def _stop(self) -> None:
+        for query in self._queries.values():
+            query.stop()
+
+    def _watch(self) -> None:
+        """Stop all queries when one has failed; it is over when none runs."""
+        while not self._ended.wait(_BETWEEN_LOOKS):
+            self._failure = self._found_failure()
+            running = [query for query in self._queries.values() if query.is_active]
+            if self._failure is not None or not running:
+                self._stop()
+                self._ended.set()
+
+    def _found_failure(self) -> Exception | None:
+        found = (query.failure for query in self._queries.values())
+        return self._failure or next((failure for failure in found if failure is not None), None)
+
+    def _raise(self) -> None:
+        failure = self._found_failure()
+        if failure is not None:
+            raise failure
+
+
+def start_pipeline(
+    catalog: SessionCatalog,
+    gateway: Callable[[], Gateway],
+    text: str,
+    execution: str,
+    *,
+    checkpoint: Path | None,
+    trigger: Mapping[str, Any] | None,
+    sink: Callable[[], Sink | IntoStream] | None,
+    on_late: str,
+    on_malformed: str,
+) -> Pipeline:
+    """Run the statements of a script, and start its live queries when all of it is understood.
+
+    Parameters
+    ----------
+    catalog, gateway, execution
+        Of the session; a gateway for each statement.
+    text
+        The script.
+    checkpoint, trigger, on_late, on_malformed
+        As :meth:`windrow.Session.pipeline` has them.
+    sink
+        Makes the sink of a query that is not inserted into anything; without, such queries are refused.
+    """
+    queries = catalog.queries
+    tokens = tokenize(text)
+    statements = split_statements(tokens)
+    script = [" ".join(token.text for token in tokens.tokens[start:stop]) for start, stop in statements]
+    if checkpoint is not None:
+        _refuse_changed(checkpoint, script)
+    queries.collected = []
+    try:
+        for statement in statements:
+            insert = _run(catalog, gateway(), tokens, statement, execution, sink)
+            if insert is not None:
+                queries.collected.append(insert)
+        inserts = queries.collected
+    except WindrowError as error:
+        if error.span is not None:
+            error.sql = text
+        raise
+    finally:
+        queries.collected = None
+    if not inserts:
+        raise UsageError(
+            "the script has no live query",
+            condition="NO_LIVE_QUERY",
+            hint="INSERT INTO target SELECT STREAM … is one; other scripts: session.script",
+        )
+    if checkpoint is None:
+        if any(tokens.word(start) == "INSERT" for start, _ in statements):
+            raise UsageError(
+                "a script with INSERT INTO has no checkpoint",
+                condition="NO_CHECKPOINT",
+                hint="name a folder of its own: checkpoint=…, on the command line --checkpoint DIR",
+            )
+    else:
+        _keep(checkpoint, script)
+    return Pipeline(_started(queries, inserts, checkpoint, trigger, on_late, on_malformed))
+
+
+def _run(
+    catalog: SessionCatalog,
+    gateway: Gateway,
+    tokens: TokenList,
+    statement: Range,
+    execution: str,
+    sink: Callable[[], Sink | IntoStream] | None,
+) -> Insert | None:
+    """Run a statement; a live query that is not inserted into anything is to be started."""
+    queries = catalog.queries
+    assert queries.collected is not None
+    start, stop = statement
+    word = tokens.word(start)
+    is_query = word in _QUERIES or tokens.is_symbol(start, "(")
+    if word in _WRITE and not _inserts_stream(tokens, start, stop):
+        hint = "it would be done again at each start; do it once with session.sql"
+        raise unsupported_statement(tokens, start, f"{word} of what is there, in a pipeline", hint)
+    span = tokens.span(start, stop)
+    padded = re.sub(r"[^\n]", " ", tokens.sql[: span.start]) + tokens.sql[span.start : span.stop]
+    gateway.reopens, gateway.prefers_live = True, is_query
+    plan = run(gateway, padded, [], execution, catalog)._live
+    if not is_query:
+        return None
+    if plan is None:
+        hint = "run it apart: session.sql"
+        raise unsupported_statement(tokens, start, "a query of what is there, in a pipeline", hint)
+    if sink is None:
+        hint = "write INSERT INTO target before it"
+        raise unsupported_statement(tokens, start, "a query without a target, in a pipeline", hint)
+    return Insert(plan, sink(), "rows")
+
+
+def _inserts_stream(tokens: TokenList, start: int, stop: int) -> bool:
+    return tokens.word(start) == "INSERT" and any(
+        gives_stream(tokens, at, stop)
+        for at in tokens.level(start, stop)
+        if tokens.word(at) in _QUERIES or tokens.is_symbol(at, "(")
+    )
+
+
+def _started(
+    queries: LiveQueries,
+    inserts: list[Insert],
+    checkpoint: Path | None,
+    trigger: Mapping[str, Any] | None,
+    on_late: str,
+    on_malformed: str,
+) -> dict[str, LiveQuery]:
+    """Start all, or none."""
+    started: dict[str, LiveQuery] = {}
+    ends_by_itself = trigger is not None and not trigger.keys().isdisjoint(("availableNow", "once"))
+    try:
+        for insert in inserts:
+            name = queries.free_name(insert.target, started)
+            query = queries.start(
+                insert.plan,
+                insert.sink,
+                name=name,
+                checkpoint=None if checkpoint is None else folder_of(checkpoint, name),
+                trigger=trigger,
+                on_late=on_late,
+                on_malformed=on_malformed,
+            )
+            started[name] = query
+            if ends_by_itself:  # those that follow may read what it gives
+                query.await_termination()
+    except BaseException:
+        for query in started.values():
+            query.stop()
+        raise
+    return started
+
+
+def _refuse_changed(checkpoint: Path, script: list[str]) -> None:
+    """Refuse a script that is not the one that the checkpoint was made with.
+
+    Raises
+    ------
+    InputError
+        ``PIPELINE_DIFFERS``, ``CHECKPOINT_VERSION``.
+    """
+    try:
+        kept = json.loads((checkpoint / _SCRIPT).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return
+    if kept["version"] != _VERSION:
+        raise InputError(
+            f"the checkpoint has version {kept['version']}, this version of Windrow reads {_VERSION}",
+            condition="CHECKPOINT_VERSION",
+            hint="go on with the version of Windrow that wrote it, or start with another checkpoint",
+        )
+    was = kept["statements"]
+    for number, (old, new) in enumerate(itertools.zip_longest(was, script), 1):
+        if old == new:
+            continue
+        told = (
+            f"statement {number} is new: {new!r}"
+            if old is None
+            else f"statement {number} was {old!r}, and is {'gone' if new is None else repr(new)}"
+        )
+        raise InputError(
+            f"the checkpoint {checkpoint} is of another script: {told}",
+            condition="PIPELINE_DIFFERS",
+            hint="start a changed script with a checkpoint of its own, and targets of its own",
+        )
+
+
+def _keep(checkpoint: Path, script: list[str]) -> None:
+    """Keep what the script is."""
+    path = checkpoint / _SCRIPT
+    if path.exists():
+        return
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    pending = checkpoint / f".{_SCRIPT}.pending"
+    with pending.open("w", encoding="utf-8") as file:
+        json.dump({"version": _VERSION, "statements": script}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    pending.rename(path)
+    flush(checkpoint)

@@ -1,0 +1,116 @@
+"""SELECT STREAM over whole streams: of what is recorded a table, live what the streams' promises let out."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from windrow.algebra.continuous import Query, Reader, WindowedStream
+from windrow.errors import AnalysisError, NotSupportedError, WindrowError
+from windrow.explain.explain_live import how_blocking
+from windrow.relation import Relation
+from windrow.relation_kinds import LiveRelation
+from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
+from windrow.spark.catalog import Catalog
+from windrow.spark.gateway import Gateway
+from windrow.spark.live import BlockingPlan
+from windrow.spark.logs.session_streams import Stream
+from windrow.syntax.sqltext import quoted
+from windrow.syntax.streams.other_dialects import Spelled
+
+__all__ = ["misplaced_within", "run_blocking"]
+
+
+def run_blocking(
+    gateway: Gateway,
+    catalog: Catalog,
+    reader: Reader,
+    query: Query,
+    live: frozenset[str],
+    written: Spelled,
+    asked_for_plan: bool,
+) -> Relation:
+    """Run a query over streams without windows that groups, joins, combines or orders their rows.
+
+    Over what is recorded it is the query over all of it: as if everything were promised then.
+    """
+    within = _within(gateway, catalog, query, written)
+    rows = {}
+    for item in query.inputs:
+        assert isinstance(item, WindowedStream)
+        stream = _recorded(catalog, str(item.source).lower(), within)
+        rows[item.key] = stream.frame.select(*map(quoted, stream.columns))
+    try:
+        frame = gateway.sql(query.text, rows)
+    except WindrowError as error:
+        raise error.located(reader.tokens.sql) from error.__cause__
+    told = "over what is recorded: all rows, as if everything were promised"
+    if not live:
+        return Relation(frame, told, gateway)
+    text = None if written.written is None else written.written.sql
+    plan = BlockingPlan(gateway, catalog, live, reader, query, tuple(frame.columns), within, text)
+    is_endless = plan.is_endless or gateway.prefers_live
+    if within:
+        _refuse_other_order(plan, written)
+    if asked_for_plan:
+        text = how_blocking(plan)
+        return Relation(gateway.spark.createDataFrame([(text,)], "plan string"), text, gateway, is_plan=True)
+    if is_endless:
+        return LiveRelation(plan, frame, how_blocking(plan))
+    return Relation(frame, told, gateway, live=plan)
+
+
+def misplaced_within(written: Spelled) -> NotSupportedError:
+    """The error for WITHIN that is of no stream."""
+    tokens, within = written.written, written.within
+    assert tokens is not None
+    assert within is not None
+    return NotSupportedError(
+        "WITHIN after ORDER BY of anything but one stream without a window is not supported",
+        condition="UNSUPPORTED_STREAM",
+        sql=tokens.sql,
+        span=tokens.span(within.tokens[0] - 1, within.tokens[1]),
+        hint="write SELECT STREAM … FROM s ORDER BY ts WITHIN INTERVAL '2' MINUTE, by the rowtime of s",
+    )
+
+
+def _within(gateway: Gateway, catalog: Catalog, query: Query, written: Spelled) -> dict[str, int]:
+    """By how many ticks of its clock rows of the stream that is put in order may come out of it."""
+    tokens, within = written.written, written.within
+    if tokens is None or within is None:
+        return {}
+    names = {str(item.source).lower() for item in query.inputs if isinstance(item, WindowedStream)}
+    if len(query.inputs) != 1:
+        raise misplaced_within(written)
+    (name,) = names
+    stream = catalog.streams[name]
+    length = nanoseconds_of(gateway, tokens, within)
+    if length % stream.clock.nanoseconds:
+        raise AnalysisError(
+            f"this is no whole number of {stream.clock.unit.lower()}s, in which rowtimes are counted",
+            condition="INVALID_WINDOW_SIZE",
+            sql=tokens.sql,
+            span=tokens.span(*within.tokens),
+            hint="write a longer interval",
+        )
+    if name not in catalog.named and stream.live is None:
+        raise misplaced_within(written)
+    return {name: stream.clock.ticks(length)}
+
+
+def _recorded(catalog: Catalog, name: str, within: dict[str, int]) -> Stream:
+    """What is recorded of a stream, but for what came too late for ORDER BY … WITHIN."""
+    stream = catalog.streams[name]
+    named = catalog.named.get(name)
+    if name in within and named is not None:
+        return dataclasses.replace(stream, frame=named.recorded_within(within[name]))
+    return stream
+
+
+def _refuse_other_order(plan: BlockingPlan, written: Spelled) -> None:
+    """Refuse WITHIN where the first key is not the rowtime, or more is done than to put rows in order."""
+    (name,) = plan.within
+    rowtime = plan.catalog.streams[name].rowtime
+    first = plan.blocking.sorted_by
+    origin = None if first is None else plan.blocking.lineage.same.get(first)
+    if origin != (name, rowtime) or not plan.blocking.only_orders:
+        raise misplaced_within(written)

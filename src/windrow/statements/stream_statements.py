@@ -1,0 +1,440 @@
+"""Statements about streams: CREATE STREAM, views of continuous queries, and the queries themselves."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from decimal import Decimal
+
+from pyspark.sql import DataFrame
+
+from windrow.algebra.clock import Clock
+from windrow.algebra.continuous import Query, Reader, StreamQuery
+from windrow.algebra.names import verbatim
+from windrow.algebra.rewriting.changing import refuse_changing
+from windrow.errors import AnalysisError, NotSupportedError, ParseError, WindrowError, did_you_mean
+from windrow.explain.explain_live import how_live
+from windrow.explain.explained import explain_continuous
+from windrow.relation import Relation
+from windrow.relation_kinds import LiveRelation, StreamRelation, VaryingRelation
+from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
+from windrow.spark.catalog import Catalog, Definition
+from windrow.spark.declared import declare, keys_of, read_by, refuse_mixed
+from windrow.spark.gateway import Gateway
+from windrow.spark.live import (
+    ContinuousPlan,
+    is_blocking,
+    live_stream,
+    live_streams,
+    refuse_gathered_changes,
+)
+from windrow.spark.logs.session_streams import Stream
+from windrow.spark.logs.table_log import Log, of_frame
+from windrow.spark.logs.text_log import is_text_log, of_text_log, read_text_log
+from windrow.spark.recorded.continuous_queries import Runner
+from windrow.spark.relations.varying import Varying
+from windrow.spark.scan.file_sources import read_table
+from windrow.statements.clauses_over_streams import declare_clauses
+from windrow.statements.inserts import insert_into_table
+from windrow.statements.named_streams import create_named, insert, punctuate
+from windrow.statements.naming import forget, is_free, refresh, remember_stream, show_endless
+from windrow.statements.select_stream import misplaced_within, run_blocking
+from windrow.statements.statement_context import Asked
+from windrow.statements.view_expansion import remember_gathered
+from windrow.syntax.lengths import Length
+from windrow.syntax.mistakes import unsupported_statement
+from windrow.syntax.nodes import Range
+from windrow.syntax.sqltext import Piece, SqlText, quoted
+from windrow.syntax.sqltext import Relation as SourceRelation
+from windrow.syntax.streams.create_stream import Column, CreateStream, parse_create_stream
+from windrow.syntax.streams.create_view import View, parse_view
+from windrow.syntax.streams.other_dialects import Spelled, spelled
+from windrow.syntax.tokens import Kind, TokenList
+
+__all__ = ["has_stream_words", "is_continuous", "run_continuous"]
+
+_SIGNS = re.compile(
+    r"\[\s*(now|range|rows|partition)\b|\b[idr]stream\s*\(|\bcreate\s+(or\s+replace\s+)?stream\b"
+    r"|\bdrop\s+stream\b|\bchangelog\s+of\b|\bpunctuate\b|\bselect\s+stream\b",
+    re.IGNORECASE,
+)
+
+
+_SOURCE = "__source"
+_QUERIES = ("SELECT", "WITH", "FROM", "ISTREAM", "DSTREAM", "RSTREAM", "VALUES", "TABLE")
+
+
+def has_stream_words(text: str) -> bool:
+    """Whether a text has words that only queries about streams have."""
+    return _SIGNS.search(text) is not None
+
+
+def is_continuous(text: str, catalog: Catalog) -> bool:
+    """Whether a text may be about streams: by its words and the names in it."""
+    if _SIGNS.search(text):
+        return True
+    lower = text.lower()
+    return any(name in lower for name in catalog.names)
+
+
+def run_continuous(asked: Asked) -> Relation | None:
+    """Run a statement about streams; None if it is not about any.
+
+    With EXPLAIN before it, or if the gateway is to plan only, nothing is made and the relation is its plan.
+    """
+    gateway, catalog, execution = asked.gateway, asked.catalog, asked.execution
+    tokens, run_query = asked.tokens, asked.run_query
+    start, stop = asked.statement
+    if tokens.word(start) == "EXPLAIN":
+        start += 1 + (tokens.word(start + 1) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST"))
+        gateway.plan_only = True
+    asked_for_plan = gateway.plan_only
+    refresh(gateway, catalog, execution)
+    create = parse_create_stream(tokens, start, stop)
+    if create is not None and gateway.reopens:
+        create = replace(create, keep=True)
+    if create is not None and create.keep and create.name.lower() in catalog.names:
+        return _nothing(gateway)
+    if create is not None and create.source is None:
+        plan = create_named(gateway, catalog, tokens, create)
+        return _planned(gateway, plan) if gateway.plan_only else _nothing(gateway)
+    if create is not None:
+        stream = _created(gateway, tokens, create)
+        if gateway.plan_only:
+            return _planned(gateway, f"stream {create.name}({', '.join(stream.columns)})")
+        remember_stream(gateway, catalog, create.name, stream, replace=create.replace)
+        return _nothing(gateway)
+    dropped = _dropped(tokens, start, stop, catalog)
+    if dropped is not None:
+        return _drop(gateway, catalog, dropped)
+    told = punctuate(gateway, catalog, tokens, start, stop)
+    if told is not None:
+        return _planned(gateway, told) if gateway.plan_only else _nothing(gateway)
+    inserted = insert(gateway, catalog, tokens, (start, stop), run_query)
+    if inserted is None:
+        inserted = insert_into_table(gateway, tokens, (start, stop), run_query)
+    if inserted is not None:
+        return inserted
+    written = spelled(tokens, start, stop)
+    statement = start, stop - len(tokens) + len(written.tokens)
+    try:
+        return _run_query(gateway, catalog, written, statement, execution, asked_for_plan)
+    except WindrowError as error:
+        if error.sql == written.tokens.sql:
+            error.sql = tokens.sql
+        raise
+
+
+def _run_query(
+    gateway: Gateway,
+    catalog: Catalog,
+    written: Spelled,
+    statement: Range,
+    execution: str,
+    asked_for_plan: bool,
+) -> Relation | None:
+    """Run a query or a view of one; None if nothing in it varies."""
+    tokens, (start, stop) = written.tokens, statement
+    apart = declare_clauses(gateway, catalog, tokens, (start, stop), execution)
+    reader = Reader(
+        tokens,
+        frozenset(catalog.streams),
+        frozenset(catalog.relations),
+        selects=written.selects,
+        declared={**keys_of(written), **apart},
+        tables=frozenset(name for name, view in catalog.sequences.items() if not view.is_endless),
+    )
+    view = parse_view(tokens, start, stop)
+    if view is None and not _is_query(tokens, start):
+        _refuse_command(reader, start, stop)
+        return None
+    query = reader.read(*(view.body if view is not None else (start, stop)))
+    declare(gateway, catalog, written, read_by(reader.inputs.values()))
+    if isinstance(query, Query) and not query.inputs:
+        if view is not None and view.replace and not gateway.plan_only:
+            catalog.forget(view.name)  # from now on the name is of Spark's view
+        return None
+    if view is not None and not view.temporary:
+        raise unsupported_statement(
+            tokens, start, "a stored view of a continuous query", "create a TEMPORARY VIEW in each session"
+        )
+    if isinstance(query, Query) and query.varies:
+        reader.refuse_bare_streams(query)
+    refuse_changing(tokens, view.body if view is not None else (start, stop))
+    live = live_streams(catalog, query)
+    if live:
+        refuse_mixed(catalog, query, tokens.sql)
+    blocks = isinstance(query, StreamQuery) and is_blocking(reader, query.query)
+    if written.within is not None and not blocks:
+        raise misplaced_within(written)
+    if isinstance(query, StreamQuery) and blocks:
+        if view is not None and written.within is not None:
+            raise misplaced_within(written)
+        found = run_blocking(gateway, catalog, reader, query.query, live, written, asked_for_plan)
+        if view is None or gateway.plan_only:
+            return found
+        remember_gathered(gateway, catalog, written, view, found.columns)
+        return _nothing(gateway)
+    as_live = ContinuousPlan(gateway, catalog, live, reader, query, execution) if live else None
+    is_endless = as_live is not None and (as_live.is_endless or gateway.prefers_live)
+    gateway.plan_only = gateway.plan_only or (is_endless and view is None)
+    runner = Runner(gateway, catalog, reader, execution)
+    if as_live is not None and isinstance(query, Query) and not query.varies:
+        if view is not None and as_live.is_endless:
+            raise _no_view_of_changes(tokens, query)
+        try:
+            refuse_gathered_changes(gateway, runner, query, reader)
+        except NotSupportedError:
+            if is_endless:
+                raise
+            as_live = None  # of what is recorded it is a table
+    result = runner.run(query)
+    plan = explain_continuous(gateway, query, runner.plans)
+    if as_live is not None and view is None and (is_endless or asked_for_plan):
+        plan = f"{plan}\n\n{how_live(as_live)}"
+    names = tuple(result.columns if isinstance(result, DataFrame) else result.shown)
+    as_live = None if as_live is None else replace(as_live, names=names)
+    if as_live is not None and is_endless and view is None and not asked_for_plan:
+        return LiveRelation(as_live, result, plan)
+    if gateway.plan_only:
+        return _planned(gateway, plan)
+    if view is not None:
+        _remember_view(gateway, catalog, tokens, view, result)
+        if not isinstance(result, DataFrame):
+            catalog.definitions[view.name.lower()] = Definition(
+                reader, query, tuple(view.columns or result.shown)
+            )
+            show_endless(gateway, catalog, view.name)
+        return _nothing(gateway)
+    if isinstance(result, Varying):
+        return VaryingRelation(result, plan, gateway, live=as_live)
+    if isinstance(result, Stream):
+        return StreamRelation(result, plan, gateway, live=as_live)
+    return Relation(result, plan, gateway, live=as_live)
+
+
+def _no_view_of_changes(tokens: TokenList, query: Query) -> NotSupportedError:
+    return NotSupportedError(
+        "a view of CHANGELOG OF a live relation is not supported",
+        condition="UNSUPPORTED_STREAM",
+        sql=tokens.sql,
+        span=query.span,
+        hint="make a view of the relation, and write CHANGELOG OF (SELECT * FROM it) in the query",
+    )
+
+
+def _is_query(tokens: TokenList, start: int) -> bool:
+    return tokens.word(start) in _QUERIES or tokens.is_symbol(start, "(")
+
+
+def _refuse_command(reader: Reader, start: int, stop: int) -> None:
+    """Refuse INSERT and the like of what varies."""
+    tokens = reader.tokens
+    reader.text(start, stop)
+    if reader.inputs:
+        hint = (
+            "INSERT INTO takes SELECT STREAM … and ISTREAM(…); or create a temporary view of the query, or"
+            " write relation.df with Spark"
+        )
+        raise unsupported_statement(tokens, start, f"{tokens[start].text} over a continuous query", hint)
+
+
+def _drop(gateway: Gateway, catalog: Catalog, name: str) -> Relation:
+    """Forget a stream or a view that varies; of an empty name, nothing."""
+    if gateway.plan_only:
+        return _planned(gateway, f"drop {name or 'nothing'}")
+    if name.lower() in catalog.streams:
+        gateway.spark.catalog.dropTempView(name)
+    forget(gateway, catalog, name)
+    return _nothing(gateway)
+
+
+def _planned(gateway: Gateway, plan: str) -> Relation:
+    frame = gateway.spark.createDataFrame([(plan,)], "plan string")
+    return Relation(frame, plan, gateway, is_plan=True)
+
+
+def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Stream:
+    """The stream of CREATE STREAM … FROM a table or a path."""
+    (rowtime,) = (column for column in create.columns if column.is_rowtime)
+
+    def kind(column_kind: Range | None) -> str:
+        return tokens.text(*column_kind) if column_kind is not None else "BIGINT"
+
+    assert create.source is not None
+    start, stop = create.source
+    promises = ("CHECK", "UNIQUE", "GROWING", "WHEN")
+    for word in promises:
+        if word in create.options:
+            raise NotSupportedError(
+                f"{word} is of named streams",
+                condition="UNSUPPORTED_CLAUSE",
+                sql=tokens.sql,
+                span=tokens.span(*create.options[word]),
+                hint="make a stream with LOCATION, and insert the rows into it",
+            )
+    for word in ("ORDERED", "UNORDERED") if create.is_live else _OF_STREAMS:
+        if word in create.options:
+            raise NotSupportedError(
+                f"{word} is not of streams FROM a table"
+                if not create.is_live
+                else f"{word} is not of streams FROM STREAM: rows are in order, lag, or have bounds",
+                condition="UNSUPPORTED_CLAUSE",
+                sql=tokens.sql,
+                span=tokens.span(*create.options[word]),
+                hint="what is recorded is there; these are of FROM STREAM and of named streams",
+            )
+    types = [(column.name, kind(column.kind)) for column in create.columns]
+    try:
+        if stop - start == 1 and tokens[start].kind is Kind.STRING:
+            path = tokens[start].text[1:-1]
+            if is_text_log(path):
+                _refuse_parts(tokens, create)
+                log = read_text_log(path, width=len(types) - 1)
+                clock = _clock_of(gateway, tokens, rowtime)
+                return of_text_log(gateway, log, tuple(types), clock, rowtime.name)
+            frame = read_table(gateway.spark, path)
+        elif create.is_live:
+            frame = gateway.sql(SqlText.of("SELECT * FROM STREAM ", _piece(tokens, start, stop)))
+        else:
+            frame = gateway.sql(SqlText.of("TABLE ", _piece(tokens, start, stop)))
+    except (AnalysisError, ParseError) as error:
+        raise error.located(tokens.sql) from None
+    columns = SqlText.join(", ", (_cast(tokens, column, frame.columns) for column in create.columns))
+    chosen = gateway.sql(SqlText.of("SELECT ", columns, " FROM ", SourceRelation(_SOURCE)), {_SOURCE: frame})
+    parts = {column.part: column.name for column in create.columns}
+    places = {column.name.lower(): tokens.span(*column.tokens) for column in create.columns}
+    entries = Log(
+        rowtime.name,
+        rowtime.unit,
+        parts.get("PTIME"),
+        parts.get("PRODUCER"),
+        parts.get("BOUND"),
+        watermark=parts.get("WATERMARK"),
+        punctuation=parts.get("PUNCTUATION"),
+        places=places,
+        sql=tokens.sql,
+    )
+    if not create.is_live:
+        return of_frame(chosen, entries)
+    clock = _clock_of(gateway, tokens, rowtime)
+    lag = _length_of(gateway, tokens, create.lag)
+    idle = _length_of(gateway, tokens, create.idle)
+    future = _length_of(gateway, tokens, create.future)
+    return live_stream(
+        gateway.spark,
+        chosen,
+        entries,
+        lag=None if lag is None else int(lag // clock.nanoseconds),
+        idle=None if idle is None else int(idle // 1000),
+        future=None if future is None else int(future // 1000),
+    )
+
+
+_OF_STREAMS = ("ORDERED", "UNORDERED", "LAG", "IDLE", "FUTURE")
+
+
+def _length_of(gateway: Gateway, tokens: TokenList, length: Length | None) -> Decimal | None:
+    return None if length is None else nanoseconds_of(gateway, tokens, length)
+
+
+def _cast(tokens: TokenList, column: Column, known: list[str]) -> SqlText:
+    """A column of the source in the type that it is given; errors of it are at its definition."""
+    span, name = tokens.span(*column.tokens), quoted(column.name)
+    if column.name.lower() not in {each.lower() for each in known}:
+        raise AnalysisError(
+            f"the source has no column {column.name}",
+            condition="UNRESOLVED_COLUMN",
+            sqlstate="42703",
+            sql=tokens.sql,
+            span=span,
+            hint=did_you_mean(column.name, known) or f"columns are {', '.join(known)}",
+        )
+    if column.kind is None:
+        return SqlText.of(name)
+    cast = Piece(f"CAST({name} AS ", tokens.sql, span.start, span.stop - span.start)
+    return SqlText.of(cast, _piece(tokens, *column.kind), f") AS {name}")
+
+
+def _refuse_parts(tokens: TokenList, create: CreateStream) -> None:
+    """Refuse to name in a recorded text what its form says."""
+    for column in create.columns:
+        if column.part and not column.is_rowtime:
+            raise NotSupportedError(
+                f"a recorded text has no column of {column.part}",
+                condition="UNSUPPORTED_CLAUSE",
+                sql=tokens.sql,
+                span=tokens.span(*column.tokens),
+                hint="its lines are in the order in which they came, and lines with h are bounds",
+            )
+
+
+def _clock_of(gateway: Gateway, tokens: TokenList, rowtime: Column) -> Clock:
+    kind = _piece(tokens, *rowtime.kind) if rowtime.kind is not None else SqlText.of("BIGINT")
+    simple = gateway.sql(SqlText.of("SELECT CAST(NULL AS ", kind, ")")).schema[0].dataType.simpleString()
+    clock = Clock.of(simple, rowtime.unit)
+    if clock is None:
+        raise AnalysisError(
+            f"{simple.upper()} is no type of a rowtime",
+            condition="INVALID_ROWTIME",
+            sql=tokens.sql,
+            span=tokens.span(*rowtime.tokens),
+            hint="rowtimes are TIMESTAMP, DATE or BIGINT with a unit",
+        )
+    return clock
+
+
+def _piece(tokens: TokenList, start: int, stop: int) -> SqlText:
+    span = tokens.span(start, stop)
+    return verbatim(tokens, span.start, span.stop)
+
+
+# -- views -----------------------------------------------------------------------------------------
+
+
+def _remember_view(
+    gateway: Gateway, catalog: Catalog, tokens: TokenList, view: View, result: Varying | Stream | DataFrame
+) -> None:
+    names = result.columns if isinstance(result, DataFrame) else list(result.shown)
+    if not is_free(gateway, catalog, tokens, view, names):
+        return
+    catalog.forget(view.name)
+    renamed = tuple(view.columns or names)
+    if isinstance(result, Varying):
+        catalog.relations[view.name.lower()] = result.renamed(renamed)
+    elif isinstance(result, Stream):
+        remember_stream(gateway, catalog, view.name, result.renamed(renamed))
+    else:
+        with gateway.translated():
+            result.toDF(*renamed).createOrReplaceTempView(quoted(view.name))
+
+
+def _dropped(tokens: TokenList, start: int, stop: int, catalog: Catalog) -> str | None:
+    """The name in DROP STREAM or DROP VIEW if it is one of ours, and empty if nothing is to be dropped."""
+    if tokens.word(start) != "DROP" or tokens.word(start + 1) not in ("STREAM", "VIEW"):
+        return None
+    at = start + 2
+    lenient = tokens.word(at) == "IF"
+    at += 2 * lenient
+    if at != stop - 1 or not tokens[at].is_name:
+        return None
+    name = tokens[at].name
+    known = catalog.streams if tokens.word(start + 1) == "STREAM" else catalog.names
+    if name.lower() in known:
+        return name
+    if tokens.word(start + 1) == "STREAM" and lenient:
+        return ""
+    if tokens.word(start + 1) == "STREAM":
+        raise AnalysisError(
+            f"there is no stream {name}",
+            condition="UNKNOWN_STREAM",
+            sqlstate="42P01",
+            sql=tokens.sql,
+            span=tokens[at].span,
+            hint="DROP STREAM IF EXISTS drops what may not be there",
+        )
+    return None
+
+
+def _nothing(gateway: Gateway) -> Relation:
+    return Relation(gateway.spark.sql("SELECT 1 WHERE FALSE").select(), "done when it was given", gateway)

@@ -1,0 +1,121 @@
+"""Files of a log that say that they were written long after now: their writer's clock was ahead.
+
+Processing times never go back, so one such file would hold them for years. Whoever reads it first notes, in a
+file of its own, when it came by the reader's clock; every reader takes that time from then on. So what became
+of the file is decided once, and the log replayed gives what it gave.
+
+A reader whose clock is before the stream was made is itself behind: it notes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+from windrow.streams.admission.future import DAY
+from windrow.streams.durable_files import claim, flush, writing, written
+
+__all__ = ["FOLDER", "Mistimed", "is_ahead", "mistimed", "when"]
+
+FOLDER = "clocks"
+"""Where it is noted, beside the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistimed:
+    """A file of a log whose processing time is not believed.
+
+    Attributes
+    ----------
+    number
+        The file.
+    said, taken
+        The time that its writer said, and the one that holds, in microseconds.
+    """
+
+    number: int
+    said: int
+    taken: int
+
+
+def is_ahead(ptime: int) -> bool:
+    """Whether a processing time is more than a day ahead of this machine's clock."""
+    return ptime > time.time_ns() // 1000 + DAY
+
+
+def when(stream: Path, number: int, said: int) -> int:
+    """When a file of a log came, whose writer said that it was then.
+
+    Parameters
+    ----------
+    stream
+        The folder of the stream.
+    number
+        The file's.
+    said
+        The greatest processing time in it, in microseconds.
+
+    Raises
+    ------
+    ExecutionError
+        ``STREAM_NOT_WRITTEN``, ``DISK_FULL``: what holds cannot be noted.
+    """
+    known = _noted(stream, number)
+    if known is None and is_ahead(said):
+        known = _note(stream, number, said)
+    return said if known is None else min(said, known.taken)
+
+
+def mistimed(stream: Path, after: int = 0) -> list[Mistimed]:
+    """The files after a number whose processing times are not believed."""
+    try:
+        names = os.listdir(stream / FOLDER)  # noqa: PTH208 - of most streams it is not there
+    except FileNotFoundError:
+        return []
+    numbers = sorted(int(name.removesuffix(".json")) for name in names if name.endswith(".json"))
+    noted = (_noted(stream, number) for number in numbers if number > after)
+    return [one for one in noted if one is not None]
+
+
+def _noted(stream: Path, number: int) -> Mistimed | None:
+    try:
+        found = json.loads(_path(stream, number).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    return Mistimed(number, found["said"], found["taken"])
+
+
+def _note(stream: Path, number: int, said: int) -> Mistimed | None:
+    now = time.time_ns() // 1000
+    days = (said - now) // DAY
+    if now + DAY < (stream / "stream.json").stat().st_mtime_ns // 1000:
+        warnings.warn(
+            f"files of the log in {stream} were written {days:,} days after now by this machine's clock,"
+            " which is before the stream was made: set this machine's clock",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        return None
+    folder, path = stream / FOLDER, _path(stream, number)
+    with writing(stream, "note of a wrong clock"):
+        folder.mkdir(exist_ok=True)
+        with written(stream / "pending", json.dumps({"said": said, "taken": now}).encode()) as pending:
+            claim(pending, path)
+        flush(folder)
+        flush(stream)
+    warnings.warn(
+        f"a file of the log in {stream} says that it was written {days:,} days after now: its writer's clock"
+        " was wrong, and it counts as written now; stream.mistimed() lists such files, and"
+        " docs/streams/wrong-clocks.md says what to do",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    return _noted(stream, number)
+
+
+def _path(stream: Path, number: int) -> Path:
+    return stream / FOLDER / f"{number:020d}.json"

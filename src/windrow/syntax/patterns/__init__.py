@@ -1,0 +1,1 @@
+"""Reads MATCH_RECOGNIZE and windows with patterns."""

@@ -1,0 +1,273 @@
+"""Finds the query blocks that have windows of OVER with row patterns, and what is called over these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from windrow.errors import NotSupportedError, ParseError
+from windrow.syntax.blocks import TAIL, clause_words, is_set_operator, level_around, visible_ctes
+from windrow.syntax.nodes import Cte, Range
+from windrow.syntax.patterns.match_clause import parse_pattern_window
+from windrow.syntax.patterns.match_nodes import MatchClause
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["Call", "PatternBlock", "PatternWindow", "find_pattern_windows"]
+
+
+@dataclass(frozen=True, slots=True)
+class PatternWindow:
+    """A window with a pattern; `name` is empty where it stands in OVER itself."""
+
+    name: str
+    range: Range
+    clause: MatchClause
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What stands before OVER and the window; `range` has both.
+
+    `measure` is the name of a measure, None for a function, which stands in `function`.
+    """
+
+    range: Range
+    function: Range
+    measure: str | None
+    window: PatternWindow
+
+
+@dataclass(frozen=True, slots=True)
+class PatternBlock:
+    """A SELECT over windows with patterns.
+
+    `source` is FROM and WHERE, `alias` the name of its relation, if it has one. `other_windows` are the
+    definitions of windows without patterns, `tail` what stands after the windows.
+    """
+
+    range: Range
+    select: Range
+    source: Range
+    alias: Range | None
+    other_windows: tuple[Range, ...]
+    tail: Range
+    windows: tuple[PatternWindow, ...]
+    calls: tuple[Call, ...]
+    ctes: tuple[Cte, ...]
+
+
+def find_pattern_windows(tokens: TokenList) -> list[PatternBlock]:
+    """Every block with such windows, in the order of their SELECTs.
+
+    Raises
+    ------
+    ParseError
+        As `find_matches`.
+    AnalysisError
+        As `find_matches`; ``INVALID_PATTERN_FRAME``, ``ANCHOR_IN_WINDOW``.
+    NotSupportedError
+        ``UNSUPPORTED_CLAUSE`` beside GROUP BY, HAVING and joins.
+    """
+    selects: dict[int, list[int]] = {}
+    for opened in _opened(tokens):
+        selects.setdefault(_select_around(tokens, opened), []).append(opened)
+    return [_block(tokens, select, opened) for select, opened in sorted(selects.items())]
+
+
+def _opened(tokens: TokenList) -> Iterator[int]:
+    """The parentheses that hold a window with PATTERN."""
+    seen = set()
+    for at in range(len(tokens)):
+        opened = tokens.parent[at]
+        if tokens.word(at) != "PATTERN" or not tokens.is_symbol(at + 1, "(") or opened < 0 or opened in seen:
+            continue
+        inside = tokens.word(opened - 1) == "OVER" and not tokens.is_symbol(opened - 2, ".")
+        if inside or _is_definition(tokens, opened):
+            seen.add(opened)
+            yield opened
+
+
+def _is_definition(tokens: TokenList, opened: int) -> bool:
+    """Whether the parentheses are those of ``WINDOW … name AS (…)``."""
+    while tokens.word(opened - 1) == "AS" and opened >= 3 and tokens[opened - 2].is_name:
+        if tokens.word(opened - 3) == "WINDOW":
+            return not tokens.is_symbol(opened - 4, ".")
+        if not (tokens.is_symbol(opened - 3, ",") and tokens.is_symbol(opened - 4, ")")):
+            return False
+        opened = tokens.partner[opened - 4]
+    return False
+
+
+def _select_around(tokens: TokenList, opened: int) -> int:
+    """The SELECT of the block in which a window stands."""
+    inside = opened
+    while True:
+        start, _ = level_around(tokens, inside)
+        level = [at for at in tokens.level(start, inside) if tokens.parent[at] == tokens.parent[inside]]
+        selects = [at for at in level if tokens.word(at) == "SELECT" and not tokens.is_symbol(at - 1, ".")]
+        if selects:
+            return selects[-1]
+        if tokens.parent[inside] < 0:
+            raise ParseError(
+                "window with a pattern stands outside a SELECT",
+                condition="PARSE_SYNTAX_ERROR",
+                sql=tokens.sql,
+                span=tokens.span(opened, tokens.partner[opened] + 1),
+                hint="write SELECT measure OVER w FROM … WINDOW w AS (…)",
+            )
+        inside = tokens.parent[inside]
+
+
+def _block(tokens: TokenList, select: int, opened: list[int]) -> PatternBlock:
+    start, stop = level_around(tokens, select)
+    level = [at for at in tokens.level(start, stop) if tokens.parent[at] == tokens.parent[select]]
+    sets = [at for at in level if is_set_operator(tokens, at)]
+    in_set = bool(sets)
+    stop = next((at for at in level if at > select and (at in sets or tokens.is_symbol(at, ";"))), stop)
+    own = [at for at in level if select < at < stop]
+    marks = clause_words(tokens, own)
+    if "FROM" not in marks:
+        raise ParseError(
+            "query block has a window with a pattern and no FROM",
+            condition="PARSE_SYNTAX_ERROR",
+            sql=tokens.sql,
+            span=tokens[select].span,
+            hint="add FROM with the rows to find patterns in",
+        )
+    for word in ("GROUP", "HAVING"):
+        if word in marks:
+            raise _unsupported(
+                tokens, (marks[word], marks[word] + 1), f"{word} beside a window with a pattern"
+            )
+    listed = marks.get("WINDOW")
+    after = [at for at in own if at > (listed or marks["FROM"]) and _begins_tail(tokens, at)]
+    tail = after[0] if after else stop
+    source = (marks["FROM"], listed if listed is not None else tail)
+    items = [] if listed is None else tokens.split(listed + 1, tail)
+    defined = {
+        tokens[start].name.lower(): start + 2 for start, _ in items if tokens.is_symbol(start + 2, "(")
+    }
+    windows, others = _windows(tokens, items, defined)
+    named = {window.name.lower(): window for window in windows}
+    inline = {
+        at: PatternWindow("", (at, tokens.partner[at] + 1), parse_pattern_window(tokens, at, defined))
+        for at in opened
+        if tokens.word(at - 1) == "OVER"
+    }
+    if not windows and not inline:
+        raise ParseError(
+            "window with a pattern is not in the WINDOW clause of its query",
+            condition="PARSE_SYNTAX_ERROR",
+            sql=tokens.sql,
+            span=tokens[opened[0]].span,
+            hint="write SELECT measure OVER w FROM … WINDOW w AS (…)",
+        )
+    read = ((select + 1, marks["FROM"]), (tail, stop))
+    calls = tuple(call for part in read for call in _calls(tokens, part, named, inline))
+    return PatternBlock(
+        range=(select, tail if in_set else stop),
+        select=(select + 1, marks["FROM"]),
+        source=source,
+        alias=_alias(tokens, source),
+        other_windows=tuple(others),
+        tail=(stop, stop) if in_set else (tail, stop),
+        windows=(*windows, *inline.values()),
+        calls=calls,
+        ctes=visible_ctes(tokens, select),
+    )
+
+
+def _unsupported(tokens: TokenList, where: Range, what: str) -> NotSupportedError:
+    return NotSupportedError(
+        f"{what} is not supported",
+        condition="UNSUPPORTED_CLAUSE",
+        sql=tokens.sql,
+        span=tokens.span(*where),
+        hint="put that part of the query in a subquery in FROM",
+    )
+
+
+def _begins_tail(tokens: TokenList, at: int) -> bool:
+    word = tokens.word(at)
+    begins = tokens.word(at + 1) == "BY" or word in ("LIMIT", "OFFSET", "QUALIFY")
+    return word in TAIL and begins and not tokens.is_symbol(at - 1, ".")
+
+
+def _windows(
+    tokens: TokenList, items: list[Range], defined: dict[str, int]
+) -> tuple[list[PatternWindow], list[Range]]:
+    """The windows with patterns of a WINDOW list, and the ranges of the others."""
+    windows: list[PatternWindow] = []
+    others = []
+    for start, stop in items:
+        inside = tokens.level(start + 3, stop - 1) if tokens.is_symbol(start + 2, "(") else []
+        if any(tokens.word(at) == "PATTERN" and tokens.is_symbol(at + 1, "(") for at in inside):
+            clause = parse_pattern_window(tokens, start + 2, defined)
+            windows.append(PatternWindow(tokens[start].name, (start, stop), clause))
+        else:
+            others.append((start, stop))
+    return windows, others
+
+
+def _calls(
+    tokens: TokenList, part: Range, named: dict[str, PatternWindow], inline: dict[int, PatternWindow]
+) -> Iterator[Call]:
+    """What is called over the windows in a stretch; subqueries have windows of their own."""
+    at = part[0]
+    while at < part[1]:
+        if tokens.is_symbol(at, "(") and tokens.word(at + 1) in ("SELECT", "WITH"):
+            at = tokens.partner[at]
+        window = None
+        if tokens.word(at) == "OVER" and at > part[0]:
+            follows = at + 1
+            if follows in inline:
+                window, stop = inline[follows], tokens.partner[follows] + 1
+            elif follows < len(tokens) and tokens[follows].is_name:
+                window, stop = named.get(tokens[follows].name.lower()), follows + 1
+        if window is not None:
+            start = _start_of_call(tokens, at)
+            is_measure = start == at - 1 and tokens[start].is_name
+            yield Call((start, stop), (start, at), tokens[start].name if is_measure else None, window)
+            at = stop - 1
+        at += 1
+
+
+def _start_of_call(tokens: TokenList, over: int) -> int:
+    """The first token of what stands before OVER: a name, or a function with FILTER after it."""
+    start = over - 1
+    if tokens.word(start) == "NULLS" and tokens.word(start - 1) in ("IGNORE", "RESPECT"):
+        start -= 2
+    while tokens.is_symbol(start, ")"):
+        start = tokens.partner[start] - 1
+        if tokens.word(start) == "FILTER":
+            start -= 1
+        else:
+            break
+    return start
+
+
+def _alias(tokens: TokenList, source: Range) -> Range | None:
+    """The name of the one relation of FROM.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_CLAUSE`` where there are several.
+    """
+    start, stop = source[0] + 1, source[1]
+    stop = next((at for at in tokens.level(start, stop) if tokens.word(at) == "WHERE"), stop)
+    for at in tokens.level(start, stop):
+        several = tokens.word(at) in ("JOIN", "LATERAL", "PIVOT", "UNPIVOT") or tokens.is_symbol(at, ",")
+        if several and not tokens.is_symbol(at - 1, ".") and tokens.parent[at] == tokens.parent[source[0]]:
+            raise _unsupported(tokens, (at, at + 1), "a window with a pattern over several relations")
+    last = stop - 1
+    if (
+        tokens.is_symbol(last, ")")
+        and tokens[tokens.partner[last] - 1].is_name
+        and tokens.partner[last] - 1 > start
+    ):
+        last = tokens.partner[last] - 1  # an alias with columns: t(a, b)
+        if tokens.is_symbol(last - 1, "."):
+            return None
+        return None if tokens.word(last) == "MATCH_RECOGNIZE" else (last, last + 1)
+    return (last, last + 1) if tokens[last].is_name else None

@@ -1,0 +1,1 @@
+"""Reads what queries say of streams: EMIT, CREATE STREAM, PUNCTUATE, table functions, other dialects."""

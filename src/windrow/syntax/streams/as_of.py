@@ -1,0 +1,213 @@
+"""Reads joins with versions: JOIN s FOR SYSTEM_TIME AS OF time [AS] alias ON ...; and a table of the past:
+FROM s FOR SYSTEM_TIME AS OF '…'.
+
+The versions are the rows of a stream; of those of one key, one is valid from its rowtime on until that of the
+next. The key is what the condition compares for equality.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from windrow.errors import NotSupportedError, ParseError
+from windrow.syntax.cql_clauses import alias_after
+from windrow.syntax.nodes import Range
+from windrow.syntax.queries import conjuncts
+from windrow.syntax.tokens import Kind, TokenList
+
+__all__ = ["AsOf", "Past", "as_of_joins", "past_of"]
+
+_WORDS = ("FOR", "SYSTEM_TIME", "AS", "OF")
+_SEVERAL = {"JOIN", "UNION", "EXCEPT", "INTERSECT", "MINUS"}
+_JOINS = {"JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "ON", "USING"}
+_ENDS = {"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "WINDOW", "QUALIFY", "UNION", "EXCEPT",
+         "MINUS", "INTERSECT", "EMIT", "ALLOWED", "SORT", "CLUSTER", "DISTRIBUTE"}  # fmt: skip
+_OTHERS = {"RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI"}
+
+
+@dataclass(frozen=True)
+class AsOf:
+    """A join with the versions of a stream.
+
+    Attributes
+    ----------
+    name
+        The token of the stream.
+    time
+        The column of the other side that says as of when.
+    alias
+        Of the versions.
+    after
+        The token after the alias.
+    on
+        The condition.
+    keys
+        The columns of the versions that it compares for equality.
+    """
+
+    name: int
+    time: Range
+    alias: str
+    after: int
+    on: Range
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Past:
+    """The one relation of a query as it was at a time: where it says so, the time, and the query's end."""
+
+    clause: Range
+    time: Range
+    end: int
+
+
+def past_of(tokens: TokenList, names: Collection[str]) -> Past | None:
+    """The relation of FROM that is of the past, if it is one of these names, in lower case.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_CLAUSE`` where the query reads anything else, or stands in another.
+    """
+    for at in range(2, len(tokens) - len(_WORDS)):
+        is_from = tokens.word(at - 2) == "FROM" and tokens[at - 1].is_name
+        stands = all(tokens.word(at + place) == word for place, word in enumerate(_WORDS))
+        first = at + len(_WORDS)
+        if not is_from or not stands or tokens[at - 1].name.lower() not in names:
+            continue
+        after = _end_of_instant(tokens, first)
+        if after is None:
+            continue
+        end = next(iter(tokens.semicolons), len(tokens))
+        others = [tokens.word(each) for each in tokens.level(after, end)]
+        alias = alias_after(tokens, after, end)
+        follows = after if alias is None else alias + 1
+        selects = len(tokens.places("SELECT")) + len(tokens.places("WITH"))
+        reads_more = tokens.is_symbol(follows, ",") or any(word in _SEVERAL for word in others)
+        if tokens.parent[at] >= 0 or selects != 1 or reads_more:
+            time = tokens.text(first, after)
+            hint = f"write AS OF SYSTEM TIME {time} at the end of the whole query: it is of all that it reads"
+            raise NotSupportedError(
+                "FOR SYSTEM_TIME AS OF of one relation among several is not supported",
+                condition="UNSUPPORTED_CLAUSE",
+                sql=tokens.sql,
+                span=tokens.span(at, after),
+                hint=hint,
+            )
+        return Past((at, after), (first, after), end)
+    return None
+
+
+def _end_of_instant(tokens: TokenList, first: int) -> int | None:
+    """The token after a literal, a parameter, a call or brackets; None for a column."""
+    typed = first + (tokens.word(first) in ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE"))
+    if typed < len(tokens) and tokens[typed].kind in (Kind.STRING, Kind.NUMBER):
+        return typed + 1
+    if tokens.is_symbol(first, "?"):
+        return first + 1
+    if tokens.is_symbol(first, ":"):
+        return first + 2
+    opened = first + tokens[first].is_name
+    return tokens.partner[opened] + 1 if tokens.is_symbol(opened, "(") else None
+
+
+def as_of_joins(tokens: TokenList, streams: Collection[str]) -> list[AsOf]:
+    """The joins with versions of these streams, by their names in lower case.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_CLAUSE`` for such a join that is not understood.
+    ParseError
+        ``PARSE_SYNTAX_ERROR``.
+    """
+    words = _WORDS
+    found = []
+    for at in range(1, len(tokens) - len(words)):
+        is_one = all(tokens.word(at + place) == word for place, word in enumerate(words))
+        if is_one and tokens[at - 1].is_name and tokens[at - 1].name.lower() in streams:
+            found.append(_read(tokens, at - 1, at + len(words)))
+    return found
+
+
+def _read(tokens: TokenList, name: int, first: int) -> AsOf:
+    end = first + 1
+    while tokens.is_symbol(end, ".") and end + 1 < len(tokens):
+        end += 2
+    stop = _stop(tokens, end)
+    alias = alias_after(tokens, end, stop)
+    after = end if alias is None else alias + 1
+    if not tokens[first].is_name or (after < stop and tokens.word(after) not in _JOINS):
+        hint = "name a column of the other side: FOR SYSTEM_TIME AS OF o.ts"
+        raise _refused(tokens, (first, max(end, first + 1)), "as of what is no column", hint)
+    before = {tokens.word(at) for at in range(max(name - 3, 0), name)}
+    if tokens.word(name - 1) != "JOIN" or before & _OTHERS:
+        hint = "write JOIN s FOR SYSTEM_TIME AS OF o.ts AS v ON o.key = v.key"
+        raise _refused(tokens, (name, end), "but by JOIN or LEFT JOIN", hint)
+    if tokens.word(after) != "ON":
+        raise ParseError(
+            "a join with versions needs a condition that compares their key",
+            condition="PARSE_SYNTAX_ERROR",
+            sql=tokens.sql,
+            span=tokens.span(name, end),
+            hint="write ON o.key = v.key after it",
+        )
+    known = tokens[alias if alias is not None else name].name
+    on = (after + 1, _end_of_condition(tokens, after + 1, stop))
+    keys = [key for part in conjuncts(tokens, *on) if (key := _key(tokens, part, known)) is not None]
+    if not keys:
+        raise _refused(tokens, on, "without a key", f"compare columns of {known}: ON o.key = {known}.key")
+    return AsOf(name, (first, end), known, after, on, tuple(dict.fromkeys(keys)))
+
+
+def _stop(tokens: TokenList, at: int) -> int:
+    """Where the bracket ends in which a token is, or the text."""
+    opened = (tokens.partner[start] for start in range(at) if tokens.is_symbol(start, "("))
+    return min((end for end in opened if end >= at), default=len(tokens))
+
+
+def _end_of_condition(tokens: TokenList, start: int, stop: int) -> int:
+    for at in tokens.level(start, stop):
+        word = "" if tokens.is_symbol(at - 1, ".") else tokens.word(at)
+        is_join = word in _JOINS and not tokens.is_symbol(at + 1, "(")
+        is_as_of = word == "AS" and tokens.word(at + 1) == "OF"
+        if word in _ENDS or is_join or is_as_of or tokens.is_symbol(at, ",") or tokens.is_symbol(at, ";"):
+            return at
+    return stop
+
+
+def _key(tokens: TokenList, part: Range, alias: str) -> str | None:
+    """The column of the versions that a condition compares with one of the others."""
+    start, stop = part
+    equal = [at for at in tokens.level(start, stop) if tokens.is_symbol(at, "=")]
+    if len(equal) != 1:
+        return None
+    sides = ((start, equal[0]), (equal[0] + 1, stop))
+    own = [side for side in sides if _is_of(tokens, side, alias)]
+    if len(own) != 1 or any(_reads(tokens, side, alias) for side in sides if side != own[0]):
+        return None
+    return tokens[own[0][1] - 1].name
+
+
+def _is_of(tokens: TokenList, side: Range, alias: str) -> bool:
+    start, stop = side
+    return stop - start == 3 and _reads(tokens, side, alias) and tokens[stop - 1].is_name
+
+
+def _reads(tokens: TokenList, side: Range, alias: str) -> bool:
+    return any(
+        tokens[at].is_name and tokens[at].name.lower() == alias.lower() and tokens.is_symbol(at + 1, ".")
+        for at in range(*side)
+    )
+
+
+def _refused(tokens: TokenList, place: Range, what: str, hint: str) -> NotSupportedError:
+    return NotSupportedError(
+        f"a join with versions {what} is not supported",
+        condition="UNSUPPORTED_CLAUSE",
+        sql=tokens.sql,
+        span=tokens.span(*place),
+        hint=hint,
+    )

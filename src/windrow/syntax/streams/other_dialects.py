@@ -1,0 +1,187 @@
+"""Reads away what stands around streams in other dialects: SELECT STREAM, FROM STREAM t WATERMARK …, and
+ORDER BY ts WITHIN INTERVAL ….
+
+They are left out of the text, with spaces in their place, so that positions stay those of the text as
+written; what they said is remembered by where it stood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from windrow.errors import ParseError
+from windrow.syntax.cql_clauses import TO_STREAM, begins_relation
+from windrow.syntax.lengths import Length, LengthReader, begins_length
+from windrow.syntax.nodes import Range
+from windrow.syntax.tokens import Kind, TokenList, tokenize
+
+__all__ = ["Spelled", "Watermark", "spelled"]
+
+_NOT_IN_LISTS = ("FROM", "AS", "WHERE", "UNION", "EXCEPT", "INTERSECT", "MINUS", "ORDER", "LIMIT")
+_AFTER_STAR = ("FROM", "EXCEPT")
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """``STREAM name [WATERMARK column DELAY OF length [FUTURE length]]``: a streaming table as a stream.
+
+    Attributes
+    ----------
+    name
+        The tokens of the table's name.
+    column, delay
+        The token of the column of the rowtimes, and the length by which they lag; None without the clause.
+    future
+        By how much rows may be ahead of their processing time.
+    """
+
+    name: Range
+    column: int | None = None
+    delay: Length | None = None
+    future: Length | None = None
+
+    @property
+    def end(self) -> int:
+        """The token after all of it."""
+        last = self.future or self.delay
+        return self.name[1] if last is None else last.tokens[1]
+
+
+@dataclass(frozen=True)
+class Spelled:
+    """A text without these words.
+
+    Attributes
+    ----------
+    tokens
+        Of the text with spaces in their place.
+    selects
+        Where the SELECTs stand, in characters, that were ``SELECT STREAM``.
+    sources
+        The tables that were ``STREAM t``, by where their names begin.
+    written
+        The tokens of the text as it was, which those of `sources` and `within` are of.
+    within
+        The length of ``ORDER BY … WITHIN``.
+    """
+
+    tokens: TokenList
+    selects: frozenset[int]
+    sources: Mapping[int, Watermark] = field(default_factory=dict)
+    written: TokenList | None = None
+    within: Length | None = None
+
+
+def spelled(tokens: TokenList, start: int, stop: int) -> Spelled:
+    """The statement without these words.
+
+    Raises
+    ------
+    ParseError
+        ``PARSE_SYNTAX_ERROR`` for a WATERMARK clause that is not of its form, and ISTREAM after STREAM.
+    """
+    selects = [at for at in tokens.level(start, stop) if _selects_stream(tokens, at, stop)]
+    for at in selects:
+        if tokens.word(at + 2) in TO_STREAM and tokens.is_symbol(at + 3, "("):
+            raise ParseError(
+                f"SELECT STREAM and {tokens.word(at + 2)} both make a stream of the query",
+                condition="PARSE_SYNTAX_ERROR",
+                sql=tokens.sql,
+                span=tokens[at + 1].span,
+                hint=f"write SELECT {tokens.word(at + 2)}(…)",
+            )
+    sources = {at: _source(tokens, at, stop) for at in range(start, stop) if _is_source(tokens, at, stop)}
+    if not selects and not sources:
+        return Spelled(tokens, frozenset())
+    within = _within(tokens, start, stop) if selects else None
+    gone = [] if within is None else [(within.tokens[0] - 1, within.tokens[1])]
+    gone += [(at + 1, at + 2) for at in selects] + [(at, at + 1) for at in sources]
+    gone += [(found.name[1], found.end) for found in sources.values() if found.delay is not None]
+    text = tokens.sql
+    for first, last in gone:
+        span = tokens.span(first, last)
+        blank = "".join("\n" if letter == "\n" else " " for letter in text[span.start : span.stop])
+        text = text[: span.start] + blank + text[span.stop :]
+    return Spelled(
+        tokenize(text),
+        frozenset(tokens[at].start for at in selects),
+        {tokens[found.name[0]].start: found for found in sources.values()},
+        tokens,
+        within,
+    )
+
+
+def _selects_stream(tokens: TokenList, at: int, stop: int) -> bool:
+    """Whether a token is the SELECT of SELECT STREAM, and STREAM is no column."""
+    after = at + 2
+    if tokens.word(at) != "SELECT" or tokens.word(at + 1) != "STREAM" or after >= stop:
+        return False
+    if tokens.is_symbol(after, "*"):
+        return after + 1 == stop or tokens.word(after + 1) in _AFTER_STAR or tokens.is_symbol(after + 1, ",")
+    if tokens[after].kind is Kind.SYMBOL:
+        return tokens.is_symbol(after, "(") and tokens[after].start > tokens[at + 1].stop
+    return tokens.word(after) not in _NOT_IN_LISTS
+
+
+def _within(tokens: TokenList, start: int, stop: int) -> Length | None:
+    """The length of the WITHIN at the end of ORDER BY."""
+    level = list(tokens.level(start, stop))
+    order = next((at for at in level if tokens.word(at) == "ORDER" and tokens.word(at + 1) == "BY"), stop)
+    found = [
+        at for at in level if at > order + 2 and tokens.word(at) == "WITHIN" and _ends_key(tokens, at - 1)
+    ]
+    if not found or not begins_length(tokens, found[-1] + 1, stop):
+        return None
+    return LengthReader(tokens, found[-1] + 1, stop, "after WITHIN").length(least=0)
+
+
+def _ends_key(tokens: TokenList, at: int) -> bool:
+    """Whether what follows a token is no column called within."""
+    return tokens[at].is_name or any(tokens.is_symbol(at, symbol) for symbol in (")", "]", "?"))
+
+
+def _is_source(tokens: TokenList, at: int, stop: int) -> bool:
+    """Whether a token is the STREAM before a table in FROM, and no table of that name with an alias."""
+    if tokens.word(at) != "STREAM" or at + 1 >= stop or not tokens[at + 1].is_name:
+        return False
+    if tokens.word(at + 1) in ("AS", "WHERE", "JOIN", "ON", "UNION", "GROUP", "ORDER", "LIMIT"):
+        return False
+    return begins_relation(tokens, at)
+
+
+def _source(tokens: TokenList, at: int, stop: int) -> Watermark:
+    last = at + 2
+    while tokens.is_symbol(last, ".") and last + 1 < stop:
+        last += 2
+    name = (at + 1, last)
+    if tokens.word(last) != "WATERMARK":
+        return Watermark(name)
+    of = last + 3
+    first = of + 1
+    is_column = last + 1 < stop and tokens[last + 1].is_name
+    is_delay = tokens.word(last + 2) == "DELAY" and tokens.word(of) == "OF"
+    if not is_column or not is_delay or not begins_length(tokens, first, stop):
+        raise ParseError(
+            "the WATERMARK of a stream names a column and a length of time",
+            condition="PARSE_SYNTAX_ERROR",
+            sql=tokens.sql,
+            span=tokens.span(last, min(last + 2, stop)),
+            hint="write FROM STREAM t WATERMARK ts DELAY OF INTERVAL 10 SECONDS",
+        )
+    delay = _length(tokens, first, stop, "after DELAY OF")
+    at = delay.tokens[1]
+    # FUTURE alone is an alias
+    has_future = tokens.word(at) == "FUTURE" and begins_length(tokens, at + 1, stop)
+    return Watermark(
+        name, last + 1, delay, _length(tokens, at + 1, stop, "after FUTURE") if has_future else None
+    )
+
+
+def _length(tokens: TokenList, at: int, stop: int, place: str) -> Length:
+    """A length with a unit, after which the query goes on."""
+    reader = LengthReader(tokens, at, stop, place)
+    found = reader.short(least=0)
+    if found.number is not None and found.unit is None:
+        raise reader.unexpected()
+    return found

@@ -1,0 +1,282 @@
+"""Reads table functions in FROM: TUMBLE, HOP, CUMULATE, SESSION, and those of the user's own.
+
+TUMBLE(TABLE bids, DESCRIPTOR(bidtime), INTERVAL 10 MINUTES)
+TABLE(TUMBLE(data => TABLE(SELECT …), timecol => DESCRIPTOR(bidtime), dur => INTERVAL '10' MINUTE))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from windrow.errors import ParseError, did_you_mean
+from windrow.syntax.cql_clauses import begins_relation
+from windrow.syntax.lengths import Length, LengthReader
+from windrow.syntax.nodes import Range
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["WINDOWS", "Argument", "FunctionCall", "WindowCall", "call_at", "window_call"]
+
+WINDOWS: Mapping[str, tuple[str, ...]] = {
+    "TUMBLE": ("data", "timecol", "dur", "offset"),
+    "HOP": ("data", "timecol", "hopsize", "dur", "offset"),
+    "CUMULATE": ("data", "timecol", "step", "dur", "offset"),
+    "SESSION": ("data", "timecol", "key", "gap", "maxdur"),
+}
+"""The windowing functions, and their parameters in the order of positions."""
+
+_OTHER_NAMES = {"size": "dur", "slide": "hopsize"}
+_OPTIONAL = ("offset", "key", "maxdur")
+_SHAPES = {
+    "TUMBLE": "TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL 10 MINUTES)",
+    "HOP": "HOP(TABLE t, DESCRIPTOR(ts), INTERVAL 5 MINUTES, INTERVAL 10 MINUTES)",
+    "CUMULATE": "CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL 2 MINUTES, INTERVAL 10 MINUTES)",
+    "SESSION": "SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), INTERVAL 10 MINUTES)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument: its name if it is given by name, and what is written.
+
+    Attributes
+    ----------
+    name, at
+        The name, and the token of it.
+    tokens
+        The whole of it but for the name.
+    table
+        Of ``TABLE t`` or ``TABLE(query)``: the relation.
+    partition_by
+        Of a table: the columns of PARTITION BY.
+    columns
+        Of ``DESCRIPTOR(a, b)``: the tokens of the names.
+    """
+
+    name: str | None
+    at: int
+    tokens: Range
+    table: Range | None = None
+    partition_by: tuple[int, ...] = ()
+    columns: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A table function where a relation of FROM stands.
+
+    Attributes
+    ----------
+    name
+        In lower case.
+    tokens
+        The relation, with ``TABLE( )`` around the call if it `is_wrapped` so.
+    word
+        The token of the name.
+    """
+
+    name: str
+    tokens: Range
+    word: int
+    arguments: tuple[Argument, ...]
+    is_wrapped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCall:
+    """A windowing function.
+
+    Attributes
+    ----------
+    kind
+        TUMBLE, HOP, CUMULATE or SESSION.
+    call
+        As it is written.
+    data
+        The relation.
+    time
+        The token of the name of its time.
+    keys
+        Of sessions: the tokens of the names of columns, of which each combination has its own.
+    lengths
+        The lengths of time by the names of their parameters: dur, hopsize, step, gap, maxdur, offset.
+    """
+
+    kind: str
+    call: FunctionCall
+    data: Range
+    time: int
+    keys: tuple[int, ...]
+    lengths: Mapping[str, Length]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are added: as in Flink where the call stands in ``TABLE( )``."""
+        return ("window_start", "window_end", "window_time") if self.call.is_wrapped else ("wstart", "wend")
+
+
+def call_at(tokens: TokenList, index: int, functions: Collection[str]) -> FunctionCall | None:
+    """The table function that begins at a token where a relation may stand, if it is one of `functions`.
+
+    Parameters
+    ----------
+    functions
+        Names in lower case.
+
+    Raises
+    ------
+    ParseError
+        ``PARSE_SYNTAX_ERROR``.
+    """
+    wrapped = tokens.word(index) == "TABLE" and tokens.is_symbol(index + 1, "(")
+    word = index + 2 if wrapped else index
+    if not (word < len(tokens) and tokens[word].is_name and tokens.is_symbol(word + 1, "(")):
+        return None
+    name = tokens[word].name.lower()
+    if name not in functions or not (begins_relation(tokens, index) or _is_data(tokens, index)):
+        return None
+    close = tokens.partner[word + 1]
+    if wrapped and tokens.partner[index + 1] != close + 1:
+        return None
+    arguments = tuple(_argument(tokens, item) for item in tokens.split(word + 2, close))
+    return FunctionCall(name, (index, close + 2 if wrapped else close + 1), word, arguments, wrapped)
+
+
+def _is_data(tokens: TokenList, index: int) -> bool:
+    """Whether a relation stands after TABLE, as the argument of a function."""
+    before = index - 1 - tokens.is_symbol(index - 1, "(")
+    return tokens.word(before) == "TABLE"
+
+
+def _argument(tokens: TokenList, item: Range) -> Argument:
+    start, stop = item
+    if start >= stop:
+        raise _wrong(tokens, start, "expected an argument", None)
+    name, at = None, start
+    if start + 1 < stop and tokens[start].is_name and tokens.is_symbol(start + 1, "=>"):
+        name, start = tokens[start].name.lower(), start + 2
+        if start >= stop:
+            raise _wrong(tokens, at, f"expected a value of {name}", None)
+    if tokens.word(start) == "DESCRIPTOR" and tokens.is_symbol(start + 1, "("):
+        columns = tokens.split(start + 2, tokens.partner[start + 1])
+        for first, last in columns or [(start + 1, start + 1)]:
+            if last - first != 1 or not tokens[first].is_name:
+                raise _wrong(tokens, first, "DESCRIPTOR takes names of columns", "write DESCRIPTOR(ts)")
+        return Argument(name, at, (start, stop), columns=tuple(first for first, _ in columns))
+    if tokens.word(start) != "TABLE" or start + 1 >= stop:
+        return Argument(name, at, (start, stop))
+    inside = tokens.level(start + 1, stop)
+    by = next(
+        (each for each in inside if tokens.word(each) == "PARTITION" and tokens.word(each + 1) == "BY"), None
+    )
+    data = (start + 1, stop if by is None else by)
+    keys = () if by is None else _keys(tokens, by + 2, stop)
+    while tokens.is_symbol(data[0], "(") and tokens.partner[data[0]] == data[1] - 1:
+        data = (data[0] + 1, data[1] - 1)
+    if data[0] >= data[1]:
+        raise _wrong(tokens, start, "expected a table after TABLE", "write TABLE t or TABLE(SELECT …)")
+    return Argument(name, at, (start, stop), data, keys)
+
+
+def _keys(tokens: TokenList, start: int, stop: int) -> tuple[int, ...]:
+    if tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1:
+        start, stop = start + 1, stop - 1
+    keys = tokens.split(start, stop)
+    for first, last in keys or [(start - 1, start - 1)]:
+        if last - first != 1 or not tokens[first].is_name:
+            hint = "compute them in a query: TABLE(SELECT …) PARTITION BY k"
+            raise _wrong(tokens, first, "PARTITION BY takes names of columns here", hint)
+    return tuple(first for first, _ in keys)
+
+
+def window_call(tokens: TokenList, call: FunctionCall) -> WindowCall:
+    """The parameters of a windowing function.
+
+    Raises
+    ------
+    ParseError
+        ``PARSE_SYNTAX_ERROR``, ``UNRECOGNIZED_PARAMETER_NAME``, ``REQUIRED_PARAMETER_NOT_FOUND``,
+        ``DUPLICATE_ROUTINE_PARAMETER_ASSIGNMENT``.
+    """
+    kind = call.name.upper()
+    given = _bound(tokens, call, kind)
+    for name in WINDOWS[kind]:
+        if name not in given and name not in _OPTIONAL:
+            raise ParseError(
+                f"{kind} lacks {name}",
+                condition="REQUIRED_PARAMETER_NOT_FOUND",
+                sqlstate="4274K",
+                sql=tokens.sql,
+                span=tokens[call.word].span,
+                hint=f"write {_SHAPES[kind]}",
+            )
+    data, time, key = given["data"], given["timecol"], given.get("key")
+    if data.table is None:
+        text = tokens.text(*data.tokens)
+        raise _wrong(tokens, data.tokens[0], f"{kind} takes a table first", f"write TABLE {text}")
+    if time.columns is None or len(time.columns) != 1:
+        hint = f"write {_SHAPES[kind]}"
+        raise _wrong(tokens, time.tokens[0], f"{kind} takes the column of its times", hint)
+    if key is not None and key.columns is None:
+        raise _wrong(tokens, key.tokens[0], "a key is columns", "write key => DESCRIPTOR(k)")
+    if data.partition_by and kind != "SESSION":
+        hint = "windows of time are the same for all rows; GROUP BY tells them apart"
+        raise _wrong(tokens, data.partition_by[0], f"{kind} has no PARTITION BY", hint)
+    keys = (*data.partition_by, *(key.columns or () if key is not None else ()))
+    others = ("data", "timecol", "key")
+    lengths = {
+        name: _length(tokens, argument, name, kind) for name, argument in given.items() if name not in others
+    }
+    return WindowCall(kind, call, data.table, time.columns[0], keys, lengths)
+
+
+def _length(tokens: TokenList, argument: Argument, name: str, kind: str) -> Length:
+    start, stop = argument.tokens
+    if argument.table is not None or argument.columns is not None:
+        raise _wrong(tokens, start, f"{name} is a length of time", f"write {_SHAPES[kind]}")
+    reader = LengthReader(tokens, start, stop, f"as {name} of {kind}", hint=f"write {_SHAPES[kind]}")
+    return reader.whole(least=None if name == "offset" else 1)
+
+
+def _bound(tokens: TokenList, call: FunctionCall, kind: str) -> dict[str, Argument]:
+    """The arguments by their parameters' names."""
+    parameters = list(WINDOWS[kind])
+    third = call.arguments[2] if len(call.arguments) > 2 else None
+    if kind == "SESSION" and (third is None or third.columns is None):
+        parameters.remove("key")  # by position only where a DESCRIPTOR stands there
+    given: dict[str, Argument] = {}
+    for place, argument in enumerate(call.arguments):
+        if argument.name is None:
+            if place >= len(parameters) or any(each.name for each in call.arguments[:place]):
+                told = "too many arguments" if place >= len(parameters) else "an argument without its name"
+                hint = "names follow positions" if place < len(parameters) else f"write {_SHAPES[kind]}"
+                raise _wrong(tokens, argument.tokens[0], f"{kind} is given {told}", hint)
+            name = parameters[place]
+        else:
+            name = _OTHER_NAMES.get(argument.name, argument.name)
+            if name not in WINDOWS[kind]:
+                raise ParseError(
+                    f"{kind} has no parameter {argument.name}",
+                    condition="UNRECOGNIZED_PARAMETER_NAME",
+                    sqlstate="4274K",
+                    sql=tokens.sql,
+                    span=tokens[argument.at].span,
+                    hint=did_you_mean(argument.name, WINDOWS[kind])
+                    or f"parameters are {', '.join(WINDOWS[kind])}",
+                )
+        if name in given:
+            raise ParseError(
+                f"{name} is given twice",
+                condition="DUPLICATE_ROUTINE_PARAMETER_ASSIGNMENT",
+                sqlstate="4274K",
+                sql=tokens.sql,
+                span=tokens[argument.at].span,
+                hint="give it once",
+            )
+        given[name] = argument
+    return given
+
+
+def _wrong(tokens: TokenList, at: int, message: str, hint: str | None) -> ParseError:
+    span = tokens[at].span if at < len(tokens) else tokens.span(len(tokens) - 1, len(tokens))
+    return ParseError(message, condition="PARSE_SYNTAX_ERROR", sql=tokens.sql, span=span, hint=hint)

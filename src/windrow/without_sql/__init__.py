@@ -1,0 +1,1 @@
+"""The clauses as functions over DataFrames."""

@@ -1,0 +1,214 @@
+"""A clause that is put together from arguments in Python, and run over what is given.
+
+The arguments become the SQL that they stand for, so all that is said of the clause holds. Errors show that
+SQL, and name the argument that the place is of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pyspark.sql import Column, DataFrame
+
+from windrow.algebra.bind import bind
+from windrow.algebra.bound_statement import Statement
+from windrow.errors import NotSupportedError, ParseError, UsageError, WindrowError
+from windrow.explain.explained import explain
+from windrow.relation import Relation
+from windrow.spark.analysis.column_text import column_text
+from windrow.spark.clauses.batch import build_window, run_statement
+from windrow.spark.gateway import Gateway
+from windrow.spark.jvm.columns import alias_of, sort_order
+from windrow.syntax.sqltext import quoted
+from windrow.syntax.tokens import tokenize
+
+__all__ = [
+    "Clause", "Given", "Items", "Rows", "as_name", "as_sql", "check_rows", "name_in_from", "named_item",
+    "numbered", "order_item", "refuse_direction", "run",
+]  # fmt: skip
+
+_INPUT = "__input"
+
+Given = str | Column
+Items = Given | Sequence[str] | Sequence[Column] | Sequence[Given]
+Rows = TypeVar("Rows", DataFrame, Relation)
+
+
+@dataclass
+class Clause:
+    """SQL of which it is known what each part was given as."""
+
+    parts: list[tuple[str, str | None]] = field(default_factory=list)
+
+    def add(self, text: str, argument: str | None = None) -> None:
+        """Some more SQL: words of ours, or an argument.
+
+        Raises
+        ------
+        ParseError
+            For an argument with a bracket or a quote that is never closed.
+        """
+        if argument is not None:
+            try:
+                tokenize(text)
+            except ParseError as error:
+                error.message = f"{argument}: {error.message}"
+                raise
+        self.parts.append((text, argument))
+
+    def listed(self, words: str, items: Sequence[tuple[str, str]]) -> None:
+        """Words and what follows them, each item with its argument; nothing where there are none."""
+        for number, (text, argument) in enumerate(items):
+            begins = not self.parts or self.parts[-1][0].endswith("(")
+            self.add(", " if number else f"{'' if begins else ' '}{words} ")
+            self.add(text, argument)
+
+    @property
+    def sql(self) -> str:
+        """The whole text."""
+        return "".join(text for text, _ in self.parts)
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Errors in the text say of which argument they are."""
+        try:
+            yield
+        except WindrowError as error:
+            if error.span is not None and error.sql == self.sql:
+                at = 0
+                for text, argument in self.parts:
+                    if at <= error.span.start < at + len(text) and argument is not None:
+                        error.message = f"{argument}: {error.message}"
+                    at += len(text)
+            raise
+
+
+def check_rows(rows: object, function: str) -> None:
+    """Refuse what has no rows, and a stream of which nothing is known.
+
+    Raises
+    ------
+    UsageError
+        ``NOT_A_DATAFRAME``.
+    NotSupportedError
+        ``UNSUPPORTED_STREAM``.
+    """
+    if isinstance(rows, Relation):
+        return
+    if not isinstance(rows, DataFrame):
+        raise UsageError(
+            f"{function} takes a DataFrame or a relation, not {rows!r:.60}",
+            condition="NOT_A_DATAFRAME",
+            hint="for a table by name use session.table(name)",
+        )
+    if rows.isStreaming:
+        raise NotSupportedError(
+            f"{function} over a streaming DataFrame needs to know its rowtime",
+            condition="UNSUPPORTED_STREAM",
+            hint=f"say what it is, and give {function} that: session.stream('s', df, rowtime='ts')",
+        )
+
+
+def name_in_from(rows: DataFrame | Relation) -> str:
+    """What stands for the rows in FROM."""
+    return rows.named[1] if isinstance(rows, Relation) and rows.named is not None else "df"
+
+
+def run(
+    rows: Rows,
+    clause: Clause,
+    columns: Mapping[str, Column],
+    change: Callable[[Statement], Statement],
+) -> Rows:
+    """Run a clause over rows; `columns` are added to these, and `change` has a part in what is bound."""
+    with clause.named():
+        if isinstance(rows, Relation):
+            if rows.named is not None:
+                return rows.named[0](clause.sql)
+            return _run(rows.df, clause.sql, columns, change)
+        return _run(rows, clause.sql, columns, change).df
+
+
+def _run(
+    df: DataFrame, sql: str, columns: Mapping[str, Column], change: Callable[[Statement], Statement]
+) -> Relation:
+    gateway = Gateway(df.sparkSession)
+    gateway.frames[_INPUT] = df.withColumns(dict(columns)) if columns else df
+    with gateway.reading(sql) as read:
+        tokens = tokenize(read)
+        statement = bind(tokens, (0, len(tokens)), relations={"df": _INPUT})
+        assert statement is not None
+        statement = change(statement)
+        frame, bound = run_statement(gateway, statement, build_window)
+        return Relation(frame, explain(statement, bound), gateway, made_of=bound)
+
+
+# -- arguments as SQL ------------------------------------------------------------------------------
+
+
+def numbered(given: Items, argument: str) -> list[tuple[Given, str]]:
+    """The items with what each is called in errors."""
+    if isinstance(given, str | Column):
+        return [(given, argument)]
+    return [(item, f"{argument}[{number}]") for number, item in enumerate(given)]
+
+
+_FIRST = "add it to the rows first, df.withColumn('x', …), and read x"
+
+
+def as_sql(given: Given, argument: str, hint: str = _FIRST) -> str:
+    """An expression as SQL; `hint` says what to do with a Column that is none.
+
+    Raises
+    ------
+    UsageError
+        ``INVALID_ARGUMENT`` for a Column that is no SQL.
+    """
+    text = given if isinstance(given, str) else column_text(given)
+    if not isinstance(text, str):
+        raise UsageError(
+            f"{argument}: this Column is no SQL, such as one with a function in Python",
+            condition="INVALID_ARGUMENT",
+            hint=hint,
+        )
+    return text
+
+
+def named_item(given: Given, argument: str, hint: str = _FIRST) -> str:
+    """An expression, with its alias where a Column has one."""
+    text = as_sql(given, argument, hint)
+    name = None if isinstance(given, str) else alias_of(given)
+    return text if name is None else f"{text} AS {as_name(name)}"
+
+
+def order_item(given: Given, argument: str) -> str:
+    """A key of ORDER BY, with the direction of a Column."""
+    if isinstance(given, str):
+        return given
+    column, direction = sort_order(given)
+    return f"{as_sql(column, argument)} {direction}".rstrip()
+
+
+def refuse_direction(keys: Items) -> None:
+    """Refuse a Column with a direction among the keys of PARTITION BY.
+
+    Raises
+    ------
+    UsageError
+        ``INVALID_ARGUMENT``.
+    """
+    if any(not isinstance(given, str) and sort_order(given)[1] for given, _ in numbered(keys, "")):
+        raise UsageError(
+            "partition_by has a Column with a direction",
+            condition="INVALID_ARGUMENT",
+            hint="leave .asc() and .desc() out; order_by takes them",
+        )
+
+
+def as_name(name: str) -> str:
+    """A name as SQL."""
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) else quoted(name)

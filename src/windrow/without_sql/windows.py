@@ -1,0 +1,249 @@
+"""WINDOW BY without SQL: the same operator over a DataFrame.
+
+A Column that is no SQL, such as one with a function in Python, is put into the clause after that is bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pyspark.sql import Column
+
+from windrow.algebra import window_node
+from windrow.algebra.bound_statement import Statement
+from windrow.algebra.window_node import Window
+from windrow.errors import UsageError, did_you_mean
+from windrow.relation import Relation
+from windrow.spark.analysis.argument_columns import refuse_changing_column
+from windrow.spark.analysis.column_text import column_text
+from windrow.spark.jvm.columns import sort_order
+from windrow.syntax.sqltext import Piece, SqlText, quoted
+from windrow.tracebacks import brief
+from windrow.without_sql.clause_arguments import (
+    Clause,
+    Given,
+    Items,
+    Rows,
+    as_name,
+    as_sql,
+    check_rows,
+    name_in_from,
+    named_item,
+    numbered,
+    order_item,
+    refuse_direction,
+    run,
+)
+
+__all__ = ["UNBOUNDED", "Boundary", "boundary", "window_by"]
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """LABEL, START or END: the variables that it declares and its predicate (None: true)."""
+
+    row: str | None = None
+    at: str | None = None
+    prev: str | None = None
+    next: str | None = None
+    when: str | Column | None = None
+    unbounded: bool = False
+
+
+UNBOUNDED = Boundary(unbounded=True)
+"""The first (START) or last (END) row of the partition."""
+
+
+def boundary(
+    row: str | None = None,
+    *,
+    at: str | None = None,
+    prev: str | None = None,
+    next: str | None = None,  # noqa: A002 - the clause's word
+    when: str | Column | None = None,
+) -> Boundary:
+    """A boundary for :func:`window_by`.
+
+    Parameters
+    ----------
+    row, at, prev, next
+        The names of the variables: AS, AT, PREV AS and NEXT AS.
+    when
+        The predicate, as SQL over the variables in scope or as a Column that reads them
+        (``F.col("s.val") < 25``). Without it every row qualifies.
+    """
+    return Boundary(row, at, prev, next, when)
+
+
+@brief
+def window_by(
+    df: Rows,
+    *,
+    type: Literal["sliding", "tumbling"] = "sliding",  # noqa: A002 - the clause's word
+    partition_by: Items = (),
+    order_by: Items,
+    label: str | Boundary | None = None,
+    start: str | Boundary = "",
+    end: str | Boundary | None = None,
+    only_start: bool = False,
+    only_end: bool = False,
+    select: Items = "*",
+    name: str = "w",
+) -> Rows:
+    """Windows over rows whose start and end are predicates.
+
+    Parameters
+    ----------
+    df
+        The rows: a DataFrame, classic or of Spark Connect; or a relation, such as ``session.table("t")`` and
+        the streams of ``session.stream``, of which live ones are started by ``start`` of what is given.
+    type
+        ``"sliding"`` or ``"tumbling"``.
+    partition_by
+        Keys of the sequences: SQL expressions or Columns; none for one sequence.
+    order_by
+        What orders each sequence: SQL (``"date DESC NULLS LAST"``) or Columns, which are ascending
+        but for ``F.col("date").desc()`` and its like.
+    label, start, end
+        A :func:`boundary`, or the clause's own words: ``"AS s AT sp WHEN s.val < 25"``. `start` and `end`
+        may be :data:`UNBOUNDED`; `end` may be left out for tumbling windows.
+    only_start, only_end
+        Leave out windows whose start (end) was not found.
+    select
+        The result, over the variables and the window: SQL expressions, ``"AVG(w.val) AS a"``, or Columns,
+        ``F.avg("w.val").alias("a")``.
+    name
+        The window's own name.
+
+    Returns
+    -------
+    DataFrame or Relation
+        One row per window, as `df` is given.
+
+    Raises
+    ------
+    WindrowError
+        As WINDOW BY in SQL does; positions are those of the clause made from the arguments, which the error
+        names. ``NOT_A_DATAFRAME``, ``INVALID_ARGUMENT``, ``UNKNOWN_WINDOW_TYPE``.
+
+    Examples
+    --------
+    ::
+
+        window_by(
+            weather,
+            partition_by="station",
+            order_by="date",
+            start=boundary("s", when=F.col("s.val") < 25),
+            end=boundary(next="n", when="n.val >= 25"),
+            select=["s.station", "s.date", "AVG(w.val) AS average"],
+        )
+    """
+    check_rows(df, "window_by")
+    if type not in ("sliding", "tumbling"):
+        raise UsageError(
+            f"window type {type!r} is unknown",
+            condition="UNKNOWN_WINDOW_TYPE",
+            hint=did_you_mean(str(type), ["sliding", "tumbling"]) or "use 'sliding' or 'tumbling'",
+        )
+    if only_end and end is None:
+        raise UsageError(
+            "only_end is given without end", condition="MISSING_END", hint="give end, or leave only_end out"
+        )
+    opaque = _Opaque(is_possible=not isinstance(df, Relation) or df.named is None)
+    clause = Clause()
+    clause.listed(
+        "SELECT",
+        [(named_item(item, argument, _LATER), argument) for item, argument in numbered(select, "select")],
+    )
+    clause.add(f" FROM {name_in_from(df)} WINDOW BY ")
+    clause.add(name, "name")
+    clause.add(f" AS (TYPE {type.upper()}")
+    for words, keys in (("PARTITION BY", partition_by), ("ORDER BY", order_by)):
+        argument = words.lower().replace(" ", "_")
+        if argument == "partition_by":
+            refuse_direction(keys)
+        clause.listed(words, [(opaque.key(item, name), name) for item, name in numbered(keys, argument)])
+    sides = (("label", label, False), ("start", start, only_start), ("end", end, only_end))
+    for side, boundary, only in sides:
+        if boundary is not None:
+            clause.add(f" {'ONLY ' if only else ''}{side.upper()} ")
+            clause.add(opaque.words(boundary, side), side)
+    clause.add(")")
+    return run(df, clause, opaque.keys, opaque.put)
+
+
+_LATER = "leave it out here, and select it from what is given"
+
+
+class _Opaque:
+    """Columns that are no SQL: keys become columns of the rows, and predicates are put into what is bound.
+
+    That is possible where the rows are a DataFrame's.
+    """
+
+    def __init__(self, *, is_possible: bool) -> None:
+        self.is_possible = is_possible
+        self.keys: dict[str, Column] = {}
+        self.conditions: dict[str, Column] = {}
+
+    def key(self, item: Given, argument: str) -> str:
+        """A key as SQL."""
+        if isinstance(item, str):
+            return item
+        column, direction = sort_order(item)
+        if column_text(column) is not None or not self.is_possible:
+            return order_item(item, argument)
+        name = f"__key{len(self.keys)}"
+        self.keys[name] = column
+        return f"{quoted(name)} {direction}".rstrip()
+
+    def words(self, given: str | Boundary, side: str) -> str:
+        """A boundary in the clause's words."""
+        if isinstance(given, str):
+            return given
+        if given.unbounded:
+            return "UNBOUNDED"
+        named = (("AS", given.row), ("AT", given.at), ("PREV AS", given.prev), ("NEXT AS", given.next))
+        words = [f"{word} {as_name(name)}" for word, name in named if name is not None]
+        when = given.when
+        if when is not None and not isinstance(when, str):
+            refuse_changing_column(when)
+            if column_text(when) is None and self.is_possible:
+                self.conditions[side] = when
+                when = None
+        if when is not None:
+            words.append(f"WHEN {as_sql(when, side)}")
+        return " ".join(words)
+
+    def put(self, statement: Statement) -> Statement:
+        """The statement with these Columns."""
+        window = statement.windows[0]
+        assert isinstance(window, Window)
+        window = replace(
+            window,
+            rows=_rows(window, self.keys) if self.keys else window.rows,
+            label=self.condition(window.label),
+            start=self.condition(window.start) or window.start,
+            end=self.condition(window.end),
+        )
+        return replace(statement, windows=(window,))
+
+    def condition(self, given: window_node.Boundary | None) -> window_node.Boundary | None:
+        """A boundary with its Column, if it has one."""
+        if given is None or given.side.value not in self.conditions:
+            return given
+        column = self.conditions[given.side.value]
+        return replace(given, when=window_node.Fragment(SqlText(), span=given.span, column=column))
+
+
+def _rows(window: Window, keys: dict[str, Column]) -> SqlText:
+    """The window's input without the keys that are no columns of its rows."""
+    hidden = SqlText.of(f"struct(* EXCEPT ({', '.join(map(quoted, keys))})")
+    parts = [
+        part
+        for item in window.rows.parts
+        for part in (hidden.parts if isinstance(item, Piece) and item.text == "struct(*" else (item,))
+    ]
+    return SqlText(tuple(parts))
